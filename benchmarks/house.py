@@ -12,9 +12,12 @@ import io
 import re
 import sys
 import tokenize
+import tomllib
 from collections import Counter
 from pathlib import Path
 from statistics import median
+
+from ragwitness.evidence.code import imports_of, modules_of
 
 WHEEL = Path(__file__).resolve().parent.parent / "src" / "ragwitness"
 
@@ -66,26 +69,57 @@ def misnamed_files(paths: list[Path]) -> list[str]:
     )
 
 
-def imports_of(path: Path, modules: dict[str, Path]) -> set[str]:
-    """Return the modules that a file imports when it is imported, its own packages left out."""
-    found: set[str] = set()
-    for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.ImportFrom) or node.module is None:
-            continue
-        for alias in node.names:
-            whole = f"{node.module}.{alias.name}"
-            found |= {name for name in (whole, node.module) if name in modules}
-    return found
+LATE = {
+    # An address may name a system of ours, which is opened as any other is.
+    ("ragwitness.targets.resolve", "ragwitness.lab"),
+    ("ragwitness.targets.resolve", "ragwitness.asking.replay"),
+    # What is loaded for an address reads the address.
+    ("ragwitness.targets.resolve", "ragwitness.targets.objects"),
+    ("ragwitness.targets.resolve", "ragwitness.targets.service"),
+    # Compiled arithmetic, where it is installed.
+    ("ragwitness.crypto.proofs.curve", "ragwitness.crypto.proofs.native"),
+}
+"""Imports inside functions and by strings that may lead back or up, each for its reason."""
+
+
+def edges_of(wheel: Path = WHEEL) -> dict[str, set[str]]:
+    """Return what each module imports: at its top, inside functions and by strings."""
+    modules = modules_of(wheel)
+    return {
+        name: {
+            other
+            for other in imports_of(ast.parse(path.read_text()), modules)
+            if other != name and (name, other) not in LATE
+        }
+        for name, path in modules.items()
+    }
+
+
+def climbs(wheel: Path = WHEEL) -> list[tuple[str, str]]:
+    """Return the imports, inside functions and by strings too, that lead up or sideways."""
+    contracts = tomllib.loads((WHEEL.parents[1] / "pyproject.toml").read_text())
+    layers = contracts["tool"]["importlinter"]["contracts"][0]["layers"]
+    level = {room: depth for depth, line in enumerate(layers) for room in line.split(" | ")}
+
+    def place(module: str) -> str:
+        return ".".join(module.split(".")[:2])
+
+    return sorted(
+        (name, other)
+        for name, others in edges_of(wheel).items()
+        for other in others
+        if place(name) != place(other)
+        and place(name) in level
+        and level.get(place(other), len(layers)) <= level[place(name)]
+    )
 
 
 def circles(wheel: Path = WHEEL) -> list[list[str]]:
-    """Return the groups of files that import each other in a loop (Tarjan 1972)."""
-    paths = sources(wheel)
-    modules = {}
-    for path in paths:
-        parts = path.relative_to(wheel.parent).with_suffix("").parts
-        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    edges = {name: imports_of(path, modules) - {name} for name, path in modules.items()}
+    """Return the groups of files that import each other in a loop (Tarjan 1972).
+
+    Imports inside functions and by strings count like any other.
+    """
+    edges = edges_of(wheel)
     place: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -106,7 +140,7 @@ def circles(wheel: Path = WHEEL) -> list[list[str]]:
             if len(group) > 1:
                 found.append(sorted(group))
 
-    for name in modules:
+    for name in edges:
         if name not in place:
             visit(name)
     return found
@@ -129,6 +163,7 @@ def main() -> None:
     print(f"  per 1,000 lines                    {1000 * comments / lines:.1f}")
     print(f"  per 1,000 lines of crypto/proofs   {per_proof:.1f}")
     print(f"circles of files                     {len(circles(wheel))}")
+    print(f"imports that lead up                 {len(climbs(wheel))}")
     print(f"class names that occur twice         {len(repeated_classes(paths))}")
 
 

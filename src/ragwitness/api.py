@@ -234,11 +234,13 @@ def verify(bundle: Path | str, trust: Path | str | None = None) -> BundleVerdict
         InputError: A file cannot be read.
         MissingExtraError: The extra ``verify`` is not installed.
     """
+    from ragwitness.attest.bundle import MAX_ARCHIVE
     from ragwitness.attest.trust import parse_trust
-    from ragwitness.attest.verifier import SEALED, sealed_kind
+    from ragwitness.evidence.kinds import SEALED, sealed_kind
+    from ragwitness.kit.files import map_file, read_file
 
-    known = None if trust is None else parse_trust(_bytes(trust))
-    data = _bytes(bundle)
+    known = None if trust is None else parse_trust(read_file(Path(trust)))
+    data = map_file(Path(bundle), MAX_ARCHIVE)
     kind = sealed_kind(data)
     found: BundleVerdict = SEALED.load(kind)(data, *([known] if kind == "bundle.json" else []))
     return found
@@ -428,10 +430,3 @@ def as_documents(given: Documents) -> tuple[Document, ...]:
             how = "Give texts or ragwitness.Document(id, text), or the path of a file."
             raise InputError(f"Document {n} is of the type {type(one).__name__}.", how)
     return tuple(listed)
-
-
-def _bytes(path: Path | str) -> bytes:
-    from ragwitness.attest.bundle import MAX_ARCHIVE
-    from ragwitness.kit.files import read_file
-
-    return read_file(Path(path), MAX_ARCHIVE)

@@ -14,6 +14,7 @@ Each error says what happened, why, and what to do next; the command line prints
     ├── CapabilityError            5  the target lacks what the audit requires
     ├── CapReachedError            1  a query could pass a cap of the user's; it was not sent
     ├── VerificationError          3  evidence was checked and does not hold
+    ├── UnlistedError              1  what a stranger's file names is not loaded for it
     └── ModelError                 1  a local model or embedder cannot be loaded
 """
 
@@ -124,6 +125,10 @@ class CapabilityError(RagwitnessError):
 
 class ModelError(RagwitnessError):
     """A local language model or embedder cannot be loaded or used."""
+
+
+class UnlistedError(RagwitnessError):
+    """Something was to be loaded by a name that is not on the list of what may be."""
 
 
 class VerificationError(RagwitnessError):

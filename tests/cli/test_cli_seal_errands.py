@@ -12,7 +12,7 @@ import pytest
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.crypto.notes.note import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
-from ragwitness.evidence.seal import seal_text
+from ragwitness.evidence.subject import seal_text
 from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
 from tests.support.canary_audit import Command, planted, probed, result_of

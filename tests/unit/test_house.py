@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.house import (
     circles,
+    climbs,
     lines_of,
     misnamed_files,
     own_line_comments,
@@ -36,6 +37,10 @@ def test_no_file_imports_itself_through_others():
     assert circles() == []
 
 
+def test_no_import_leads_up_wherever_it_stands():
+    assert climbs() == []
+
+
 def test_one_class_one_name(wheel):
     assert repeated_classes(wheel) == []
 
@@ -51,6 +56,22 @@ def test_a_circle_would_be_found(tmp_path):
     (package / "a.py").write_text("from ragwitness.b import x\n")
     (package / "b.py").write_text("from ragwitness.a import y\n")
     assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
+    (package / "b.py").write_text("def f():\n    from ragwitness.a import y\n")
+    assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
+    for by_name in ('HOME = "ragwitness.a:y"', 'import_module("ragwitness.a")'):
+        (package / "b.py").write_text(f"{by_name}\n")
+        assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
+
+
+def test_an_import_that_leads_up_would_be_found(tmp_path):
+    kit = tmp_path / "ragwitness" / "kit"
+    (tmp_path / "ragwitness" / "report").mkdir(parents=True)
+    kit.mkdir()
+    for folder in (kit, kit.parent, kit.parent / "report"):
+        (folder / "__init__.py").write_text("")
+    (kit / "shown.py").write_text('f = import_module("ragwitness.report")\n')
+    found = [("ragwitness.kit.shown", "ragwitness.report")]
+    assert climbs(tmp_path / "ragwitness") == found
 
 
 def test_a_plain_import_of_the_package_loads_nothing_else():

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import AskedQuery, Journal, decode_answer, query_key
 from ragwitness.errors import (
     CapabilityError,
@@ -169,6 +168,13 @@ Progress = Callable[[str, int, int], None]
 """Called with stage, documents done and documents in all."""
 
 
+class Spender(Protocol):
+    """Lets queries to a target pass: a governor, or what refuses them all."""
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
+        """Wait for a turn, send a query and settle what it used."""
+
+
 class KeepsScores(Protocol):
     """Where the scores of documents are kept."""
 
@@ -225,15 +231,19 @@ class Worker:
         journal: Journal | None = None,
         in_flight: int = 4,
         watch: Watch | None = None,
-        governor: Governor | None = None,
+        governor: Spender | None = None,
         scores: KeepsScores | None = None,
         start: str = "",
     ) -> None:
+        if governor is None:
+            from ragwitness.asking.governor import Governor, Pace
+
+            governor = Governor(pace=Pace.at_most(in_flight))
         self.target = target
         self.start = start
         self.journal = journal
         self.watch = watch
-        self.governor = governor or Governor(pace=Pace.at_most(in_flight))
+        self.governor: Spender = governor
         self.scores = scores
         self._in_flight = in_flight
         self._unreachable = 0

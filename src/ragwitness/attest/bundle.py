@@ -12,13 +12,14 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from mmap import mmap
+from typing import Any, TypeAlias
 from zlib import crc32
 
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
-from ragwitness.crypto.notes.note import MAX_NOTE, Note, sign_note
+from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
 from ragwitness.errors import InputError, VerificationError
 
 # The one zip of a set of files: stored, in order, without dates; every other zip is refused.
@@ -26,6 +27,9 @@ from ragwitness.errors import InputError, VerificationError
 # A zip says most things twice, and readers disagree on which to believe. Here the bytes follow from
 # names and contents alone, so that a bundle has one form, nothing hides in it, and what a directory
 # claims is checked before anything is read.
+
+Archive: TypeAlias = bytes | mmap
+"""An archive in memory, or on the disk: of that, what nobody looks at is not read."""
 
 MAX_ARCHIVE = (1 << 31) - 1
 """Longest archive, in bytes."""
@@ -87,7 +91,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     return b"".join((*pieces, tail))
 
 
-def listing(data: bytes) -> list[Listed]:
+def listing(data: Archive) -> list[Listed]:
     """Return the files of an archive after checking all that needs no content.
 
     Raises:
@@ -112,7 +116,7 @@ def listing(data: bytes) -> list[Listed]:
     return found
 
 
-def contents(data: bytes, files: list[Listed]) -> dict[str, bytes]:
+def contents(data: Archive, files: list[Listed]) -> dict[str, bytes]:
     """Return the contents of listed files, once the archive is the one that :func:`pack` makes.
 
     Raises:
@@ -134,9 +138,9 @@ def contents(data: bytes, files: list[Listed]) -> dict[str, bytes]:
     return found
 
 
-def _end(data: bytes) -> tuple[int, int]:
+def _end(data: Archive) -> tuple[int, int]:
     """Return the number of files and where the directory begins."""
-    if len(data) < _END.size or not data.startswith(_LOCAL_SIGN):
+    if len(data) < _END.size or data[:4] != _LOCAL_SIGN:
         raise VerificationError(
             "bundle.zip", "The file is not a zip, or something stands before it."
         )
@@ -152,7 +156,7 @@ def _end(data: bytes) -> tuple[int, int]:
     return count, start
 
 
-def _central(data: bytes, count: int, at: int) -> Iterator[Listed]:
+def _central(data: Archive, count: int, at: int) -> Iterator[Listed]:
     stop = len(data) - _END.size
     for _ in range(count):
         if at + _CENTRAL.size > stop:
@@ -311,7 +315,7 @@ def write_bundle(window: str, files: Mapping[str, bytes], keys: Sequence[Private
     return pack({**files, _MANIFEST: manifest, _NOTE: note})
 
 
-def read_bundle(data: bytes) -> Bundle:
+def read_bundle(data: Archive) -> Bundle:
     """Return a bundle after checking its form and its files' digests, in that order.
 
     Raises:
@@ -347,31 +351,14 @@ def verify_note(bundle: Bundle, log: Sequence[PublicKey]) -> None:
     Raises:
         VerificationError: ``bundle.note`` or ``bundle.signature``.
     """
-    # What is signed is this list, and every key of the log signed it.
-    wanted = [key for key in log if key.kind is KeyKind.NOTE]
-    try:
-        note = Note.parse(bundle.note)
-        lines = note.signatures_of(wanted)
-    except VerificationError as error:
-        raise VerificationError("bundle.note", error.message) from error
-    if note.text != _text(bundle.manifest):
-        raise VerificationError("bundle.note", "What is signed is not this bundle's list of files.")
-    if not wanted or not len(wanted) == len(lines) == len(note.signatures):
-        raise VerificationError(
-            "bundle.signature", "The bundle is not signed by the log's Ed25519 keys, or by others."
-        )
-    for key, line in lines.items():
-        try:
-            key.verify(note.text.encode(), line.data)
-        except VerificationError as error:
-            raise VerificationError("bundle.signature", error.message) from error
+    check_signed(bundle.note, _text(bundle.manifest), log, "bundle")
 
 
 def _text(manifest: bytes) -> str:
     return f"{BUNDLE_VERSION}\n{sha256(manifest).hexdigest()}\n"
 
 
-def _content(data: bytes, listed: Sequence[Listed], name: str) -> bytes:
+def _content(data: Archive, listed: Sequence[Listed], name: str) -> bytes:
     """Return the content of one of the two files that every bundle has."""
     found = next((file for file in listed if file.name == name), None)
     if found is None:

@@ -11,15 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.asking.capabilities import asked_in, best_way, echoes_truly, ways_served
-from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Outcome, Progress, Worker
+from ragwitness.asking.worker import Outcome, Progress, Spender, Worker
 from ragwitness.audits.membership import answers_kept, spending, unasked
 from ragwitness.canary.draw import Slot, bits_of
 from ragwitness.canary.folder import CanaryPlan, check_traces, read_plan
@@ -46,8 +44,10 @@ from ragwitness.results.canary import KIND, CanaryReport, further
 from ragwitness.results.kind import plain
 from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Rate
-from ragwitness.targets.probe import Recorded
 from ragwitness.types import Query, Target
+
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,10 @@ async def probe_canaries(
         CapReachedError: A cap left nothing to show at all.
         TargetUnreachableError: The target cannot be reached.
     """
+    from ragwitness.asking.capabilities import asked_in, best_way, echoes_truly, ways_served
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.targets.probe import Recorded
+
     clock, config = time.monotonic(), config or ProbeConfig()
     if not release.strip():
         raise InputError("A release needs a name.", "Give one: --release spring")
@@ -161,7 +165,7 @@ async def probe_canaries(
     with ExitStack() as files:
         if governor is None:
             governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(_AT_ONCE)))
-        spender = _Closed(closed) if closed else governor
+        spender: Spender = _Closed(closed) if closed else governor
         words = plan.wordings, worded_by(plan.design, plan.wordings)
         first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"), *words)
         # 2a. What the target gives, asked once; the best way is taken where none is named.
@@ -337,7 +341,7 @@ def refuse_look(
     return closed
 
 
-class _Closed(Governor):
+class _Closed:
     """Lets no query pass: only what the journal keeps is read.
 
     Args:
@@ -345,7 +349,6 @@ class _Closed(Governor):
     """
 
     def __init__(self, why: InputError) -> None:
-        super().__init__()
         self._why = why
 
     async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:  # noqa: ARG002

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragwitness.asking.budget import OPTIONS
-from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal, query_key
 from ragwitness.asking.worker import Asking, Followed, Progress, Steps, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
-from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
 from ragwitness.extraction.attacks.base import Ask, Attack, Thought
 from ragwitness.extraction.score.hits import LeakReference
@@ -41,12 +40,17 @@ from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import readable, split_words
 from ragwitness.types import Answer, Capability, Document, Query, Target
 
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
+
 
 def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document]) -> None:
     """Raise InputError where texts that the target should not hold are records, or parts of some.
 
     Leaks of a background count as chance; an attack that is told what to find proves nothing.
     """
+    from ragwitness.defenses.synthetic.private.sources import overlapping
+
     if held := overlapping(texts, [one.text for one in records]) if texts else ():
         places = ", ".join(str(place + 1) for place in held[:20])
         raise InputError(
@@ -169,6 +173,8 @@ async def ask_attacks(
         TargetUnreachableError: The target cannot be reached at all.
         InputError: An attack of another package fails.
     """
+    from ragwitness.asking.governor import Governor, Pace
+
     with ExitStack() as files:
         if governor is None:
             governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(4)))

@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import OPTIONS, Budget, Use
-from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
 from ragwitness.asking.worker import (
@@ -43,7 +42,6 @@ from ragwitness.audits.assumptions import (
     withheld,
 )
 from ragwitness.audits.disclosure import SENT, Disclosed, sent_before, sent_unkept
-from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import (
     SHADOW_STAGES,
     AuditPlan,
@@ -71,6 +69,9 @@ from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
 from ragwitness.types import Audit, Decision, Document, Query, Score, Target, Verdict
+
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
 
 # What p-values are computed from: an audit's own score, or a classifier trained on a shadow.
 
@@ -597,6 +598,9 @@ async def run_audit(
         InputError: Too few auxiliary documents can be scored, or no document in question or of
             the calibration could be; then nothing was sent.
     """
+    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.audits.forecast import refuse_unscorable
+
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     # 1. Plan: which documents are asked about, and of which system.
     stages = stages_of(plan, learns(audit))

@@ -7,25 +7,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.budget import Budget
-from ragwitness.asking.capabilities import require_capabilities
-from ragwitness.asking.governor import Governor
-from ragwitness.asking.replay import ReplayTarget
 from ragwitness.asking.scores import audit_identity, questions_id
 from ragwitness.audits.assumptions import beforehand
-from ragwitness.audits.forecast import refuse_unscorable
 from ragwitness.audits.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.errors import InputError
 from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
 from ragwitness.kit.stored_names import unset
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.models.registry import load_language_model
-from ragwitness.targets.transport import RetryPolicy, Setback, TransportOptions
 from ragwitness.types import Audit, Document, Target
+
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
+    from ragwitness.targets.transport import Setback, TransportOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +35,11 @@ class Reach:
         timeout: Seconds to wait for an answer.
         retries: Further attempts after a failed request.
         key_env: Name of the variable with the key; the key itself is never written down.
-
-    Raises:
-        InputError: A number is out of range, or ``key_env`` is no name of a variable.
     """
 
     timeout: float = 120.0
     retries: int = 5
     key_env: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be used before anything is written or sent."""
-        self.transport(1)
 
     def transport(
         self, concurrency: int, setback: Callable[[Setback], None] | None = None
@@ -57,7 +49,12 @@ class Reach:
         Args:
             concurrency: Connections at a time.
             setback: Told of requests that brought no answer.
+
+        Raises:
+            InputError: A number is out of range, or ``key_env`` is no name of a variable.
         """
+        from ragwitness.targets.transport import RetryPolicy, TransportOptions
+
         return TransportOptions(
             read_timeout=self.timeout,
             retry=RetryPolicy(retries=self.retries),
@@ -110,6 +107,8 @@ class Order:
             InputError: No document in question, or none that calibrates, has a question.
             ModelError: The auditor's own model cannot be loaded.
         """
+        from ragwitness.audits.forecast import refuse_unscorable
+
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         known = self.stages().reference.documents
         parts = {"documents": self.plan.documents, "known-out documents": known}
@@ -189,6 +188,9 @@ async def audit_at(
         InputError: It answers the questions of another audit.
         TargetError: It cannot be reached or does not speak the protocol.
     """
+    from ragwitness.asking.capabilities import require_capabilities
+    from ragwitness.asking.replay import ReplayTarget
+
     name, config, proxy = method
     audit = build_audit(name, load_language_model(proxy), config)
     if isinstance(target, ReplayTarget):

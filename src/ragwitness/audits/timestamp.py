@@ -6,40 +6,21 @@ there at a time; it is kept beside the commitment and can be checked by any tool
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
+from ragwitness.crypto.stamps import LARGEST_STAMP, STAMPS, Stamp, read_stamp, stamp_of
 from ragwitness.errors import (
     InputError,
-    MissingExtraError,
     TargetResponseError,
     TargetUnreachableError,
     VerificationError,
+    import_extra,
 )
 from ragwitness.kit.files import read_file, replace_file
 
-LARGEST_STAMP = 100_000
-"""Bytes of a reply; tokens have some 6,000."""
-
 _SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What a token says.
-
-    Attributes:
-        at: Time of the authority.
-        trusted: Whether its signature was checked against roots that the caller trusts.
-    """
-
-    at: datetime
-    trusted: bool
 
 
 def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
@@ -58,7 +39,7 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
         TargetResponseError: It refuses, or its reply is no token of these bytes.
         VerificationError: ``timestamp``; the token that is there is of other bytes.
     """
-    tsp = _library()
+    tsp = import_extra(*STAMPS)
     if path.exists():
         return read_stamp(read_file(path, LARGEST_STAMP, again), data, str(path))
     # 1. The hash of the commitment, and a number that no earlier reply can hold.
@@ -82,7 +63,7 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
         token = tsp.decode_timestamp_response(reply.content)
         if token.status != 0 or token.tst_info.nonce != request.nonce:
             raise ValueError("it was refused, or is of another request")
-        found = _stamp(token, data, "timestamp")
+        found = stamp_of(token, data, "timestamp")
     except (ValueError, VerificationError) as error:
         raise TargetResponseError(
             f"The timestamp authority's reply is no token of this commitment: {error}.", again
@@ -90,62 +71,3 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
     # 3. As it came: other tools read the same bytes.
     replace_file(path, reply.content)
     return found
-
-
-def read_stamp(
-    token: bytes, data: bytes, name: str, roots: Path | None = None, check: str = "timestamp"
-) -> Stamp:
-    """Read a token, and check it.
-
-    Args:
-        token: As the authority sent it.
-        data: What was stamped.
-        name: Of the token, for people.
-        roots: Certificates (PEM) that the caller trusts; None checks the hash and not who signed.
-        check: Name of the check in an error.
-
-    Raises:
-        InputError: The certificates cannot be read.
-        MissingExtraError: The library is not installed.
-        VerificationError: The token is of other bytes, or not signed by who is trusted.
-    """
-    tsp = _library()
-    try:
-        read = tsp.decode_timestamp_response(token)
-        found = _stamp(read, data, check)
-    except ValueError as error:
-        raise VerificationError(check, f"{name} is no token: {error}.") from error
-    if roots is None:
-        return found
-    from cryptography.x509 import load_pem_x509_certificates
-
-    builder = tsp.VerifierBuilder()
-    try:
-        for one in load_pem_x509_certificates(read_file(roots)):
-            builder = builder.add_root_certificate(one)
-    except ValueError as error:
-        raise InputError(f"{roots} holds no certificates: {error}.", "Give PEM.") from error
-    try:
-        builder.build().verify_message(read, data)
-    except tsp.VerificationError as error:
-        raise VerificationError(
-            check, f"{name} is not signed by an authority of {roots}: {error}."
-        ) from error
-    return Stamp(found.at, trusted=True)
-
-
-def _stamp(token: Any, data: bytes, check: str) -> Stamp:
-    """The time of a token, if it is of these bytes."""
-    info = token.tst_info
-    name = {32: "sha256", 48: "sha384", 64: "sha512"}.get(len(info.message_imprint.message), "")
-    if not name or hashlib.new(name, data).digest() != info.message_imprint.message:
-        raise VerificationError(check, "The token is of another commitment.")
-    return Stamp(info.gen_time, trusted=False)
-
-
-def _library() -> Any:
-    try:
-        import rfc3161_client
-    except ImportError as error:
-        raise MissingExtraError("A timestamp", "timestamp") from error
-    return rfc3161_client

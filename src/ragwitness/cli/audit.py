@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
     from ragwitness.asking.worker import Progress
-    from ragwitness.evidence.seal import SealSubject
+    from ragwitness.evidence.subject import SealSubject
     from ragwitness.results.membership import AuditResult
     from ragwitness.types import Audit, Target
 

@@ -92,8 +92,9 @@ def status(
 
 def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
-    from ragwitness.audits.timestamp import LARGEST_STAMP, read_stamp, stamp
+    from ragwitness.audits.timestamp import stamp
     from ragwitness.canary.folder import STAMPED, read_plan
+    from ragwitness.crypto.stamps import LARGEST_STAMP, read_stamp
     from ragwitness.kit.files import read_file
 
     plan, path = read_plan(folder), folder / STAMPED

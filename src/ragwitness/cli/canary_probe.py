@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.canary import CanaryResult
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.probe import ProbeConfig
-    from ragwitness.evidence.seal import SealSubject
+    from ragwitness.evidence.subject import SealSubject
     from ragwitness.types import Target
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.leak import AttackRun
-    from ragwitness.evidence.seal import SealSubject
+    from ragwitness.evidence.subject import SealSubject
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.extraction.score.table import LeakPlan
     from ragwitness.types import Document, Target

@@ -284,7 +284,9 @@ class Reached:
         """
         from ragwitness.audits.order import Reach
 
-        return Reach(*astuple(self))
+        reach = Reach(*astuple(self))
+        reach.transport(1)  # refuses what cannot be used, before anything is written or sent
+        return reach
 
 
 # Where results go.

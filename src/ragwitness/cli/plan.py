@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.common import console, per_audit, progress_bars, read_documents, write_json_file
+from ragwitness.cli.common import (
+    console,
+    one_thread_per_answer,
+    per_audit,
+    progress_bars,
+    read_documents,
+    write_json_file,
+)
 from ragwitness.cli.options import (
     AuditSettings,
     Documents,
@@ -141,14 +149,14 @@ def foresee(
         latency: Measured seconds per short answer.
     """
     from ragwitness.audits.forecast import look_ahead
-    from ragwitness.cli.steps import wait
     from ragwitness.membership.registry import build_audit
     from ragwitness.models.registry import load_language_model
 
     model = load_language_model(proxy)
     audits = {name: build_audit(name, model, config) for name, config in configs.items()}
+    one_thread_per_answer()
     with progress_bars(console()) as progress:
-        return wait(look_ahead(plan, audits, model, latency=latency, progress=progress))
+        return asyncio.run(look_ahead(plan, audits, model, latency=latency, progress=progress))
 
 
 def assumed(names: Iterable[str]) -> dict[str, dict[str, Separation]]:

@@ -50,8 +50,7 @@ def seal(
     from ragwitness.cli.common import console, print_lines
     from ragwitness.crypto.keys import read_key
     from ragwitness.errors import InputError
-    from ragwitness.evidence.pack import make_pack
-    from ragwitness.evidence.seal import read_sealed
+    from ragwitness.evidence.seal import make_pack, read_sealed
     from ragwitness.kit.files import replace_file
 
     if open_ids and not hide_texts:

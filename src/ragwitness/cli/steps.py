@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.options import Sealing
     from ragwitness.cli.outputs import Outputs
-    from ragwitness.evidence.seal import SealSubject
+    from ragwitness.evidence.subject import SealSubject
     from ragwitness.results.membership import AuditResult
     from ragwitness.types import Audit, Target
 

@@ -14,7 +14,7 @@ from ragwitness.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from ragwitness.attest.trust import Trust
-    from ragwitness.attest.verifier.steps import Embed
+    from ragwitness.attest.verifier.case import Embed
 
 _SMALL = 1 << 20
 _DRAFT = "Begin with the trust.json that ragwitness attest commit writes beside the window."
@@ -87,13 +87,13 @@ def verify(
         ),
     ] = None,
     models: Annotated[
-        bool,
+        list[str] | None,
         typer.Option(
-            "--models",
-            help="For a pack: load the models that it names, and ask the servers that it names for"
-            " them. Without it only the models of this package are used.",
+            metavar="NAME",
+            help="For a pack: load this model, too, where the pack names it just so, or ask this"
+            " server for it. Without it only packaged models are loaded. May be repeated.",
         ),
-    ] = False,
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a sealed file by itself, offline.
@@ -108,12 +108,12 @@ def verify(
     import json
 
     from ragwitness.attest.bundle import MAX_ARCHIVE
-    from ragwitness.attest.trust import parse_trust
     from ragwitness.attest.verdict import parse_empirical
-    from ragwitness.attest.verifier import SEALED, sealed_kind
     from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
     from ragwitness.crypto.keys import PublicKey
-    from ragwitness.kit.files import read_file
+    from ragwitness.evidence.kinds import SEALED, sealed_kind
+    from ragwitness.kit.files import map_file, read_file
+    from ragwitness.kit.workers import workers
     from ragwitness.report.terminal import terminal
     from ragwitness.results.verdict import KIND
 
@@ -121,25 +121,28 @@ def verify(
     # bundle.
     known: Trust | None = None
     if trust is not None:
+        from ragwitness.attest.trust import parse_trust
+
         known = parse_trust(read_file(trust, _SMALL, _DRAFT))
     receipts = [read_file(path, _SMALL) for path in _files(receipt or ())]
     seen = [read_file(path, _SMALL) for path in _files(checkpoint or ())]
     shown = None if empirical is None else parse_empirical(read_file(empirical, _SMALL))
     embed = None if embedder is None else _embed(embedder)
-    # Step 2: the file, read up to a bound before anything in it is believed, and what it is.
-    data = read_file(
+    # Step 2: the file, of a bounded size before anything in it is believed, and what it is.
+    data = map_file(
         bundle, MAX_ARCHIVE, "Give the file that ragwitness seal or ragwitness attest prove wrote."
     )
     kind = sealed_kind(data)
     judge = SEALED.load(kind)
     given: dict[str, object]
     if kind == "pack.json":
-        from ragwitness.evidence.verifier import PackKnown
+        from ragwitness.evidence.case import PackKnown
 
         of_bundles = {"trust": trust, "receipt": receipt, "embedder": embedder}
         _refuse_beside("a pack", **of_bundles, empirical=empirical)
         whose = None if key is None else PublicKey.parse(key.strip())
-        given = {"known": PackKnown(whose, seal, seen, roots, models)}
+        given = {"known": PackKnown(whose, seal, seen, roots, models or ())}
+        workers(1)  # answers are replayed one after the other, in this process
         one_thread_per_answer()
     else:
         _refuse_beside("a bundle", key=key, seal=seal, roots=roots, models=models)

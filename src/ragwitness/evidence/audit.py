@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragwitness.asking.budget import Use
 from ragwitness.asking.chain import dense
@@ -24,23 +24,24 @@ from ragwitness.asking.scores import (
     stored_score,
 )
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.assumptions import PlanLikeness
 from ragwitness.audits.disclosure import SENT, SENT_BEFORE, Disclosed
 from ragwitness.audits.membership import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.audits.order import Order, fitted, order_from, parts_of, stored_settings
 from ragwitness.audits.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.errors import InputError, MissingExtraError, ModelError
-from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject, without_words
-from ragwitness.evidence.verifier import (
+from ragwitness.evidence.case import (
     KEPT,
     TAKEN,
     PackCase,
+    PackErrand,
     Replies,
     check_spent,
     differences,
     same_result,
 )
+from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.kit.files import lines_of
 from ragwitness.kit.run_files import SCORES
 from ragwitness.membership.registry import AUDITS
@@ -49,6 +50,9 @@ from ragwitness.results import wording as say
 from ragwitness.results.assumptions import SetLikeness
 from ragwitness.results.membership import KIND
 from ragwitness.types import Audit, Document, Score
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.seal import SealedRun
 
 _STAGES = {"known outside": "known_out", "known inside": "known_in", "documents": "documents"}
 """Which part of the order the documents of a stage are."""
@@ -175,7 +179,6 @@ def _read(case: PackCase) -> _Recorded:
             needed=True,
         )
     groups = {(part, name): str(group) for part, name, group in settings.pop("groups", ())}
-    case.load_nothing({**settings, "target": ""})
     reference, known_in = (_alike(likeness[name]) for name in ("reference", "known_in"))
     seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))  # type: ignore[arg-type]
     # 1. The order, as it was sealed.
@@ -413,16 +416,13 @@ def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statist
     return trained(it.audit, shadow, inside, outside, automl=it.order.plan.automl)  # type: ignore[arg-type]
 
 
-BESIDES: frozenset[tuple[str, str]] = frozenset()
-"""Every question is about a document."""
-
-WHOLE = "every score, p-value and verdict was recomputed"
-"""What a pack without anything hidden comes to."""
-
-STEPS: tuple[VerifierStep[PackCase], ...] = (
-    VerifierStep("likeness", _likeness),
-    VerifierStep("counts", _counts),
-    VerifierStep("scores", _scores),
-    VerifierStep("verdicts", _verdicts),
+ERRAND = PackErrand(
+    rows_of,
+    (
+        VerifierStep("likeness", _likeness),
+        VerifierStep("counts", _counts),
+        VerifierStep("scores", _scores),
+        VerifierStep("verdicts", _verdicts),
+    ),
+    "every score, p-value and verdict was recomputed",
 )
-"""From answers to verdicts."""

@@ -12,14 +12,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.chain import dense
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.canary import (
     canary_report,
     finding_of,
@@ -45,17 +45,18 @@ from ragwitness.canary.looks import History, read_history
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig, Prompts
 from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import decide
-from ragwitness.evidence.pack import Pack
-from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject
-from ragwitness.evidence.verifier import (
+from ragwitness.evidence.case import (
     KEPT,
     TAKEN,
     PackCase,
+    PackErrand,
     Replies,
     check_spent,
     differences,
     same_result,
 )
+from ragwitness.evidence.pack import Pack
+from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.kit.files import read_object
 from ragwitness.kit.run_files import SEAL
 from ragwitness.results import wording as say
@@ -63,6 +64,9 @@ from ragwitness.results.canary import KIND, CanaryReport
 from ragwitness.results.kind import plain
 from ragwitness.results.spending import Spending
 from ragwitness.types import Score
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.seal import SealedRun
 
 BESIDES = frozenset({("check", "check")})
 """Questions that find out whether log-probabilities are true; they are about no example."""
@@ -337,13 +341,14 @@ def _earlier(settings: Mapping[str, Any]) -> Sequence[Seen]:
     ]
 
 
-WHOLE = "every score, the p-value and the verdict were recomputed"
-"""What a pack without anything hidden comes to."""
-
-STEPS: tuple[VerifierStep[PackCase], ...] = (
-    VerifierStep("counts", _counts),
-    VerifierStep("draw", _draw),
-    VerifierStep("scores", _scores),
-    VerifierStep("verdicts", _verdict),
+ERRAND = PackErrand(
+    rows_of,
+    (
+        VerifierStep("counts", _counts),
+        VerifierStep("draw", _draw),
+        VerifierStep("scores", _scores),
+        VerifierStep("verdicts", _verdict),
+    ),
+    "every score, the p-value and the verdict were recomputed",
+    besides=BESIDES,
 )
-"""From answers to the verdict."""

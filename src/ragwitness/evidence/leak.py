@@ -11,18 +11,26 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.chain import dense
 from ragwitness.asking.worker import Done, Followed, advance
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.leak import attack_run, attacked, score_leaks, transcript_of
 from ragwitness.audits.order import refuse_secrets
 from ragwitness.errors import CapReachedError
+from ragwitness.evidence.case import (
+    KEPT,
+    TAKEN,
+    PackCase,
+    PackErrand,
+    Replies,
+    check_spent,
+    same_result,
+)
 from ragwitness.evidence.pack import Pack
-from ragwitness.evidence.seal import SealedRun, SealedText, SealSubject
-from ragwitness.evidence.verifier import KEPT, TAKEN, PackCase, Replies, check_spent, same_result
+from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan
@@ -34,6 +42,9 @@ from ragwitness.results.leak import KIND
 from ragwitness.results.spending import Spending
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.seal import SealedRun
 
 _ROW = {"stage", "document", "prompts", "failed"}
 
@@ -147,7 +158,6 @@ def _prompts(case: PackCase) -> str:
     if pack.hidden or pack.silent:
         raise NotCheckedError("the prompts were not recomputed: texts are hidden", needed=True)
     order, _ = _order(pack)
-    case.load_nothing([order.attack_embedder, order.model, order.options])
     own = load_embedder(order.attack_embedder) if order.attack_embedder else None
     replies = Replies(case.exchanges)
     transcripts: list[Transcript] = []
@@ -208,7 +218,6 @@ def _measures(case: PackCase) -> str:
         raise NotCheckedError("the measures were not recomputed: texts are hidden", needed=True)
     transcripts, ended = case.kept["leak"]
     order, plan = _order(case.pack)
-    case.load_nothing(order.embedder)
     said = json.loads(json.dumps(case.pack.result))
     measure = load_embedder(order.embedder) if order.embedder else None
     spent = Spending(**said["spent"])
@@ -257,15 +266,12 @@ def _secrets(texts: Sequence[tuple[str, str]]) -> list[Secret]:
     return [Secret(**json.loads(text)) for _, text in texts]
 
 
-BESIDES: frozenset[tuple[str, str]] = frozenset()
-"""Every question is one of an attack."""
-
-WHOLE = "every prompt and every measure was recomputed"
-"""What a pack without anything hidden comes to."""
-
-STEPS: tuple[VerifierStep[PackCase], ...] = (
-    VerifierStep("counts", _counts),
-    VerifierStep("prompts", _prompts),
-    VerifierStep("measures", _measures),
+ERRAND = PackErrand(
+    rows_of,
+    (
+        VerifierStep("counts", _counts),
+        VerifierStep("prompts", _prompts),
+        VerifierStep("measures", _measures),
+    ),
+    "every prompt and every measure was recomputed",
 )
-"""From answers to measures."""

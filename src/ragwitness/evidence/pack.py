@@ -9,24 +9,24 @@ says is checked by :mod:`ragwitness.evidence.verifier`; here is its form alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib import import_module
-from typing import Any, Never, Protocol, TypeVar
+from io import BytesIO
+from typing import Any, Never, TypeVar
 
-from ragwitness.asking.chain import Label, dense
-from ragwitness.attest.bundle import contents, listing, pack
-from ragwitness.audits.timestamp import LARGEST_STAMP
+from ragwitness.asking.chain import Label
+from ragwitness.attest.bundle import Archive, contents, listing, pack
 from ragwitness.crypto.hashing import parse_hex
-from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.notes.note import MAX_NOTE, sign_note
+from ragwitness.crypto.keys import PrivateKey, PublicKey
+from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
+from ragwitness.crypto.stamps import LARGEST_STAMP
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.evidence.runs import CHECKPOINT, ENTRIES
-from ragwitness.evidence.seal import VERSION as SEAL_VERSION
-from ragwitness.evidence.seal import SealedRun, SealedText, leaf_of, without_words
-from ragwitness.kit.files import read_file, read_object
+from ragwitness.evidence.subject import EARLIER, SealedText, leaf_of
+from ragwitness.evidence.subject import VERSION as SEAL_VERSION
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 
 PACK_VERSION = "ragwitness/pack/v1"
@@ -52,35 +52,11 @@ _LIMITS = {
 }
 _OPTIONAL = frozenset({SEAL_STAMP, LOG, SIGNED_LOG})
 _DEEPEST = 64  # levels of JSON
+_MOST_ROWS, _LONGEST_ROW = 1_000_000, 16 * _MB  # of a file; of a row, in bytes
 
-
-class ErrandModule(Protocol):
-    """What a kind of run brings to its packs: a module of this package."""
-
-    STEPS: Any
-    """Checks of what it found, each a :class:`~ragwitness.attest.verifier.steps.VerifierStep`."""
-    WHOLE: str
-    """What a pack without anything hidden comes to, in words."""
-    BESIDES: frozenset[tuple[str, str]]
-    """Stages and documents of questions that are about nothing that is found."""
-
-    def rows_of(self, run: SealedRun) -> list[dict[str, Any]]:
-        """Return what a finished run found row by row, besides its result."""
-
-
-_ERRANDS = ("audit", "leak", "canary")
-
-
-def errand_named(name: str) -> ErrandModule:
-    """Return what a kind of run brings to its packs.
-
-    Raises:
-        VerificationError: ``pack.errand``; it is not known here.
-    """
-    if name not in _ERRANDS:
-        raise VerificationError("pack.errand", f"{name!r} is no kind of run that is known here.")
-    module: Any = import_module(f"ragwitness.evidence.{name}")
-    return module  # type: ignore[no-any-return]
+# The seal is written by our own code, so its key stands in a line of its own; a string in JSON
+# holds no line feed, and what is nested stands further to the right.
+_KEY = re.compile(rb'^ "key": "([^"\\]{1,400})",$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,69 +81,6 @@ class PackChain:
 def pack_text(manifest: bytes) -> str:
     """Return what is signed of a pack."""
     return f"ragwitness evidence pack\n{sha256(manifest).hexdigest()}\n"
-
-
-def make_pack(
-    run: SealedRun, key: PrivateKey, *, hide: bool = False, opened: Collection[str] = ()
-) -> bytes:
-    """Return the pack of a sealed run that has a result.
-
-    Args:
-        run: The run.
-        key: That sealed it.
-        hide: Keep texts and answers hidden.
-        opened: Ids of documents that are opened all the same.
-
-    Raises:
-        InputError: The run has no result, the key is another one, an id is of no document, or a
-            file is too large.
-    """
-    if json.loads(run.seal)["key"] != key.public.text:
-        raise InputError(
-            f"{run.folder} was sealed with another key than {key.name}.",
-            "Give the file of that key: --key FILE",
-        )
-    # 1. Which texts and answers are shown.
-    known = {text.id for text in run.texts} | {link.label[2] for link in run.links}
-    if strangers := sorted(set(opened) - known):
-        raise InputError(
-            f"The run has no document {strangers[0]!r}.", "Give ids as the report shows them."
-        )
-    shown = set(opened) if hide else known
-    texts, answers = [], []
-    for text, (commitment, blinding) in zip(run.texts, run.openings, strict=True):
-        row: dict[str, object] = {"part": text.part, "id": text.id, "member": text.member}
-        row["commitment"] = commitment.hex()
-        open_ = {"text": text.text, "blinding": blinding.hex()} if text.id in shown else {}
-        texts.append(row | open_)
-    for link in run.links:
-        answer = {"asked": list(link.label), "commitment": link.commitment.hex()}
-        if link.label[2] in shown:
-            answer |= {"text": link.text.decode(), "blinding": link.blinding.hex()}
-        answers.append(answer)
-    # 2. What was found, without words of documents where they are hidden, and its page.
-    again = "Issue the command that made the run again: it resumes, and writes the result anew."
-    result = read_object(run.folder / RESULT, again)
-    rows = errand_named(run.errand).rows_of(run)
-    if hide:
-        result, rows = without_words(result), [without_words(row) for row in rows]
-    files = {
-        SEAL: run.seal,
-        SEAL_NOTE: read_file(run.folder / SEAL_NOTE),
-        TEXTS: _lines(texts),
-        ANSWERS_FILE: _lines(answers),
-        ROWS: _lines(rows),
-        RESULT: (json.dumps(result, separators=(",", ":"), allow_nan=False) + "\n").encode(),
-        REPORT: page_of(result).encode(),
-    }
-    if (run.folder / SEAL_STAMP).exists():
-        files[SEAL_STAMP] = read_file(run.folder / SEAL_STAMP)
-    if run.log is not None:
-        files[LOG] = read_file(run.log / ENTRIES)
-        files[SIGNED_LOG] = read_file(run.log / CHECKPOINT)
-    # 3. The list of all that, signed, in one archive.
-    asked = [json.loads(link.text)["asked"]["query"]["top_logprobs"] for link in run.links]
-    return signed_pack(files, PackChain(run.head, len(run.links), max(asked, default=0)), key)
 
 
 def signed_pack(files: Mapping[str, bytes], chain: PackChain, key: PrivateKey) -> bytes:
@@ -201,11 +114,7 @@ def page_of(result: Mapping[str, Any]) -> str:
     return render_page(kind.sheet(value))
 
 
-def _lines(rows: Sequence[object]) -> bytes:
-    return b"".join(dense(row) + b"\n" for row in rows)
-
-
-# Read: everything has its form, or nothing is looked at.
+# Read: signed by the key that its seal names, and everything in its form; or nothing is looked at.
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +124,7 @@ class Seal:
     version: str
     errand: str
     begun: str
-    code: dict[str, str]
+    code: dict[str, Any]
     key: str
     logged: bool
     looks: int
@@ -289,6 +198,7 @@ class Pack:
         answers: In the order in which they arrived.
         rows: What the errand found.
         result: As it is stored.
+        key: That the seal names; it signed the list.
     """
 
     files: Mapping[str, bytes]
@@ -298,6 +208,7 @@ class Pack:
     answers: tuple[PackAnswer, ...]
     rows: tuple[dict[str, Any], ...]
     result: dict[str, Any]
+    key: PublicKey
 
     @cached_property
     def hidden(self) -> int:
@@ -310,13 +221,16 @@ class Pack:
         return sum(one.text is None for one in self.answers)
 
 
-def read_pack(data: bytes) -> Pack:
-    """Return a pack after checking its form, the digests of its files, and the form of each.
+def read_pack(data: Archive) -> Pack:
+    """Return a pack after checking its form, its signature, and the digest and form of each file.
+
+    Nothing is parsed before the signature of the list holds: a file that nobody signed costs no
+    more than its directory and its list, however large it is.
 
     Raises:
         VerificationError: ``pack.zip`` and others of :func:`~ragwitness.attest.bundle.listing`,
-            ``pack.version``, ``pack.missing``, ``pack.extra``, ``pack.member_size``,
-            ``pack.digest``, ``pack.json`` or ``pack.form``.
+            ``pack.missing``, ``pack.extra``, ``pack.member_size``, ``pack.note``,
+            ``pack.signature``, ``pack.version``, ``pack.digest``, ``pack.json`` or ``pack.form``.
     """
     # 1. The archive: nothing of it is believed before its form is right.
     try:
@@ -327,13 +241,21 @@ def read_pack(data: bytes) -> Pack:
                 raise VerificationError(
                     "bundle.member_size", f"{file.name} has {file.size:,} bytes: too many."
                 )
+        # 2. The signature of its list, by the key that its seal names.
+        place = {file.name: slice(file.start, file.start + file.size) for file in listed}
+        start = place[SEAL].start
+        named = _KEY.search(data, start, min(start + _MB, place[SEAL].stop))
+        if named is None:
+            raise VerificationError("pack.form", f"{SEAL} names no key.")
+        key = PublicKey.parse(named[1].decode("utf-8", "replace"))
+        check_signed(data[place[NOTE]], pack_text(data[place[MANIFEST]]), [key], "pack")
         files = contents(data, listed)
     except VerificationError as error:
         name = error.check.replace("bundle.", "pack.")
         raise VerificationError(name, error.message.replace("bundle", "pack")) from error
-    # 2. The list, its version first, and the digest of every file.
+    # 3. The list, its version first, and the digest of every file.
     row = _strict(files[MANIFEST], MANIFEST)
-    _of_version(row, PACK_VERSION, "pack")
+    _of_version(row, (PACK_VERSION,), "pack")
     manifest = _formed(PackManifest, row, MANIFEST)
     if manifest.files.keys() != files.keys() - {MANIFEST, NOTE}:
         other = sorted(manifest.files.keys() ^ (files.keys() - {MANIFEST, NOTE}))[0]
@@ -342,17 +264,21 @@ def read_pack(data: bytes) -> Pack:
     for name, digest in manifest.files.items():
         if sha256(files[name]).hexdigest() != digest:
             raise VerificationError("pack.digest", f"{name} is not the file that is listed.")
-    # 3. Each file by its own form.
+    # 4. Each file by its own form, row by row.
     row = _strict(files[SEAL], SEAL)
-    _of_version(row, SEAL_VERSION, "seal")
+    _of_version(row, (SEAL_VERSION, EARLIER), "seal")
+    seal = _formed(Seal, row, SEAL)
+    if seal.key != key.text:
+        raise VerificationError("pack.form", f"{SEAL} names two keys.")
     return Pack(
         files,
         manifest,
-        _formed(Seal, row, SEAL),
+        seal,
         tuple(_formed(PackText, row, TEXTS) for row in _rows(files, TEXTS)),
         tuple(_formed(PackAnswer, row, ANSWERS_FILE) for row in _rows(files, ANSWERS_FILE)),
         tuple(_rows(files, ROWS)),
         _strict(files[RESULT], RESULT),
+        key,
     )
 
 
@@ -363,12 +289,12 @@ def _named(names: Sequence[str]) -> None:
         raise VerificationError("pack.missing", f"{missing[0]} is not in the pack.")
 
 
-def _of_version(row: Mapping[str, Any], known: str, what: str) -> None:
-    if row.get("version") != known:
+def _of_version(row: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    if row.get("version") not in known:
         raise VerificationError(
             "pack.version",
             f"This {what} has the form {str(row.get('version'))[:40]!r}, and this version of"
-            f" Ragwitness knows {known!r}.",
+            f" Ragwitness knows {' and '.join(map(repr, known))}.",
             "Verify it with the version that made it, or a newer one.",
         )
 
@@ -403,11 +329,14 @@ def _adapter(type_: type) -> Any:
     return TypeAdapter(type_)
 
 
-def _rows(files: Mapping[str, bytes], name: str) -> list[dict[str, Any]]:
-    lines = files[name].split(b"\n")
-    if lines.pop() != b"":
-        raise VerificationError("pack.form", f"{name} does not end with a whole line.")
-    return [_strict(line, name) for line in lines]
+def _rows(files: Mapping[str, bytes], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file, one after the other."""
+    for number, line in enumerate(BytesIO(files[name]), 1):
+        if not line.endswith(b"\n"):
+            raise VerificationError("pack.form", f"{name} does not end with a whole line.")
+        if number > _MOST_ROWS or len(line) > _LONGEST_ROW:
+            raise VerificationError("pack.form", f"Row {number:,} of {name} is one too many.")
+        yield _strict(line[:-1], name)
 
 
 def _strict(data: bytes, where: str) -> dict[str, Any]:

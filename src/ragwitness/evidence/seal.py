@@ -6,8 +6,7 @@
     RUN/seal-secret.json   (0600) salt and place of the key; seal-texts.jsonl (0600), the documents
     RUN/answers.jsonl      every row with its link (:mod:`ragwitness.asking.chain`)
 
-The texts are leaves of a Merkle tree. A leaf holds a text's part, id and truth, and a commitment to
-the text itself under a blinding of its own: each can be opened alone, and every other stay hidden.
+What is committed to stands in :mod:`ragwitness.evidence.subject`.
 """
 
 from __future__ import annotations
@@ -16,26 +15,53 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ragwitness.asking.chain import AnswerChain, Link, blinding_of, dense
+from ragwitness.attest.checkpoints import check_published, publish
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
+from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import sign_note
+from ragwitness.crypto.notes.note import Checkpoint, Note, sign_note
 from ragwitness.errors import InputError
-from ragwitness.evidence.runs import RunsLog
+from ragwitness.evidence.code import code_digests, wheel_digest
+from ragwitness.evidence.errands import errand_named
+from ragwitness.evidence.pack import (
+    ANSWERS_FILE,
+    LOG,
+    ROWS,
+    SIGNED_LOG,
+    TEXTS,
+    PackChain,
+    page_of,
+    signed_pack,
+)
+from ragwitness.evidence.runs import CHECKPOINT, ENTRIES, RunBegun, RunEnded, RunEntry, encode_entry
+from ragwitness.evidence.subject import (
+    TEXT,
+    VERSION,
+    SealedText,
+    SealSubject,
+    changed,
+    leaf_of,
+    result_digest,
+    root_of,
+    seal_text,
+    units_digest,
+    without_words,
+)
 from ragwitness.kit.files import (
+    append_synced,
     at_hand,
     lines_of,
+    only_writer,
     private_folder,
     read_file,
     read_object,
@@ -45,6 +71,7 @@ from ragwitness.kit.files import (
 )
 from ragwitness.kit.run_files import (
     ANSWERS,
+    REPORT,
     RESULT,
     SEAL,
     SEAL_NOTE,
@@ -53,52 +80,8 @@ from ragwitness.kit.run_files import (
     SEAL_TEXTS,
 )
 
-VERSION = "ragwitness/seal/v1"
-TEXT = "ragwitness/document/v1"
-"""What the commitment to a text is for."""
-
 _SERIES = "ragwitness/series/v1"
 _AGAIN = "Restore it from a copy: without it nothing of this run can be opened."
-
-
-@dataclass(frozen=True, slots=True)
-class SealedText:
-    """A text that is committed to.
-
-    Attributes:
-        part: Which part it has in the run, such as ``"known_out"``.
-        id: Of the document; it is not hidden.
-        text: Hidden until it is opened.
-        member: The truth, where it is known; not hidden.
-    """
-
-    part: str
-    id: str
-    text: str
-    member: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SealSubject:
-    """What a run commits to before its first query.
-
-    Attributes:
-        errand: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
-        settings: Everything that its result follows from, besides texts and answers, as JSON.
-        texts: Everything that may stay hidden.
-        units: What is asked about, in its order: stage and document.
-        looks: Number of looks that may decide; 0 where it was left open.
-        series: What runs of one series share: the system, and what it is asked about.
-        home: Folder of the plan that the run belongs to; None where it belongs to none.
-    """
-
-    errand: str
-    settings: Mapping[str, Any]
-    texts: tuple[SealedText, ...]
-    units: Sequence[tuple[str, str]]
-    looks: int
-    series: bytes
-    home: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +99,6 @@ class SealWish:
     timestamp: str | None = None
 
 
-def leaf_of(text: SealedText, commitment: bytes) -> bytes:
-    """Return the leaf of a text in the tree of the seal."""
-    return dense([text.part, text.id, text.member, commitment.hex()])
-
-
 def committed(texts: Iterable[SealedText], salt: bytes) -> list[tuple[bytes, bytes]]:
     """Return the commitment to each text, and its blinding."""
     found = []
@@ -129,38 +107,6 @@ def committed(texts: Iterable[SealedText], salt: bytes) -> list[tuple[bytes, byt
         opening = Opening(TEXT, text.text.encode("utf-8", "surrogatepass"), blinding)
         found.append((commit(opening), blinding))
     return found
-
-
-def root_of(leaves: Iterable[bytes]) -> str:
-    """Return the root of the tree over all leaves, in hex."""
-    tree = MerkleLog()
-    tree.extend(leaves)
-    return tree.root().hex()
-
-
-def units_digest(units: Iterable[Sequence[str]]) -> str:
-    """Return SHA-256 of what is asked about and in which order, in hex."""
-    return hashlib.sha256(dense([list(unit) for unit in units])).hexdigest()
-
-
-@cache
-def code_digest() -> str:
-    """Return SHA-256 of every file of this package, in hex: a version that was changed shows.
-
-    The pages of the documentation, which a wheel alone holds, compute nothing and do not count.
-    """
-    root = Path(str(files("ragwitness")))
-    found = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
-        name = path.relative_to(root).as_posix()
-        if "__pycache__" not in path.parts and not name.startswith("pages/"):
-            found.update(tagged_hash("ragwitness/code/v1", name.encode(), path.read_bytes()))
-    return found.hexdigest()
-
-
-def seal_text(seal: bytes) -> str:
-    """Return what is signed of a seal."""
-    return f"ragwitness seal\n{hashlib.sha256(seal).hexdigest()}\n"
 
 
 def sealing_key(path: Path) -> PrivateKey:
@@ -203,15 +149,14 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     path = run / SEAL
     # 1. Sealed before: the same subject under the same salt is the same seal, and any other is
-    # refused.
+    # refused, whatever else of this package was changed since.
     if path.exists():
         data = read_file(path)
         salt = bytes.fromhex(read_object(run / SEAL_SECRET, _AGAIN, secret=True)["salt"])
-        earlier = str(json.loads(data)["begun"])
-        if data != _seal(subject, key, salt, earlier, logged=wish.runs_log is not None):
+        now = _seal(subject, key, salt, begun, logged=wish.runs_log is not None)
+        if others := _differing(json.loads(data), json.loads(json.dumps(now))):
             raise InputError(
-                f"{run} was sealed for something else: documents, settings, caps, key, log or the"
-                " version of Ragwitness differ.",
+                f"{run} was sealed for something else. What differs: {'; '.join(others)}.",
                 "Issue the command that sealed it, or choose another folder with --run.",
             )
     # 2. Not sealed: then nothing may have been answered. The seal itself is written last.
@@ -223,7 +168,8 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
             )
         private_folder(run)
         salt = bytes.fromhex(str(kept["salt"]))
-        data = _seal(subject, key, salt, begun, logged=wish.runs_log is not None)
+        seal = _seal(subject, key, salt, begun, logged=wish.runs_log is not None)
+        data = (json.dumps(seal, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
         replace_file(run / SEAL_SECRET, json.dumps(kept) + "\n", secret=True)
         write_rows(run / SEAL_TEXTS, map(asdict, subject.texts), secret=True)
         replace_file(run / SEAL_NOTE, sign_note(seal_text(data), [key]))
@@ -241,14 +187,20 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
     return digest
 
 
-def _seal(subject: SealSubject, key: PrivateKey, salt: bytes, begun: str, *, logged: bool) -> bytes:
+def _seal(
+    subject: SealSubject, key: PrivateKey, salt: bytes, begun: str, *, logged: bool
+) -> dict[str, Any]:
     commitments = committed(subject.texts, salt)
     leaves = (leaf_of(t, c) for t, (c, _) in zip(subject.texts, commitments, strict=True))
-    seal = {
+    return {
         "version": VERSION,
         "errand": subject.errand,
         "begun": begun,
-        "code": {"version": version("ragwitness"), "digest": code_digest()},
+        "code": {
+            "version": version("ragwitness"),
+            "modules": code_digests(subject.errand),
+            "wheel": wheel_digest(),
+        },
         "key": key.public.text,
         "logged": logged,
         "looks": subject.looks,
@@ -256,7 +208,38 @@ def _seal(subject: SealSubject, key: PrivateKey, salt: bytes, begun: str, *, log
         "texts": {"count": dict(Counter(t.part for t in subject.texts)), "root": root_of(leaves)},
         "units": {"count": len(subject.units), "digest": units_digest(subject.units)},
     }
-    return (json.dumps(seal, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+_PARTS = {
+    "errand": "the kind of run",
+    "texts": "documents",
+    "units": "documents",
+    "key": "the signing key",
+    "logged": "whether runs are logged",
+    "looks": "the number of looks",
+    # Parts of its settings, of which two follow from the documents.
+    "likeness": "documents",
+    "groups": "documents",
+    "budget": "caps or prices",
+}
+"""What the parts of a seal are, for people; the other settings go by their names."""
+
+
+def _differing(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return what a seal that is there and the one that would be made differ in, in words."""
+    parts = changed(earlier, now)
+    settings = changed(earlier["settings"], now["settings"])
+    found = [what for name, what in _PARTS.items() if name in {*parts, *settings}]
+    if others := [name for name in settings if name not in _PARTS]:
+        found.append(f"settings ({', '.join(others)})")
+    made, here = earlier["code"], now["code"]
+    if made["version"] != here["version"]:
+        found.append(f"Ragwitness ({made['version']} sealed it, this is {here['version']})")
+    elif earlier["version"] != VERSION:
+        found.append("the form of seals, which this code has changed")
+    elif modules := changed(made["modules"], here["modules"]):
+        found.append(f"the code that computes scores ({', '.join(modules)})")
+    return list(dict.fromkeys(found))
 
 
 # What a sealed run keeps back, read again when its pack is made.
@@ -362,16 +345,143 @@ def end(run: Path) -> None:
         log.end(hashlib.sha256(sealed.seal).hexdigest(), sealed.head, len(sealed.links), result)
 
 
-def result_digest(result: Mapping[str, Any]) -> str:
-    """Return SHA-256 of a result as packs show it with hidden texts, in hex."""
-    return hashlib.sha256(dense(without_words(result))).hexdigest()
+# The folder of the log of runs: an entry is on the disk before its run goes on.
 
 
-def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored result, or a row of scores, without the words of documents in it."""
-    found = dict(result)
-    if "evidence" in found:
-        found["evidence"] = []
-    if isinstance(rows := found.get("documents"), list):
-        found["documents"] = [without_words(row) for row in rows]
-    return found
+class RunsLog:
+    """A folder with a log of runs.
+
+    Args:
+        folder: It is made where it is missing.
+        key: Signs the checkpoint.
+    """
+
+    def __init__(self, folder: Path, key: PrivateKey) -> None:
+        self._folder, self._key = folder, key
+
+    def begin(self, seal: str, series: str, errand: str) -> None:
+        """Log that a run begins; it is on the disk before its first query. Once for each seal.
+
+        Raises:
+            InputError: The log is another key's, or cannot be written.
+        """
+        self._add(RunBegun(seal, series, errand))
+
+    def end(self, seal: str, head: str, answers: int, result: str) -> None:
+        """Log the result of a run; the same result is logged once.
+
+        Raises:
+            InputError: The log is another key's, or cannot be written.
+        """
+        self._add(RunEnded(seal, head, answers, result))
+
+    def entries(self) -> list[bytes]:
+        """Return all entries.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        path = self._folder / ENTRIES
+        return list(read_entries(read_file(path))) if path.exists() else []
+
+    def _add(self, entry: RunEntry) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with only_writer(self._folder / ".lock"):
+            if (path := self._folder / CHECKPOINT).exists():
+                self._refuse_another(path)
+            data, there = encode_entry(entry), self.entries()
+            log = MerkleLog()
+            log.extend(there)
+            # An old copy put in place of the log would forget runs: its own checkpoint tells.
+            check_published(self._folder, log)
+            if data not in there:
+                again = "Nothing was sent. The same command tries again."
+                whole = len(data).to_bytes(LENGTH_BYTES, "big") + data
+                append_synced(self._folder / ENTRIES, whole, again)
+                there.append(data)
+                log.append(data)
+
+            def between(start: int, stop: int) -> Sequence[bytes]:
+                return there[start:stop]
+
+            publish(self._folder, log, [self._key], between)
+
+    def _refuse_another(self, path: Path) -> None:
+        note = Note.parse(read_file(path))
+        origin = Checkpoint.parse(note.text).origin
+        if self._key.public not in note.signatures_of([self._key.public]):
+            raise InputError(
+                f"{self._folder} is the log of {origin!r}, signed by another key than"
+                f" {self._key.name!r}.",
+                "Seal with the key of the log, or choose another folder with --runs-log.",
+            )
+
+
+# A sealed run that has a result, opened into a pack.
+
+
+def make_pack(
+    run: SealedRun, key: PrivateKey, *, hide: bool = False, opened: Collection[str] = ()
+) -> bytes:
+    """Return the pack of a sealed run that has a result.
+
+    Args:
+        run: The run.
+        key: That sealed it.
+        hide: Keep texts and answers hidden.
+        opened: Ids of documents that are opened all the same.
+
+    Raises:
+        InputError: The run has no result, the key is another one, an id is of no document, or a
+            file is too large.
+    """
+    if json.loads(run.seal)["key"] != key.public.text:
+        raise InputError(
+            f"{run.folder} was sealed with another key than {key.name}.",
+            "Give the file of that key: --key FILE",
+        )
+    # 1. Which texts and answers are shown.
+    known = {text.id for text in run.texts} | {link.label[2] for link in run.links}
+    if strangers := sorted(set(opened) - known):
+        raise InputError(
+            f"The run has no document {strangers[0]!r}.", "Give ids as the report shows them."
+        )
+    shown = set(opened) if hide else known
+    texts, answers = [], []
+    for text, (commitment, blinding) in zip(run.texts, run.openings, strict=True):
+        row: dict[str, object] = {"part": text.part, "id": text.id, "member": text.member}
+        row["commitment"] = commitment.hex()
+        open_ = {"text": text.text, "blinding": blinding.hex()} if text.id in shown else {}
+        texts.append(row | open_)
+    for link in run.links:
+        answer = {"asked": list(link.label), "commitment": link.commitment.hex()}
+        if link.label[2] in shown:
+            answer |= {"text": link.text.decode(), "blinding": link.blinding.hex()}
+        answers.append(answer)
+    # 2. What was found, without words of documents where they are hidden, and its page.
+    again = "Issue the command that made the run again: it resumes, and writes the result anew."
+    result = read_object(run.folder / RESULT, again)
+    rows = errand_named(run.errand).rows_of(run)
+    if hide:
+        result, rows = without_words(result), [without_words(row) for row in rows]
+    files = {
+        SEAL: run.seal,
+        SEAL_NOTE: read_file(run.folder / SEAL_NOTE),
+        TEXTS: _lines(texts),
+        ANSWERS_FILE: _lines(answers),
+        ROWS: _lines(rows),
+        RESULT: (json.dumps(result, separators=(",", ":"), allow_nan=False) + "\n").encode(),
+        REPORT: page_of(result).encode(),
+    }
+    if (run.folder / SEAL_STAMP).exists():
+        files[SEAL_STAMP] = read_file(run.folder / SEAL_STAMP)
+    if run.log is not None:
+        files[LOG] = read_file(run.log / ENTRIES)
+        files[SIGNED_LOG] = read_file(run.log / CHECKPOINT)
+    # 3. The list of all that, signed, in one archive.
+    asked = [json.loads(link.text)["asked"]["query"]["top_logprobs"] for link in run.links]
+    return signed_pack(files, PackChain(run.head, len(run.links), max(asked, default=0)), key)
+
+
+def _lines(rows: Sequence[object]) -> bytes:
+    return b"".join(dense(row) + b"\n" for row in rows)

@@ -6,253 +6,68 @@ recomputed once they hold (:mod:`ragwitness.evidence.audit` and its neighbours).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import json
-import math
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
-from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.chain import ROW, first_link, next_link
-from ragwitness.asking.journal import AskedQuery, decode_answer, query_key
+from ragwitness.attest.bundle import Archive
+from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse, run_steps
 from ragwitness.attest.verdict import BundleVerdict, Check
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierStep, refuse, run_steps
-from ragwitness.audits.timestamp import read_stamp
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, verify_signature
+from ragwitness.crypto.notes.note import Checkpoint, Note, check_signed, verify_signature
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
-from ragwitness.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.crypto.stamps import read_stamp
+from ragwitness.errors import InputError, MissingExtraError, UnlistedError, VerificationError
+from ragwitness.evidence.case import PackCase, PackKnown
+from ragwitness.evidence.code import code_digests, wheel_digest
+from ragwitness.evidence.errands import errand_named
 from ragwitness.evidence.pack import (
     LOG,
-    MANIFEST,
-    NOTE,
     SIGNED_LOG,
     Pack,
-    errand_named,
-    pack_text,
     page_of,
     read_pack,
 )
 from ragwitness.evidence.runs import RunBegun, RunEnded, decode_entry
-from ragwitness.evidence.seal import (
+from ragwitness.evidence.subject import (
+    EARLIER,
     TEXT,
-    code_digest,
+    changed,
     result_digest,
     root_of,
     seal_text,
     units_digest,
 )
+from ragwitness.kit.registry import nothing_but
 from ragwitness.kit.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.results import wording as say
-from ragwitness.types import Answer, Query
 
-CLOSE = 1e-6
-"""Relative difference of two figures that are called the same: processors round differently."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackKnown:
-    """What a verifier knows by itself.
-
-    Attributes:
-        key: Of whoever ran the audit; None where nobody told.
-        seal: SHA-256 of the seal in hex, as it was told before the answers came.
-        checkpoints: Signed checkpoints of the log of runs that were seen before.
-        roots: Certificates (PEM) of timestamp authorities that are trusted.
-        models: Load models that the pack names; without it none but those of the package are.
-    """
-
-    key: PublicKey | None = None
-    seal: str | None = None
-    checkpoints: Sequence[bytes] = ()
-    roots: Path | None = None
-    models: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PackExchange:
-    """A row of the chain that is opened.
-
-    Attributes:
-        asked: The question.
-        answer: What came back; ``error`` says why nothing did.
-        failed: Whether it was not worth keeping, and asked again.
-    """
-
-    asked: AskedQuery
-    answer: Answer
-    failed: bool
-
-
-@dataclass(frozen=True)
-class PackCase:
-    """A pack and what its verifier has beside it.
-
-    Attributes:
-        pack: Read, its form checked.
-        known: The verifier's own knowledge.
-        progress: Called with (what, done, all) while answers are replayed.
-        kept: What a check leaves to the next ones.
-    """
-
-    pack: Pack
-    known: PackKnown
-    progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
-    kept: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def key(self) -> PublicKey:
-        """Of the seal."""
-        return PublicKey.parse(self.pack.seal.key)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the seal, in hex."""
-        return hashlib.sha256(self.pack.files[SEAL]).hexdigest()
-
-    def load_nothing(self, settings: object) -> None:
-        """Refuse to go on where settings name a model, a file or a server, unless that is allowed.
-
-        Raises:
-            NotCheckedError: They do.
-        """
-        if (named := _address(settings)) and not self.known.models:
-            raise NotCheckedError(
-                f"what was found needs {named!r}, and a stranger's file loads nothing: --models"
-                " allows it",
-                needed=True,
-            )
-
-    @cached_property
-    def exchanges(self) -> tuple[PackExchange | None, ...]:
-        """The chain, row by row; None where a row is hidden.
-
-        Raises:
-            VerificationError: ``answers.form``.
-        """
-        return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
-
-
-def _address(value: object) -> str | None:
-    """Return the first text that may name a model, a file or a server; prompts have spaces."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return next(filter(None, map(_address, value)), None)
-    names = isinstance(value, str) and not re.search(r"\s", value) and re.search(r"[:/\\.#]", value)
-    return str(value)[:80] if names and not _our_method(str(value)) else None
-
-
-def _our_method(name: str) -> bool:
-    """Whether a text is a method of this package with one of its presets, such as s-rag:few."""
-    from ragwitness.membership.registry import AUDITS, configure
-
-    try:
-        return name.partition(":")[0] in AUDITS and configure(name) is not None
-    except InputError:  # no preset of that method
-        return False
-
-
-class Replies:
-    """The answers of a pack, as questions find them.
-
-    What two documents ask is asked once, so a question that has no answer of its own takes the one
-    that another document had; the last one that came counts, as in a journal.
-
-    Args:
-        exchanges: The chain; None where a row is hidden.
-    """
-
-    def __init__(self, exchanges: Sequence[PackExchange | None]) -> None:
-        shown = [one for one in exchanges if one is not None]
-        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in shown}
-        self._any = {e.asked.query: e.answer for e in shown if not e.failed}
-
-    def get(self, stage: str, document: str, query: Query) -> Answer | None:
-        """Return the answer to a question; None where it has none."""
-        plain = Query(**asdict(query))
-        return self._own.get((stage, document, plain)) or self._any.get(plain)
-
-
-def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budget) -> None:
-    """Check what is said to be spent against the answers and the sealed caps.
-
-    Args:
-        case: The pack.
-        spent: As its result has it.
-        target: Name of the system.
-        budget: The sealed caps.
-
-    Raises:
-        VerificationError: ``counts.spent`` or ``counts.cap``.
-    """
-    sent = sum(one.asked[0] == target for one in case.pack.answers)
-    if spent["queries"] < sent:
-        raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
-    over = budget.passed(Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"]))
-    if over and spent["stopped_by"] is None:
-        raise refuse("counts.cap", f"More was spent than the sealed {over} cap admits.")
-
-
-def _exchange(text: str) -> PackExchange:
-    try:
-        row = json.loads(text)
-        of, failed = row["asked"], "failed" in row
-        stored = dict(row["failed" if failed else "answer"])
-        error = stored.pop("error", None)
-        answer = decode_answer(stored)
-        asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
-        if row["key"] != query_key(asked.target, asked.query):
-            raise ValueError("its key")
-    except (ValueError, KeyError, TypeError, AttributeError) as error_:
-        raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
-    if error is not None:
-        answer = Answer(answer.text, answer.tokens, error=str(error))
-    return PackExchange(asked, answer, failed)
-
+PACKAGED = ("reader", "repeat", "minilm")
+"""Models that a pack may name: those that come with this package, and the packaged encoder."""
 
 # Whose pack it is, and what was committed to before the first query.
 
 
-def _signed(case: PackCase) -> str:
-    text = pack_text(case.pack.files[MANIFEST])
-    _check_note(case.pack.files[NOTE], text, case.key, "pack")
-    return f"signed by {case.key.name}, who signed the seal"
-
-
 def _sealed(case: PackCase) -> str:
     text = seal_text(case.pack.files[SEAL])
-    _check_note(case.pack.files[SEAL_NOTE], text, case.key, "seal")
+    check_signed(case.pack.files[SEAL_NOTE], text, [case.pack.key], "seal")
     return f"SHA-256 {case.digest}"
-
-
-def _check_note(data: bytes, text: str, key: PublicKey, what: str) -> None:
-    note = Note.parse(data)
-    if note.text != text:
-        raise refuse(f"{what}.note", f"What is signed is not this {what}.")
-    lines = note.signatures_of([key])
-    if len(note.signatures) != 1 or key not in lines:
-        raise refuse(f"{what}.signature", f"The {what} is not signed by the key of the seal alone.")
-    key.verify(text.encode(), lines[key].data)
 
 
 def _known(case: PackCase) -> str:
     told = []
     if case.known.key is not None:
-        if case.known.key != case.key:
-            raise refuse("seal.key", f"The seal is by the key {case.key.text}, not the given one.")
+        if case.known.key != case.pack.key:
+            raise refuse(
+                "seal.key", f"The seal is by the key {case.pack.key.text}, not the given one."
+            )
         told.append("the key is the given one")
     if case.known.seal is not None:
         if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
@@ -281,8 +96,9 @@ def _stamped(case: PackCase) -> str:
 
 
 def _code(case: PackCase) -> str:
-    made, here = case.pack.seal.code, version("ragwitness")
-    if sorted(made) != ["digest", "version"]:
+    seal, here = case.pack.seal, version("ragwitness")
+    made, earlier = seal.code, seal.version == EARLIER
+    if made.keys() != {"version", *(["digest"] if earlier else ["modules", "wheel"])}:
         raise refuse("pack.form", "The seal does not say which code it was made with.")
     # An audit's result says its version in its summary, a leak's beside it, a look's nowhere.
     result = case.pack.result
@@ -291,11 +107,17 @@ def _code(case: PackCase) -> str:
         raise refuse(
             "code.version", f"The result is of version {said!r}, the seal of {made['version']!r}."
         )
-    if made["version"] != here:
-        return f"made by version {made['version'][:40]}, recomputed by {here}"
-    if made["digest"] != code_digest():
-        return f"made by version {here} with other files than are installed here; recomputed here"
-    return f"version {here}, file by file the one that is installed here"
+    made_by = f"made by version {str(made['version'])[:40]}"
+    if earlier:
+        same = made["digest"] == wheel_digest()
+        others = [] if same else ["some file of it; its seal does not say which"]
+    else:
+        others = changed(made["modules"], code_digests(seal.errand))
+    if not others:
+        return f"{made_by}, module by module what computes scores here"
+    shown = ", ".join(one[:80] for one in others[:3])
+    more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+    return f"{made_by}, recomputed by {here} with other code: {shown}{more}"
 
 
 def _texts(case: PackCase) -> str:
@@ -367,12 +189,12 @@ def _runs(case: PackCase) -> str:
     entries = list(read_entries(files[LOG]))
     log = MerkleLog()
     log.extend(entries)
-    signed = open_checkpoint(files[SIGNED_LOG], Signers((case.key,))).checkpoint
+    signed = open_checkpoint(files[SIGNED_LOG], Signers((case.pack.key,))).checkpoint
     _extends(log, signed, "runs.root")
     if sum(map(len, entries)) + 2 * len(entries) != len(files[LOG]) or signed.size != log.size:
         raise refuse("runs.root", "The log holds other entries than its checkpoint signs.")
     for data in case.known.checkpoints:
-        _extends(log, _seen(data, case.key), "runs.rolled_back")
+        _extends(log, _seen(data, case.pack.key), "runs.rolled_back")
     # 2. This run is in it: begun once, and ended with this result.
     found = [decode_entry(entry) for entry in entries]
     begun = [one for one in found if isinstance(one, RunBegun)]
@@ -427,7 +249,7 @@ def _asked(case: PackCase) -> str:
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
         raise refuse("units", "What was found is not about what was sealed, in its order.")
-    known = {*units, *errand_named(case.pack.seal.errand).BESIDES}
+    known = {*units, *errand_named(case.pack.seal.errand).besides}
     strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
     if strangers:
         raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
@@ -441,17 +263,16 @@ def _page(case: PackCase) -> str:
         raise refuse("result.form", error.message) from error
     if page == case.pack.files[REPORT]:
         return "the page shows this result"
-    if case.pack.seal.code["digest"] != code_digest():
-        raise NotCheckedError(
-            "report.html was written by other code than is installed here; read result.json",
-            needed=True,
-        )
+    # A page is presentation: by other code it looks otherwise, and decides no verdict.
+    made = case.pack.seal.code
+    if wheel_digest() != made.get("wheel", made.get("digest")):
+        case.kept["page"] = "report.html was written by other code than is installed here"
+        raise NotCheckedError(case.kept["page"])
     raise refuse("page", "report.html does not show the result of this pack.")
 
 
 COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
     # Whose it is, and whether it is the one that was told of.
-    VerifierStep("pack.note", _signed),
     VerifierStep("seal.note", _sealed),
     VerifierStep("seal.known", _known),
     VerifierStep("seal.timestamp", _stamped),
@@ -468,7 +289,7 @@ PAGE: VerifierStep[PackCase] = VerifierStep("page", _page)
 
 
 def verify_pack(
-    data: bytes,
+    data: Archive,
     known: PackKnown | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BundleVerdict:
@@ -484,30 +305,39 @@ def verify_pack(
         pack = read_pack(data)
         errand = errand_named(pack.seal.errand)
         case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
-        _ = case.key
     except VerificationError as error:
         said = " ".join(filter(None, (error.message, error.hint)))
         return _verdict([Check("pack", "fail", said, error.check)], [], None)
     except InputError as error:
         return _verdict([Check("pack", "fail", error.message, "pack.form")], [], None)
-    made = [Check("pack", "pass", f"{len(pack.files)} files in their one form")]
+    made = [
+        Check("pack", "pass", f"{len(pack.files)} files in their one form"),
+        Check("pack.note", "pass", f"signed by {pack.key.name}, who signed the seal"),
+    ]
     # 2. What was committed to. 3. What follows from it, only once nothing is wrong.
-    cheap, lacking = run_steps(map(_guarded, COMMITMENTS), case)
-    made += cheap
-    steps: tuple[VerifierStep[PackCase], ...] = (*errand.STEPS, PAGE)
-    if any(check.status == "fail" for check in made):
-        made += [Check(step.name, "not checked", "a cheaper check failed") for step in steps]
-        return _verdict(made, lacking, case)
-    late, more = run_steps(map(_guarded, steps), case)
+    with nothing_but({*PACKAGED, *case.known.models}):
+        cheap, lacking = run_steps(map(_guarded, COMMITMENTS), case)
+        made += cheap
+        steps: tuple[VerifierStep[PackCase], ...] = (*errand.steps, PAGE)
+        if any(check.status == "fail" for check in made):
+            made += [Check(step.name, "not checked", "a cheaper check failed") for step in steps]
+            return _verdict(made, lacking, case)
+        late, more = run_steps(map(_guarded, steps), case)
     return _verdict([*made, *late], [*lacking, *more], case)
 
 
 def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
-    """Return a check that names a pack malformed where a field is of no use to it."""
+    """Return a check that loads nothing unlisted, and names a field that is of no use to it."""
 
     def run(case: PackCase) -> str:
         try:
             return step.run(case)
+        except UnlistedError as error:
+            raise NotCheckedError(
+                f"the scores come from a model that is not packaged: {error.message}; --models with"
+                " this name loads it",
+                needed=True,
+            ) from error
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise refuse(f"{step.name}.form", f"The pack cannot be read: {error!r}.") from error
 
@@ -518,7 +348,7 @@ def _verdict(made: Sequence[Check], lacking: Sequence[str], case: PackCase | Non
     wrong = next((check for check in made if check.status == "fail"), None)
     if wrong is not None:
         return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", tuple(made))
-    why = errand_named(case.pack.seal.errand).WHOLE if case else ""
+    why = errand_named(case.pack.seal.errand).whole if case else ""
     if lacking:
         why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
     return BundleVerdict(
@@ -547,7 +377,7 @@ def _rests(case: PackCase) -> tuple[str, ...]:
         "That the documents were chosen as is said, above all that those known to be outside are.",
     ]
     if known.key is None:
-        found.append(f"That the key is that of whoever is named: {case.key.text}.")
+        found.append(f"That the key is that of whoever is named: {case.pack.key.text}.")
     if "stamped" not in case.kept and known.seal is None:
         found.append(
             f"That the seal is of {_when(seal.begun)}, before the answers: the signer says so, and"
@@ -562,6 +392,8 @@ def _rests(case: PackCase) -> tuple[str, ...]:
             )
     else:
         found.append("That no other run was made and thrown away: runs were not logged.")
+    if "page" in case.kept:
+        found.append(f"That the page shows this result: {case.kept['page']}. Read result.json.")
     return tuple(found)
 
 
@@ -570,73 +402,3 @@ def _when(begun: str) -> str:
         return datetime.fromisoformat(begun).astimezone(UTC).isoformat(sep=" ", timespec="minutes")
     except ValueError:
         return "an unknown time"
-
-
-# Two figures, two sets of them, two results.
-
-TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
-"""What no answer says: when it was, and what the target counted. It is taken as it is said."""
-
-KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
-"""A warning that depends on how often a run was started."""
-
-
-def same_result(
-    check: str,
-    mine: dict[str, Any],
-    theirs: dict[str, Any],
-    loose: Collection[str],
-    but: re.Pattern[str] | None = None,
-) -> None:
-    """Check that a result says what was recomputed.
-
-    Args:
-        check: Name of the check.
-        mine: Recomputed.
-        theirs: As it stands in the pack.
-        loose: Places that are not compared.
-        but: Places that could not be recomputed.
-
-    Raises:
-        VerificationError: ``check`` and the name of what differs.
-    """
-    bad = [p for p in differences(mine, theirs, "", loose) if not (but and but.fullmatch(p))]
-    if bad:
-        words = [word for word in bad[0].split(".") if not word.isdigit()]
-        rows = words[0] == "documents"
-        name = words[-1].replace(" ", "_") if rows else ".".join(words[words[0] == "summary" :][:2])
-        raise refuse(f"{check}.{name}", f"The result says something else at {bad[0]}.")
-
-
-def differences(
-    mine: object, theirs: object, place: str = "", loose: Collection[str] = ()
-) -> Iterator[str]:
-    """Yield the places at which what was recomputed and what is said differ.
-
-    Args:
-        mine: Recomputed.
-        theirs: As it stands in the pack.
-        place: Where both stand.
-        loose: Places that are not compared.
-    """
-    if place in loose:
-        return
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        for name in sorted(mine.keys() | theirs.keys()):
-            inner = f"{place}.{name}" if place else name
-            if name in mine and name in theirs:
-                yield from differences(mine[name], theirs[name], inner, loose)
-            elif inner not in loose:
-                yield inner
-    elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
-        if len(mine) != len(theirs):
-            yield place
-            return
-        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-            yield from differences(one, other, f"{place}.{number}", loose)
-    elif isinstance(mine, float | int) and isinstance(theirs, float | int):
-        close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
-        if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:
-            yield place
-    elif mine != theirs:
-        yield place

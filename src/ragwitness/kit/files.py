@@ -13,6 +13,7 @@ import errno
 import gzip
 import io
 import json
+import mmap
 import os
 import secrets
 import stat
@@ -479,6 +480,19 @@ def read_file(path: Path, most: int = MOST_BYTES, hint: str = "", *, secret: boo
             f"Run: chmod 600 {path}",
         )
     return data
+
+
+def map_file(path: Path, most: int = MOST_BYTES, hint: str = "") -> bytes | mmap.mmap:
+    """Return a file as it lies on the disk, where what nobody looks at takes no memory.
+
+    Raises:
+        InputError: As :func:`read_file`, which reads what cannot be mapped, such as a pipe.
+    """
+    with suppress(OSError):
+        if path.is_file() and 0 < path.stat().st_size <= most:
+            with path.open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return read_file(path, most, hint)
 
 
 def read_object(

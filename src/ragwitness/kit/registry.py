@@ -12,18 +12,46 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.errors import InputError, RagwitnessError, UnlistedError
 from ragwitness.kit.fields import typed_fields
 from ragwitness.kit.quotes import quote_error
 
 _WORDS = re.compile(r"[a-z|]+")
+_LISTED: ContextVar[frozenset[str] | None] = ContextVar("listed", default=None)
+
+
+@contextmanager
+def nothing_but(names: Collection[str]) -> Iterator[None]:
+    """Load no plug-in and no model within the block but those of these names.
+
+    Whoever reads a stranger's file reads it in such a block. Names are compared letter by letter,
+    where something is loaded: no spelling of a host, a path or a model passes for another.
+    """
+    token = _LISTED.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _LISTED.reset(token)
+
+
+def refuse_unlisted(name: str) -> None:
+    """Refuse to load something within :func:`nothing_but` that is not listed there.
+
+    Raises:
+        UnlistedError: It is not; the message is its name, quoted and cut.
+    """
+    listed = _LISTED.get()
+    if listed is not None and name not in listed:
+        raise UnlistedError(repr(name[:200]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
         Raises:
             InputError: Nothing has this name, or a plug-in cannot be loaded or is something else.
+            UnlistedError: It is a plug-in that :func:`nothing_but` keeps out.
         """
         name, _, preset = name.partition(":")
         found = self._load(name)
@@ -130,6 +159,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             module, _, attribute = home.partition(":")
             return attrgetter(attribute)(importlib.import_module(module))
         # Another package's: found, loaded alone, and checked before it is used.
+        refuse_unlisted(name)
         found = self._plugin(self.group, name) if name and self.group else None
         if found is None:
             raise self.unknown(name)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
+from typing import ClassVar
 
 
 class Shown:
-    """A value that a notebook shows as HTML; how, says :mod:`ragwitness.report.notebook`."""
+    """A value that a notebook shows as HTML.
+
+    Attributes:
+        renderer: Makes the HTML. It is given by :mod:`ragwitness`, which stands above the pages;
+            without it a value is shown as text.
+    """
 
     __slots__ = ()
+    renderer: ClassVar[Callable[[object], str] | None] = None
 
-    def _repr_html_(self) -> str:
-        # Named and never imported from here: results know no renderer, and no other way leads up.
-        renderer: Any = import_module("ragwitness.report.notebook")
-        return str(renderer.shown(self))
+    def _repr_html_(self) -> str | None:
+        return None if Shown.renderer is None else Shown.renderer(self)

@@ -7,16 +7,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, import_extra
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.target import LabTarget
 from ragwitness.types import Document
+
+if TYPE_CHECKING:
+    from ragwitness.rag.target import LabTarget
 
 _FEWEST = 10  # documents per half; below that a classifier learns nothing
 
@@ -106,6 +107,9 @@ def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
         InputError: Too few auxiliary documents.
         ModelError: A model of ``config.rag`` cannot be loaded.
     """
+    from ragwitness.rag.build import build_system
+    from ragwitness.rag.target import LabTarget
+
     split = split_auxiliary(auxiliary, config)
     target = LabTarget(build_system(split.stored, config.rag))
     return Shadow(target, split.inside, split.outside)

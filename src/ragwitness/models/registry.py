@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from ragwitness.kit.registry import Listing, Registry
+from ragwitness.kit.registry import Listing, Registry, refuse_unlisted
 from ragwitness.kit.workers import workers
 from ragwitness.models.base import Embedder, LanguageModel
 
@@ -115,7 +115,12 @@ def load_embedder(spec: str = "minilm") -> Embedder:
 
 
 def _load(registry: Registry[Listing], spec: str) -> Any:
-    """Load what ``NAME`` or ``NAME:OPTION`` names, once; a failure is not remembered."""
+    """Load what ``NAME`` or ``NAME:OPTION`` names, once; a failure is not remembered.
+
+    Raises:
+        UnlistedError: :func:`~ragwitness.kit.registry.nothing_but` keeps it out.
+    """
+    refuse_unlisted(spec)
     # Looked up before the lock: a bad name must not wait for a model that loads.
     make, option = _maker(registry, spec)
     with _lock:

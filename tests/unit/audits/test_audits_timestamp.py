@@ -19,8 +19,11 @@ from ragwitness.audits import timestamp
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import STAMPED, CanaryPlan, make_plan, read_plan, write_plan
+from ragwitness.crypto import stamps
+from ragwitness.crypto.stamps import Stamp
 from ragwitness.errors import TargetResponseError, TargetUnreachableError, VerificationError
-from ragwitness.evidence.verifier import PackKnown, verify_pack
+from ragwitness.evidence.case import PackKnown
+from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import SEAL_STAMP
 from tests.unit.evidence.forger import Forger, audited, called
 
@@ -72,14 +75,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def stamp_commitment(folder: Path, plan: CanaryPlan, url: str) -> timestamp.Stamp:
+def stamp_commitment(folder: Path, plan: CanaryPlan, url: str) -> Stamp:
     again = f"ragwitness canary status {folder}"
     return timestamp.stamp(folder / STAMPED, plan.commitment, url, again)
 
 
-def read_stamp(folder: Path, plan: CanaryPlan, roots: Path | None = None) -> timestamp.Stamp:
+def read_stamp(folder: Path, plan: CanaryPlan, roots: Path | None = None) -> Stamp:
     token = (folder / STAMPED).read_bytes()
-    return timestamp.read_stamp(token, plan.commitment, STAMPED, roots)
+    return stamps.read_stamp(token, plan.commitment, STAMPED, roots)
 
 
 class Answering:

@@ -19,7 +19,7 @@ from ragwitness.cli.main import run as ragwitness
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.keys import PrivateKey, read_key
 from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, PackChain, signed_pack
-from ragwitness.evidence.seal import TEXT
+from ragwitness.evidence.subject import TEXT
 from ragwitness.kit.run_files import SEAL
 from ragwitness.text.sample import load_sample
 
@@ -73,11 +73,11 @@ class Forger:
     files: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pack: Path, key: Path) -> Forger:
+    def of(cls, pack: Path, key: Path | PrivateKey) -> Forger:
         """Take a pack apart."""
         data = pack.read_bytes()
         files = contents(data, listing(data))
-        made = cls(data, read_key(key))
+        made = cls(data, key if isinstance(key, PrivateKey) else read_key(key))
         made.manifest = json.loads(files.pop(MANIFEST))
         made.note = files.pop(NOTE)
         made.files = files

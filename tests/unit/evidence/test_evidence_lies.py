@@ -20,10 +20,20 @@ from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
-from ragwitness.evidence.pack import ANSWERS_FILE, LOG, MANIFEST, NOTE, ROWS, SIGNED_LOG, TEXTS
+from ragwitness.evidence.case import PackKnown
+from ragwitness.evidence.pack import (
+    ANSWERS_FILE,
+    LOG,
+    MANIFEST,
+    NOTE,
+    ROWS,
+    SIGNED_LOG,
+    TEXTS,
+    pack_text,
+)
 from ragwitness.evidence.runs import decode_entry, encode_entry
-from ragwitness.evidence.seal import root_of, seal_text, units_digest
-from ragwitness.evidence.verifier import PackKnown, verify_pack
+from ragwitness.evidence.subject import root_of, seal_text, units_digest
+from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.membership.registry import AUDITS
 from tests.unit.evidence.forger import Forger, called
@@ -462,9 +472,13 @@ def test_a_text_that_is_opened_alone_is_the_sealed_one_and_its_score_is_recomput
 # Without the key: whatever is changed on the way.
 
 
+def _signed(files: dict[str, bytes], by: Forger) -> dict[str, bytes]:
+    return {**files, NOTE: sign_note(pack_text(files[MANIFEST]), [by.key])}
+
+
 def test_a_zip_is_hostile_input(place: Path, honest: Forger) -> None:
     data = (place / "open.zip").read_bytes()
-    files = {**honest.files, MANIFEST: json.dumps(honest.manifest).encode(), NOTE: honest.note}
+    files = _signed({**honest.files, MANIFEST: json.dumps(honest.manifest).encode()}, honest)
 
     def zipped(method: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
         out = BytesIO()
@@ -485,7 +499,9 @@ def test_a_zip_is_hostile_input(place: Path, honest: Forger) -> None:
         "pack.missing": pack({k: v for k, v in files.items() if k != ROWS}),
         "pack.digest": pack({**files, RESULT: files[RESULT].replace(b"0.0", b"0.1", 1)}),
         "pack.member_size": pack({**files, NOTE: bytes(2 << 20)}),
-        "pack.json": pack({**files, MANIFEST: b'{"version":1,"version":1}\n'}),
+        "pack.note": pack({**files, MANIFEST: b'{"version":1}\n'}),
+        "pack.signature": pack({**files, NOTE: sign_note(pack_text(files[MANIFEST]), [STRANGER])}),
+        "pack.json": pack(_signed({**files, MANIFEST: b'{"version":1,"version":1}\n'}, honest)),
     }
     for check, lie in cases.items():
         assert _failure(lie) == check, check
@@ -497,8 +513,8 @@ def test_a_zip_is_hostile_input(place: Path, honest: Forger) -> None:
 
 def test_a_pack_of_another_version_says_so_first(honest: Forger) -> None:
     honest.manifest["version"] = "ragwitness/pack/v9"
-    files = {**honest.files, MANIFEST: json.dumps(honest.manifest).encode(), NOTE: honest.note}
-    found = verify_pack(pack(files))
+    files = {**honest.files, MANIFEST: json.dumps(honest.manifest).encode()}
+    found = verify_pack(pack(_signed(files, honest)))
     assert found.failures[0].failure == "pack.version"
     assert "ragwitness/pack/v9" in found.why
     honest.edit(SEAL, lambda seal: seal.update(version="ragwitness/seal/v9"))

@@ -1,23 +1,164 @@
-"""What a stranger's pack may name: methods of this package, and nothing that is loaded."""
+"""What a stranger's pack may name: models of this package, and nothing that is loaded by a name.
+
+No spelling of a host, a path or a plug-in gets past the list, because the loaders themselves hold
+what is to be loaded against it, letter by letter.
+"""
 
 from __future__ import annotations
 
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from ragwitness.evidence.verifier import NotCheckedError, PackCase, PackKnown
+from ragwitness.crypto.keys import PrivateKey
+from ragwitness.crypto.notes.note import sign_note
+from ragwitness.errors import UnlistedError
+from ragwitness.evidence.case import PackKnown
+from ragwitness.evidence.kinds import SEALED, sealed_kind
+from ragwitness.evidence.pack import ROWS
+from ragwitness.evidence.subject import seal_text
+from ragwitness.evidence.verifier import PACKAGED, verify_pack
+from ragwitness.kit.registry import nothing_but
+from ragwitness.kit.run_files import SEAL, SEAL_NOTE
+from ragwitness.membership.registry import AUDITS
+from ragwitness.models.registry import load_embedder, load_language_model
+from tests.unit.evidence.forger import Forger
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+PACKS = sorted((GOLDEN / "evidence").glob("*.zip"))
+BUNDLES = sorted((GOLDEN / "attest").glob("*.zip"))
+
+HOSTILE = [
+    "http://127.0.0.1:9/v1#bge",
+    "http://127.0.0.1:9/v1#bge small",
+    "HTTPS://127.0.0.1:9/v1#m",
+    " http://127.0.0.1:9/v1#m",
+    "openai/gpt",
+    "openai:gpt",
+    "openai-api/name/model",
+    "hf:gpt2",
+    "hf:/tmp/a folder",
+    "gguf:/tmp/model.gguf",
+    "reader:/tmp",
+    "reader:other",
+    "reader@0.7",
+    "READER",
+    "hashing:1000000000000",
+    "",
+]
 
 
-@pytest.mark.parametrize("named", ["s-rag:few", "mba:paper", "s2mia", "reader", "two words: a"])
-def test_our_own_names_are_no_addresses(named: str) -> None:
-    case = PackCase(pack=None, known=PackKnown())  # type: ignore[arg-type]
-    case.load_nothing({"method": [named]})
-    # The same beside an address: it is the address that is refused.
-    with pytest.raises(NotCheckedError, match="hf:gpt2"):
-        case.load_nothing({"method": [named], "proxy": "hf:gpt2"})
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """No socket can be made, and every key that might be sent is set; return what was tried."""
+    tried: list[object] = []
+
+    def refused(*arguments: object, **_: object) -> None:
+        tried.append(arguments)
+        raise AssertionError("a socket was made")
+
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, refused)
+    for name in ("OPENAI_API_KEY", "RAGWITNESS_EMBEDDINGS_KEY", "RAGWITNESS_MODEL_KEY"):
+        monkeypatch.setenv(name, "sk-the-verifiers-own")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    return tried
 
 
-@pytest.mark.parametrize("named", ["s-rag:nothing", "hf:gpt2", "http://host", "lab:mine", "a.toml"])
-def test_what_would_be_loaded_is_refused(named: str) -> None:
-    case = PackCase(pack=None, known=PackKnown())  # type: ignore[arg-type]
-    with pytest.raises(NotCheckedError, match="--models"):
-        case.load_nothing({"method": [named]})
+@pytest.mark.parametrize("named", HOSTILE)
+def test_the_loaders_refuse_what_is_not_listed(named: str, offline: list[object]) -> None:
+    with nothing_but(PACKAGED):
+        for load in (load_language_model, load_embedder, AUDITS._load):
+            with pytest.raises(UnlistedError):
+                load(named)
+    assert offline == []
+
+
+def test_what_is_packaged_is_loaded_and_outside_of_the_block_anything() -> None:
+    with nothing_but(PACKAGED):
+        assert load_language_model("repeat").name == "repeat"
+        assert AUDITS.load("s2mia").name == "s2mia"
+    assert load_embedder("hashing:16").embed(["a"]).shape == (1, 16)
+
+
+def _apart(pack: Path) -> Forger:
+    return Forger.of(pack, PrivateKey.generate("stranger"))
+
+
+def _leak(change: Callable[[dict], object]) -> bytes:
+    """The golden pack of a leak measurement, sealed anew by whoever changes its seal."""
+    forger = _apart(GOLDEN / "evidence" / "leak-v1.zip")
+    forger.edit(SEAL, lambda seal: change(seal) or seal.update(key=forger.key.public.text))
+    forger.files[SEAL_NOTE] = sign_note(seal_text(forger.files[SEAL]), [forger.key])
+    forger.relink()
+    return forger.packed()
+
+
+@pytest.mark.parametrize("named", [*HOSTILE[:-1], "two words"])
+@pytest.mark.parametrize("where", ["embedder", "attack_embedder"])
+def test_a_pack_that_names_a_model_connects_to_nothing_and_does_not_pass(
+    named: str, where: str, offline: list[object]
+) -> None:
+    found = verify_pack(_leak(lambda seal: seal["settings"].update({where: named})))
+    status = {check.name: check for check in found.checks}
+    check = status["measures" if where == "embedder" else "prompts"]
+    assert (found.outcome, check.status) == ("inconclusive", "not checked")
+    assert f"a model that is not packaged: {named!r}" in check.detail
+    assert "a model that is not packaged" in found.why
+    assert offline == []
+
+
+def test_a_model_is_loaded_where_its_very_name_was_given(offline: list[object]) -> None:
+    data = _leak(lambda seal: seal["settings"].update(embedder="hashing:16"))
+    found = verify_pack(data, PackKnown(models=["hashing:16"]))
+    # It is loaded, and gives measures that the result does not have.
+    assert found.failures[0].failure.startswith("measures.")
+    near = verify_pack(data, PackKnown(models=["hashing:1", "hashing:16 "]))
+    assert near.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize("path", [*PACKS, *BUNDLES], ids=lambda path: path.name)
+def test_every_kind_of_sealed_file_is_verified_without_a_socket(
+    path: Path, offline: list[object]
+) -> None:
+    from ragwitness.attest.trust import parse_trust
+
+    data = path.read_bytes()
+    kind = sealed_kind(data)
+    trust = path.with_name(path.stem.replace("window", "trust") + ".json")
+    given = [parse_trust(trust.read_bytes())] if kind == "bundle.json" else []
+    found = SEALED.load(kind)(data, *given)
+    assert found.failures == ()
+    # Hidden texts, and a window of before noise had a beacon, leave something open.
+    open_ = path.name in ("hidden-v1.zip", "window-v1.zip")
+    assert found.outcome == ("inconclusive" if open_ else "pass"), found.why
+    assert offline == []
+
+
+def test_nothing_of_an_unsigned_pack_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    forger = _apart(PACKS[0])
+    forger.files[ROWS] = b"{}\n" * 100_000
+    unsigned = forger.packed(PrivateKey.generate("another"))
+
+    def parsed(*_: object, **__: object) -> None:
+        raise AssertionError("something was parsed")
+
+    monkeypatch.setattr("ragwitness.evidence.pack._strict", parsed)
+    assert verify_pack(unsigned).failures[0].failure == "pack.signature"
+
+
+def test_rows_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragwitness.evidence.pack._MOST_ROWS", 3)
+    found = verify_pack(PACKS[0].read_bytes())
+    assert (found.failures[0].failure, "Row 4 of" in found.why) == ("pack.form", True)
+
+
+def test_packs_that_were_sealed_before_have_their_form_and_are_told_so() -> None:
+    assert [path.name for path in PACKS] == ["audit-v1.zip", "hidden-v1.zip", "leak-v1.zip"]
+    for path in PACKS:
+        assert json.loads(_apart(path).files[SEAL])["version"] == "ragwitness/seal/v1"
+        code = next(c for c in verify_pack(path.read_bytes()).checks if c.name == "code")
+        assert (code.status, "its seal does not say which" in code.detail) == ("pass", True)

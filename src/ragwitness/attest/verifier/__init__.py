@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ragwitness.attest.bundle import listing, member_limit, read_bundle
+from ragwitness.attest.bundle import Archive, read_bundle
 from ragwitness.attest.challenge import detection
+from ragwitness.attest.steps import VerifierStep, run_steps
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import BundleVerdict, Check, Empirical, Sampling
 from ragwitness.attest.verifier import checks, numbers, proofs, terms
+from ragwitness.attest.verifier.case import Embed, VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
-from ragwitness.attest.verifier.steps import Embed, VerifierCase, VerifierStep, run_steps
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.registry import Listing, Registry
+from ragwitness.errors import VerificationError
 
 CHEAP = (
     # Whose files these are, and with which keys they are checked.
@@ -61,7 +61,7 @@ PROOFS = (
 
 
 def verify(
-    data: bytes,
+    data: Archive,
     trust: Trust | None,
     *,
     receipts: Sequence[bytes] = (),
@@ -126,43 +126,6 @@ def verify(
         learned=terms.learned(evidence),
         rests=terms.rests(case),
     )
-
-
-SEALED = Registry(
-    "sealed file",
-    {
-        "bundle.json": Listing(verify, "the bundle of an audit window, by ragwitness attest prove"),
-        "pack.json": Listing(
-            "ragwitness.evidence.verifier:verify_pack", "an evidence pack, by ragwitness seal"
-        ),
-    },
-)
-"""What verifies each kind of sealed file, by the file in its archive that lists the others. All
-kinds are archives of one form (``attest.bundle``)."""
-
-
-def sealed_kind(data: bytes) -> str:
-    """Return the kind of a sealed file, by which :data:`SEALED` has what verifies it.
-
-    What is no sealed archive at all is given to the verifier whose list it names, which says what
-    is wrong with it.
-
-    Raises:
-        InputError: It is an archive in our form, of a kind that is not known here.
-    """
-    try:
-        names = [file.name for file in listing(data)]
-    except VerificationError:
-        return "pack.json" if b"pack.json" in data else "bundle.json"
-    found = next((kind for kind in SEALED if kind in names), None)
-    if found is None and not any(member_limit(name) for name in names):
-        known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
-        raise InputError(
-            f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
-            f" {known}.",
-            "Install the version of ragwitness that wrote it, or a newer one.",
-        )
-    return found or "bundle.json"
 
 
 def _fails(made: Sequence[Check]) -> bool:

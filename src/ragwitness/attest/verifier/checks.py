@@ -15,8 +15,9 @@ from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
 from ragwitness.attest.receipts import Receipt, check_receipt
+from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes.note import Checkpoint

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
+from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verdict import Empirical, Numbers
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.checks import bare_accounts
 from ragwitness.attest.verifier.evidence import BundleEvidence
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon
 from ragwitness.privacy.odometer.spectral import Odometer, Terms, worst_epsilon

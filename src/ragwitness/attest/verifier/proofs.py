@@ -17,7 +17,8 @@ from ragwitness.attest.commitments import (
     query_opening,
 )
 from ragwitness.attest.noise import coin_claim, coin_leaf, coins_of, largest, public_numbers
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
+from ragwitness.attest.steps import NotCheckedError, refuse
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.proofs.curve import G1, G1_BYTES
 from ragwitness.crypto.seeds import SeedOpening, verify_seed

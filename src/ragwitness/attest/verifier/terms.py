@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.pins import policy_terms, weak_points
+from ragwitness.attest.steps import NotCheckedError, refuse
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import BundleEvidence
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase, refuse
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.setup import CeremonySeal

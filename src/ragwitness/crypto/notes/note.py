@@ -120,6 +120,37 @@ def _signature(line: str) -> Signature:
     return Signature(name, data[:_ID_BYTES], data[_ID_BYTES:])
 
 
+def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -> None:
+    """Check that a note is the signature of keys, all of them and no other, under a text.
+
+    Args:
+        note: As it was written.
+        text: What it must sign.
+        keys: That must have signed it; those that sign checkpoints alone are passed over.
+        what: Begins the name of the check, and stands in its message.
+
+    Raises:
+        VerificationError: ``WHAT.note`` or ``WHAT.signature``.
+    """
+    wanted = [key for key in keys if key.kind is KeyKind.NOTE]
+    try:
+        parsed = Note.parse(note)
+        lines = parsed.signatures_of(wanted)
+    except VerificationError as error:
+        raise VerificationError(f"{what}.note", error.message) from error
+    if parsed.text != text:
+        raise VerificationError(f"{what}.note", f"What is signed is not this {what}.")
+    if not wanted or not len(wanted) == len(lines) == len(parsed.signatures):
+        raise VerificationError(
+            f"{what}.signature", f"The {what} is not signed by its key, or by others as well."
+        )
+    for key, line in lines.items():
+        try:
+            key.verify(text.encode(), line.data)
+        except VerificationError as error:
+            raise VerificationError(f"{what}.signature", error.message) from error
+
+
 # The log's size and root in three lines (C2SP tlog-checkpoint): origin, size, base64 root.
 
 

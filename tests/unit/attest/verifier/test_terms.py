@@ -8,11 +8,12 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.pins import Pins
+from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verifier import checks, terms, verify
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.proofs import embedded
-from ragwitness.attest.verifier.steps import NotCheckedError, VerifierCase
 from ragwitness.crypto.proofs.setup import CeremonySeal
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled

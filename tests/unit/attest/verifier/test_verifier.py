@@ -14,9 +14,9 @@ from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verdict import Empirical, parse_empirical
 from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
+from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.numbers import remarks
-from ragwitness.attest.verifier.steps import VerifierCase
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal

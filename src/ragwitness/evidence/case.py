@@ -1,0 +1,240 @@
+"""A pack under verification: what its errand's checks are handed, and how results are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragwitness.asking.budget import Budget, Use
+from ragwitness.asking.journal import AskedQuery, decode_answer, query_key
+from ragwitness.attest.steps import VerifierStep, refuse
+from ragwitness.crypto.keys import PublicKey
+from ragwitness.evidence.pack import (
+    Pack,
+)
+from ragwitness.kit.run_files import SEAL
+from ragwitness.types import Answer, Query
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.seal import SealedRun
+
+CLOSE = 1e-6
+"""Relative difference of two figures that are called the same: processors round differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackErrand:
+    """What a kind of run brings to its packs.
+
+    Attributes:
+        rows_of: Returns what a finished run found row by row, besides its result.
+        steps: Checks of what it found.
+        whole: What a pack without anything hidden comes to, in words.
+        besides: Stages and documents of questions that are about nothing that is found.
+    """
+
+    rows_of: Callable[[SealedRun], list[dict[str, Any]]]
+    steps: Sequence[VerifierStep[PackCase]]
+    whole: str
+    besides: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PackKnown:
+    """What a verifier knows by itself.
+
+    Attributes:
+        key: Of whoever ran the audit; None where nobody told.
+        seal: SHA-256 of the seal in hex, as it was told before the answers came.
+        checkpoints: Signed checkpoints of the log of runs that were seen before.
+        roots: Certificates (PEM) of timestamp authorities that are trusted.
+        models: Names, as the pack writes them, of models and plug-ins that may be loaded for it
+            besides those that are packaged.
+    """
+
+    key: PublicKey | None = None
+    seal: str | None = None
+    checkpoints: Sequence[bytes] = ()
+    roots: Path | None = None
+    models: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PackExchange:
+    """A row of the chain that is opened.
+
+    Attributes:
+        asked: The question.
+        answer: What came back; ``error`` says why nothing did.
+        failed: Whether it was not worth keeping, and asked again.
+    """
+
+    asked: AskedQuery
+    answer: Answer
+    failed: bool
+
+
+@dataclass(frozen=True)
+class PackCase:
+    """A pack and what its verifier has beside it.
+
+    Attributes:
+        pack: Read, its form checked.
+        known: The verifier's own knowledge.
+        progress: Called with (what, done, all) while answers are replayed.
+        kept: What a check leaves to the next ones.
+    """
+
+    pack: Pack
+    known: PackKnown
+    progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the seal, in hex."""
+        return hashlib.sha256(self.pack.files[SEAL]).hexdigest()
+
+    @cached_property
+    def exchanges(self) -> tuple[PackExchange | None, ...]:
+        """The chain, row by row; None where a row is hidden.
+
+        Raises:
+            VerificationError: ``answers.form``.
+        """
+        return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
+
+
+class Replies:
+    """The answers of a pack, as questions find them.
+
+    What two documents ask is asked once, so a question that has no answer of its own takes the one
+    that another document had; the last one that came counts, as in a journal.
+
+    Args:
+        exchanges: The chain; None where a row is hidden.
+    """
+
+    def __init__(self, exchanges: Sequence[PackExchange | None]) -> None:
+        shown = [one for one in exchanges if one is not None]
+        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in shown}
+        self._any = {e.asked.query: e.answer for e in shown if not e.failed}
+
+    def get(self, stage: str, document: str, query: Query) -> Answer | None:
+        """Return the answer to a question; None where it has none."""
+        plain = Query(**asdict(query))
+        return self._own.get((stage, document, plain)) or self._any.get(plain)
+
+
+def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budget) -> None:
+    """Check what is said to be spent against the answers and the sealed caps.
+
+    Args:
+        case: The pack.
+        spent: As its result has it.
+        target: Name of the system.
+        budget: The sealed caps.
+
+    Raises:
+        VerificationError: ``counts.spent`` or ``counts.cap``.
+    """
+    sent = sum(one.asked[0] == target for one in case.pack.answers)
+    if spent["queries"] < sent:
+        raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
+    over = budget.passed(Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"]))
+    if over and spent["stopped_by"] is None:
+        raise refuse("counts.cap", f"More was spent than the sealed {over} cap admits.")
+
+
+def _exchange(text: str) -> PackExchange:
+    try:
+        row = json.loads(text)
+        of, failed = row["asked"], "failed" in row
+        stored = dict(row["failed" if failed else "answer"])
+        error = stored.pop("error", None)
+        answer = decode_answer(stored)
+        asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+        if row["key"] != query_key(asked.target, asked.query):
+            raise ValueError("its key")
+    except (ValueError, KeyError, TypeError, AttributeError) as error_:
+        raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
+    if error is not None:
+        answer = Answer(answer.text, answer.tokens, error=str(error))
+    return PackExchange(asked, answer, failed)
+
+
+# Two figures, two sets of them, two results.
+
+TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
+"""What no answer says: when it was, and what the target counted. It is taken as it is said."""
+
+KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
+"""A warning that depends on how often a run was started."""
+
+
+def same_result(
+    check: str,
+    mine: dict[str, Any],
+    theirs: dict[str, Any],
+    loose: Collection[str],
+    but: re.Pattern[str] | None = None,
+) -> None:
+    """Check that a result says what was recomputed.
+
+    Args:
+        check: Name of the check.
+        mine: Recomputed.
+        theirs: As it stands in the pack.
+        loose: Places that are not compared.
+        but: Places that could not be recomputed.
+
+    Raises:
+        VerificationError: ``check`` and the name of what differs.
+    """
+    bad = [p for p in differences(mine, theirs, "", loose) if not (but and but.fullmatch(p))]
+    if bad:
+        words = [word for word in bad[0].split(".") if not word.isdigit()]
+        rows = words[0] == "documents"
+        name = words[-1].replace(" ", "_") if rows else ".".join(words[words[0] == "summary" :][:2])
+        raise refuse(f"{check}.{name}", f"The result says something else at {bad[0]}.")
+
+
+def differences(
+    mine: object, theirs: object, place: str = "", loose: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield the places at which what was recomputed and what is said differ.
+
+    Args:
+        mine: Recomputed.
+        theirs: As it stands in the pack.
+        place: Where both stand.
+        loose: Places that are not compared.
+    """
+    if place in loose:
+        return
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in sorted(mine.keys() | theirs.keys()):
+            inner = f"{place}.{name}" if place else name
+            if name in mine and name in theirs:
+                yield from differences(mine[name], theirs[name], inner, loose)
+            elif inner not in loose:
+                yield inner
+    elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
+        if len(mine) != len(theirs):
+            yield place
+            return
+        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+            yield from differences(one, other, f"{place}.{number}", loose)
+    elif isinstance(mine, float | int) and isinstance(theirs, float | int):
+        close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
+        if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:
+            yield place
+    elif mine != theirs:
+        yield place

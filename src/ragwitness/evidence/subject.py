@@ -1,0 +1,107 @@
+"""What a run commits to before its first query, and the digests of it.
+
+The texts are leaves of a Merkle tree. A leaf holds a text's part, id and truth, and a commitment to
+the text itself under a blinding of its own: each can be opened alone, and every other stay hidden.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragwitness.asking.chain import dense
+from ragwitness.crypto.log.tree import MerkleLog
+
+VERSION = "ragwitness/seal/v2"
+EARLIER = "ragwitness/seal/v1"
+"""Said of its code one digest of everything, pages and style sheets included."""
+
+TEXT = "ragwitness/document/v1"
+"""What the commitment to a text is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedText:
+    """A text that is committed to.
+
+    Attributes:
+        part: Which part it has in the run, such as ``"known_out"``.
+        id: Of the document; it is not hidden.
+        text: Hidden until it is opened.
+        member: The truth, where it is known; not hidden.
+    """
+
+    part: str
+    id: str
+    text: str
+    member: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SealSubject:
+    """What a run commits to before its first query.
+
+    Attributes:
+        errand: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
+        settings: Everything that its result follows from, besides texts and answers, as JSON.
+        texts: Everything that may stay hidden.
+        units: What is asked about, in its order: stage and document.
+        looks: Number of looks that may decide; 0 where it was left open.
+        series: What runs of one series share: the system, and what it is asked about.
+        home: Folder of the plan that the run belongs to; None where it belongs to none.
+    """
+
+    errand: str
+    settings: Mapping[str, Any]
+    texts: tuple[SealedText, ...]
+    units: Sequence[tuple[str, str]]
+    looks: int
+    series: bytes
+    home: Path | None = None
+
+
+def leaf_of(text: SealedText, commitment: bytes) -> bytes:
+    """Return the leaf of a text in the tree of the seal."""
+    return dense([text.part, text.id, text.member, commitment.hex()])
+
+
+def root_of(leaves: Iterable[bytes]) -> str:
+    """Return the root of the tree over all leaves, in hex."""
+    tree = MerkleLog()
+    tree.extend(leaves)
+    return tree.root().hex()
+
+
+def units_digest(units: Iterable[Sequence[str]]) -> str:
+    """Return SHA-256 of what is asked about and in which order, in hex."""
+    return hashlib.sha256(dense([list(unit) for unit in units])).hexdigest()
+
+
+def seal_text(seal: bytes) -> str:
+    """Return what is signed of a seal."""
+    return f"ragwitness seal\n{hashlib.sha256(seal).hexdigest()}\n"
+
+
+def changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names under which two mappings hold different values, sorted."""
+    missing = object()
+    names = earlier.keys() | now.keys()
+    return sorted(one for one in names if earlier.get(one, missing) != now.get(one, missing))
+
+
+def result_digest(result: Mapping[str, Any]) -> str:
+    """Return SHA-256 of a result as packs show it with hidden texts, in hex."""
+    return hashlib.sha256(dense(without_words(result))).hexdigest()
+
+
+def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored result, or a row of scores, without the words of documents in it."""
+    found = dict(result)
+    if "evidence" in found:
+        found["evidence"] = []
+    if isinstance(rows := found.get("documents"), list):
+        found["documents"] = [without_words(row) for row in rows]
+    return found

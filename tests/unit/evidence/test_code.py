@@ -1,0 +1,78 @@
+"""The code that computes scores: what belongs to it, and what of a change in it counts."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from ragwitness.evidence.code import code_digests, code_of
+
+MODULE = '''"""What it is."""
+
+# A remark.
+NAME = "a # b"  # another
+"""What it holds."""
+
+
+def f(x):
+    """Return it."""
+    text = """first
+
+    # third"""; "a string"; y = 1
+    return x, text, y
+'''
+
+
+def _code(text: str) -> str:
+    return code_of(text, ast.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# A remark.\n", ""),
+        ("  # another", ""),
+        ('"""What it is."""\n', ""),
+        ("What it holds.", "What it\nholds."),
+        ('    """Return it."""\n', ""),
+        ("\n\n\ndef", "\ndef"),
+    ],
+)
+def test_words_for_readers_do_not_count(before: str, after: str) -> None:
+    assert MODULE.count(before) == 1
+    assert _code(MODULE.replace(before, after)) == _code(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a # b", "a # c"),
+        ("first\n\n", "first\n"),
+        ("# third", "# fourth"),
+        ("y = 1", "y = 2"),
+        ("return x, text", "return text, x"),
+        ("x, text, y\n", "x, text\n"),
+    ],
+)
+def test_whatever_computes_counts(before: str, after: str) -> None:
+    assert MODULE.count(before) == 1
+    assert _code(MODULE.replace(before, after)) != _code(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("errand", "own"),
+    [
+        ("audit", {"ragwitness.membership.s2mia", "ragwitness.membership.mba.audit"}),
+        ("leak", {"ragwitness.extraction.attacks.thief", "ragwitness.extraction.score.table"}),
+        ("canary", {"ragwitness.canary.verdict", "ragwitness.canary.draw"}),
+    ],
+)
+def test_scores_follow_from_methods_and_weights_and_from_no_page(errand: str, own: set) -> None:
+    found = code_digests(errand)
+    assert own <= found.keys()
+    assert {"models/reader/weights/model.safetensors", "text/replies.toml"} <= found.keys()
+    rooms = {one.split(".")[1] for one in found if one.startswith("ragwitness.")}
+    others = {"cli", "report", "web", "service", "targets", "lab", "evidence", "attest", "tlog"}
+    assert not rooms & others
+    assert not [one for one in found if one.endswith((".css", ".j2", ".js", ".md"))]
