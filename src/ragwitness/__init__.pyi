@@ -18,11 +18,6 @@ from ragwitness.attest.window import Window as Window
 from ragwitness.audits.canary import CanaryResult as CanaryResult
 from ragwitness.audits.membership import run_audit as run_audit
 from ragwitness.audits.plan import AuditPlan as AuditPlan
-from ragwitness.collusion.scalar import AdaptiveConfig as AdaptiveConfig
-from ragwitness.collusion.scalar import hunt as hunt
-from ragwitness.collusion.separation import effective_accounts as effective_accounts
-from ragwitness.collusion.separation import queries_for as queries_for
-from ragwitness.collusion.separation import transfer_factor as transfer_factor
 from ragwitness.crypto.keys import read_key as read_key
 from ragwitness.errors import RagwitnessError as RagwitnessError
 from ragwitness.errors import VerificationError as VerificationError

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from ragwitness.asking.governor import Governor
-from ragwitness.asking.worker import Worker
+from ragwitness.asking.worker import Spender, Worker
 from ragwitness.canary.probe import WAYS, CanaryProbe, Way
 from ragwitness.errors import CapabilityError
 from ragwitness.kit.files import replace_file
@@ -27,7 +26,7 @@ from ragwitness.types import Answer, Audit, Capability, Document, Query, Target,
 class _Governed:
     """A target that is asked through a governor."""
 
-    def __init__(self, target: Target, governor: Governor) -> None:
+    def __init__(self, target: Target, governor: Spender) -> None:
         self._target = target
         self._governor = governor
         self.name = target.name
@@ -59,7 +58,7 @@ _REMEDY = {
 
 
 async def require_capabilities(
-    target: Target, audit: Audit, governor: Governor | None = None, run: Path | None = None
+    target: Target, audit: Audit, governor: Spender | None = None, run: Path | None = None
 ) -> CapabilityReport:
     """Measure the target, once per run folder, and refuse an audit it cannot serve.
 
@@ -89,7 +88,7 @@ async def require_capabilities(
 
 async def measured(
     target: Target,
-    governor: Governor | None = None,
+    governor: Spender | None = None,
     run: Path | None = None,
     needed: frozenset[Capability] = frozenset(),
 ) -> CapabilityReport:
@@ -111,14 +110,14 @@ async def measured(
     return found
 
 
-async def measured_once(target: Target, governor: Governor, run: Path | None) -> CapabilityReport:
+async def measured_once(target: Target, governor: Spender, run: Path | None) -> CapabilityReport:
     """Measure the target once per run folder: as :func:`measured`, and keep what was seen."""
     found = await measured(target, governor, run)
     _keep(run, found)
     return found
 
 
-def _governed(target: Target, governor: Governor | None) -> Target:
+def _governed(target: Target, governor: Spender | None) -> Target:
     if governor is None or isinstance(target, Recorded):
         return target
     kind = _GovernedEcho if isinstance(target, Echoes) else _Governed
@@ -229,7 +228,7 @@ async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
 
 
 async def ways_served(
-    target: Target, audit: CanaryProbe, governor: Governor | None = None, run: Path | None = None
+    target: Target, audit: CanaryProbe, governor: Spender | None = None, run: Path | None = None
 ) -> tuple[Way, ...]:
     """Return the ways that a target serves, best first, by what it was seen to do.
 

@@ -23,9 +23,8 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from ragwitness.asking.governor import Governor
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Outcome, Worker
+from ragwitness.asking.worker import Outcome, Spender, Worker
 from ragwitness.errors import InputError
 from ragwitness.kit.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, FINISHED
@@ -338,7 +337,7 @@ class RunFolder:
         return cls(journal, Scores(run / FINISHED) if identity else None, identity)
 
     def worker(
-        self, system: Target, in_flight: int, governor: Governor | None = None, start: str = ""
+        self, system: Target, in_flight: int, governor: Spender | None = None, start: str = ""
     ) -> Worker:
         """Return a worker at one system.
 

@@ -150,7 +150,6 @@ def run_plan(
     *,
     auxiliary: tuple[Document, ...] = (),
     rewriter: str | None = None,
-    resume: str = "",
     beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple,
 ) -> Battery:
     """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``.
@@ -178,4 +177,4 @@ def run_plan(
             run=folder,
             progress=progress,
         )
-        return wait(work, folder, resume)
+        return wait(work, folder)

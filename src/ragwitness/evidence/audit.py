@@ -18,7 +18,6 @@ from ragwitness.asking.budget import Use
 from ragwitness.asking.chain import dense
 from ragwitness.asking.scores import (
     StoredScore,
-    files_of_scores,
     outcome_row,
     read_scores,
     stored_score,
@@ -43,7 +42,7 @@ from ragwitness.evidence.case import (
 )
 from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.kit.files import lines_of
-from ragwitness.kit.run_files import SCORES
+from ragwitness.kit.run_files import FINISHED, SCORES
 from ragwitness.membership.registry import AUDITS
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.results import wording as say
@@ -113,7 +112,7 @@ def rows_of(run: SealedRun) -> list[dict[str, Any]]:
     Raises:
         InputError: The run is not finished.
     """
-    kept = read_scores(files_of_scores(run.folder))
+    kept = read_scores(run.folder / FINISHED)
     found = []
     try:
         for line in lines_of(run.folder / SCORES):
