@@ -12,6 +12,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
+ANSWER_SECONDS = 120.0
+"""Seconds to wait for an answer, whichever verb asks: an agent may take two minutes."""
+
 
 class Capability(enum.StrEnum):
     """What a target can do; an audit declares what it requires."""

@@ -19,6 +19,7 @@ from ragwitness.targets.probe import (
     Echoes,
     Recorded,
     probe_capabilities,
+    remarks_of,
 )
 from ragwitness.types import Answer, Audit, Capability, Document, Query, Target, TokenLogprob
 
@@ -31,6 +32,10 @@ class _Governed:
         self._governor = governor
         self.name = target.name
         self.capabilities = target.capabilities
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return remarks_of(self._target)
 
     async def ask(self, query: Query) -> Answer:
         return await self._governor.spend(query, self._target.ask)
@@ -52,6 +57,7 @@ class _GovernedEcho(_Governed):
 
 _LOGPROBS = "Use a model or server that returns log-probabilities"
 _REMEDY = {
+    Capability.TEXT: "See that the service itself goes on to an answer in words",
     Capability.CONTEXTS: "Say where its replies have the passages it retrieved (docs/targets.md),"
     " or take another method",
 }
@@ -77,6 +83,8 @@ async def require_capabilities(
     missing = sorted(audit.requires - found.capabilities)
     if missing:
         because = "; it leaves them out without a word" if found.dropped_logprobs else ""
+        if Capability.TEXT in missing:
+            because = f": {found.silence}"
         raise CapabilityError(
             f"{audit.name} needs {', '.join(missing)}, which {target.name} does not give{because}.",
             f"{_REMEDY.get(missing[0], _LOGPROBS)}; 'ragwitness doctor TARGET' shows what"

@@ -3,7 +3,8 @@
 Every query passes through :meth:`Governor.spend`. Before it is sent, the most it may use is set
 aside; a query that could pass a cap even if all others under way used nothing more is refused.
 How many are under way follows the target: one more after a round of answers, a fifth fewer when
-it says that it is asked too much (additive increase, multiplicative decrease). See
+it says that it is asked too much (additive increase, multiplicative decrease), and one alone after
+an answer that came too late. See
 ``docs/design/runs.md``.
 """
 
@@ -97,11 +98,13 @@ class Throttle:
             self._answered = 0
             self._limit = min(self._ceiling, self._limit + 1.0)
 
-    def overloaded(self, sent_in: int) -> int:
+    def overloaded(self, sent_in: int, *, late: bool = False) -> int:
         """A fifth fewer, once for all queries that were sent before the last decrease.
 
         Args:
             sent_in: Round in which the query was sent.
+            late: No answer came in time, and the target may still work on it: one at a time then,
+                and later never more than half as many as were under way.
 
         Returns:
             The round in which its next attempt is sent.
@@ -110,7 +113,9 @@ class Throttle:
         if sent_in == self.round:
             self.round += 1
             self._answered = 0
-            self._limit = max(1.0, self._limit * _LESS)
+            if late:
+                self._ceiling = max(1.0, self._limit // 2)
+            self._limit = 1.0 if late else max(1.0, self._limit * _LESS)
         return self.round
 
 
@@ -155,7 +160,9 @@ class Governor(Closing):
         spent: Queries and tokens so far, earlier starts included.
         cap: Name of the cap that refused a query; None while none did.
         answered: Queries of this start that brought an answer.
-        turned_away: Requests of this start that the target turned away, or did not answer.
+        turned_away: Requests of this start that the target turned away, or did not answer, and that
+            were repeated.
+        late: Of these, the ones that it did not answer in time.
     """
 
     def __init__(
@@ -168,7 +175,7 @@ class Governor(Closing):
         self.pace = pace or Pace()
         self.spent = ledger.before if ledger else Use()
         self.cap: str | None = None
-        self.answered = self.turned_away = 0
+        self.answered = self.turned_away = self.late = 0
         self._ledger = ledger
         self._throttle = Throttle(self.pace)
         self._under_way = 0
@@ -243,12 +250,13 @@ class Governor(Closing):
         Raises:
             CapReachedError: It is to be repeated, and that could pass a cap.
         """
-        self.turned_away += 1
+        self.turned_away += setback.again
+        self.late += setback.late
         held = _OWN.get()
         if held is None:  # asked by somebody else, such as doctor
             return
         if setback.overload:
-            held.round = self._throttle.overloaded(held.round)
+            held.round = self._throttle.overloaded(held.round, late=setback.late)
         held.smooth = False
         held.refused = setback.refused and not setback.again
         if setback.refused or not setback.again:

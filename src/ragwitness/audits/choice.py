@@ -21,7 +21,7 @@ from ragwitness.errors import CapabilityError, InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.base import LanguageModel
 from ragwitness.targets.probe import CapabilityReport
-from ragwitness.types import Audit, Document
+from ragwitness.types import Audit, Capability, Document
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -154,7 +154,8 @@ async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel, budget: Budge
 async def _fit(fit: _Fit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel) -> _Fit:
     # 1. What it needs, the target must give.
     if missing := sorted(fit.audit.requires - seen.capabilities):
-        return replace(fit, unusable=f"the target does not give {', '.join(missing)}")
+        silent = f": {seen.silence}" if seen.silence and Capability.TEXT in missing else ""
+        return replace(fit, unusable=f"the target does not give {', '.join(missing)}{silent}")
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
     for part in filter(None, stages.documents.values()):

@@ -20,7 +20,7 @@ from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
 from ragwitness.kit.stored_names import unset
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.models.registry import load_language_model
-from ragwitness.types import Audit, Document, Target
+from ragwitness.types import ANSWER_SECONDS, Audit, Document, Target
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -35,11 +35,13 @@ class Reach:
         timeout: Seconds to wait for an answer.
         retries: Further attempts after a failed request.
         key_env: Name of the variable with the key; the key itself is never written down.
+        headers: Further headers, each as ``HEADER=VARIABLE``; values likewise.
     """
 
-    timeout: float = 120.0
+    timeout: float = ANSWER_SECONDS
     retries: int = 5
     key_env: str | None = None
+    headers: tuple[str, ...] = ()
 
     def transport(
         self, concurrency: int, setback: Callable[[Setback], None] | None = None
@@ -60,6 +62,7 @@ class Reach:
             retry=RetryPolicy(retries=self.retries),
             concurrency=concurrency,
             key_env=self.key_env,
+            headers=self.headers,
             setback=setback,
         )
 

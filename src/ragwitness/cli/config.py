@@ -294,5 +294,5 @@ def _unusable(path: Path, key: str, value: object, why: str) -> InputError:
 
     # Whoever puts a key where its variable belongs must not find it in a log.
     written = json.dumps(value, default=str, ensure_ascii=False)
-    shown = "" if key == "key-env" else f" = {quote(written, longest=80)}"
+    shown = "" if key in ("key-env", "header") else f" = {quote(written, longest=80)}"
     return InputError(f"{path}: {key}{shown} cannot be used: {why}.", _LOOK)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from ragwitness.cli.common import console, read_documents, write_json_file
 from ragwitness.cli.options import (
     Address,
+    Headers,
     JsonPath,
     KeyEnv,
     KnownOutIfAny,
@@ -24,18 +27,25 @@ from ragwitness.cli.options import (
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.kit.quotes import quote
-from ragwitness.types import Capability
+from ragwitness.types import ANSWER_SECONDS, Answer, Capability
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from rich.table import Table
 
+    from ragwitness.asking.worker import Spender
     from ragwitness.audits.forecast import Outlook
     from ragwitness.audits.pilot import Pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.targets.probe import CapabilityReport
-    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.targets.transport import Setback, TransportOptions
+    from ragwitness.types import Query
+
+Result = TypeVar("Result")
+
+AT_ONCE = 4
+"""Questions that are under way at a time where a target is only looked at."""
 
 
 def doctor(
@@ -60,8 +70,9 @@ def doctor(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     json_out: JsonPath = None,
-    timeout: Timeout = 30.0,
+    timeout: Timeout = ANSWER_SECONDS,
     key_env: KeyEnv = None,
+    header: Headers = None,
     text_field: TextField = None,
     paragraphs: Paragraphs = False,
 ) -> None:
@@ -73,10 +84,10 @@ def doctor(
     says so without asking the target.
     """
     from ragwitness.asking.budget import Budget
+    from ragwitness.audits.order import Reach
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
     from ragwitness.cli.steps import wait
     from ragwitness.report.forecast import forecast_terminal
-    from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
     # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
@@ -84,12 +95,14 @@ def doctor(
     if plan is not None:
         wait(_refuse_unscorable(plan, wanted or configs_of(names_of(method), {})))
     budget = Budget(price_in=price_in, price_out=price_out)
-    options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
+    shown = _Shown()
+    reach = Reach(timeout, 1, key_env, tuple(header or ()))
+    options = reach.transport(AT_ONCE, shown.setback)
     # Capabilities are measured, not believed: an endpoint's name says little about what it returns.
-    found = wait(examine(target, options))
+    found = wait(examine(target, options, shown))
     # An audit is possible where everything it requires was seen, and no pilot failed to read it.
     possible, broken = admitted(found.capabilities)
-    pilots = wait(_pilots(target, options, found, plan)) if pilot else {}
+    pilots = wait(_pilots(target, options, found, plan, shown)) if pilot else {}
     possible = [one for one in possible if one not in pilots or pilots[one].possible]
     # Only what auto chooses from is tried: of another it is not known whether it can be read.
     named = [one + " (no pilot)" * bool(pilots and one not in pilots) for one in possible]
@@ -120,25 +133,53 @@ def doctor(
         _store(json_out, found, possible, pilots, outlook)
     if not possible:
         raise CapabilityError(
-            "No audit can be run: the target answers with nothing that can be read.",
+            "No audit can be run: the target answers with nothing that can be read"
+            f"{found.silence and ': '}{found.silence}.",
             "Look at one answer of it by hand.",
         )
 
 
-async def examine(target: str, options: TransportOptions) -> CapabilityReport:
+class _Shown:
+    """Shows each answer on standard error as it comes: a service may take minutes."""
+
+    def __init__(self) -> None:
+        self._answers = 0
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[Result]]) -> Result:
+        started = time.monotonic()
+        answer = await send(query)
+        self._answers += 1
+        text = quote(answer.text, longest=48) if isinstance(answer, Answer) else "scores"
+        seconds = time.monotonic() - started
+        sys.stderr.write(f"answer {self._answers} after {seconds:.1f} s: {text}\n")
+        return answer
+
+    def setback(self, setback: Setback) -> None:
+        why = "not answered in time" if setback.late else "turned away, or not answered"
+        if setback.again:
+            sys.stderr.write(f"a question was {why}; it is asked again\n")
+
+
+async def examine(
+    target: str, options: TransportOptions, governor: Spender | None = None
+) -> CapabilityReport:
     """Ask the target what it can do."""
-    from ragwitness.targets.probe import probe_capabilities
+    from ragwitness.asking.capabilities import measured
     from ragwitness.targets.resolve import open_target
 
     opened = await open_target(target, options)
     try:
-        return await probe_capabilities(opened)
+        return await measured(opened, governor)
     finally:
         await opened.close()
 
 
 async def _pilots(
-    target: str, options: TransportOptions, found: CapabilityReport, plan: AuditPlan | None
+    target: str,
+    options: TransportOptions,
+    found: CapabilityReport,
+    plan: AuditPlan | None,
+    governor: Spender | None = None,
 ) -> dict[str, Pilot]:
     """Pilot the methods that auto chooses from, as far as the target gives what they need.
 
@@ -162,7 +203,7 @@ async def _pilots(
             config = configure(method, settings)
             audit, _ = fitted(method, config, "reader", found.alternatives, every)
             if audit.requires <= found.capabilities and needs_pilot(audit):
-                pilots[method] = await run_pilot(opened, None, None, audit, known)
+                pilots[method] = await run_pilot(opened, governor, None, audit, known)
     finally:
         await opened.close()
     return pilots

@@ -33,7 +33,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
         "Who can check it?": "seal runs-log timestamp",
-        "How is the system reached?": "concurrency timeout retries key-env host port",
+        "How is the system reached?": "concurrency timeout retries key-env header host port",
         "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
         "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables"
         " examples fail-on replace",

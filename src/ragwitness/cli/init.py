@@ -13,6 +13,7 @@ import typer
 from ragwitness.cli.options import (
     Caps,
     ConcurrencyIfAny,
+    Headers,
     JsonPath,
     KeyEnv,
     Paragraphs,
@@ -22,6 +23,7 @@ from ragwitness.cli.options import (
 )
 from ragwitness.cli.paths import PathRole, map_paths
 from ragwitness.errors import CapabilityError, InputError
+from ragwitness.types import ANSWER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +69,9 @@ def init(
     ] = False,
     json_out: JsonPath = None,
     sample: Sample = None,
-    timeout: Timeout = 30.0,
+    timeout: Timeout = ANSWER_SECONDS,
     key_env: KeyEnv = None,
+    header: Headers = None,
     text_field: TextField = None,
     paragraphs: Paragraphs = False,
 ) -> None:
@@ -82,18 +85,17 @@ def init(
     from ragwitness.audits.assumptions import likeness
     from ragwitness.audits.choice import AUTO, USUAL, choose
     from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.audits.order import Order
+    from ragwitness.audits.order import Order, Reach
     from ragwitness.audits.pilot import run_pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.common import console, print_lines, read_documents, write_json_file
-    from ragwitness.cli.doctor import admitted, examine
+    from ragwitness.cli.doctor import AT_ONCE, admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
     from ragwitness.report.forecast import forecast_json, forecast_terminal
     from ragwitness.targets.resolve import open_target
-    from ragwitness.targets.transport import RetryPolicy, TransportOptions
 
     screen = console()
     if out.exists() and not replace:
@@ -120,7 +122,7 @@ def init(
     wanted = configs_of([named or USUAL[0]], {})
     told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
     # 3. The target: what it can do, measured.
-    options = TransportOptions(read_timeout=timeout, key_env=key_env, retry=RetryPolicy(retries=1))
+    options = Reach(timeout, 1, key_env, tuple(header or ())).transport(AT_ONCE)
     found = wait(examine(target, options))
     possible, _ = admitted(found.capabilities)
     if named is not None and named.partition(":")[0] not in possible:
@@ -167,6 +169,7 @@ def init(
         "price-out": caps.price_out,
         "concurrency": concurrency,
         "key-env": key_env,
+        "header": header,
         "text-field": text_field,
         "paragraphs": paragraphs or None,
     }

@@ -13,6 +13,7 @@ import typer
 
 from ragwitness.asking.budget import Budget
 from ragwitness.cli.paths import PathRole
+from ragwitness.types import ANSWER_SECONDS
 
 if TYPE_CHECKING:
     from ragwitness.audits.order import Reach
@@ -237,6 +238,15 @@ KeyEnv = Annotated[
         " to api.openai.com alone.",
     ),
 ]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="HEADER=NAME",
+        help="A header of every request, with the name of the environment variable that holds its"
+        " value, e.g. api-key=AZURE_KEY. May be given several times.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +282,10 @@ class Caps:
 class Reached:
     """How a target is reached: a verb takes these options as one value."""
 
-    timeout: Timeout = 120.0
+    timeout: Timeout = ANSWER_SECONDS
     retries: Annotated[int, typer.Option(help="The number of attempts after a failed request.")] = 5
     key_env: KeyEnv = None
+    header: Headers = None
 
     def reach(self) -> Reach:
         """Return it as a target takes it.
@@ -284,7 +295,7 @@ class Reached:
         """
         from ragwitness.audits.order import Reach
 
-        reach = Reach(*astuple(self))
+        reach = Reach(self.timeout, self.retries, self.key_env, tuple(self.header or ()))
         reach.transport(1)  # refuses what cannot be used, before anything is written or sent
         return reach
 

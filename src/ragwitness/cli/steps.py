@@ -88,6 +88,8 @@ def ask(
     """
     import asyncio
 
+    from ragwitness.targets.probe import remarks_of
+
     async def life() -> Result:
         # Opened inside the event loop that closes it: a client must not outlive its loop.
         target = None if opening is None else await opening
@@ -96,6 +98,7 @@ def ask(
                 return await work(target, progress)
         finally:
             if target is not None:
+                print_lines(console(), *(f"note: {line}" for line in remarks_of(target)))
                 await target.close()
 
     async def told() -> Result:
@@ -117,10 +120,14 @@ async def _tell_setbacks(governor: Governor) -> None:
         await asyncio.sleep(_EVERY)
         if governor.turned_away > told:
             told = governor.turned_away
+            slow = (
+                f"; {governor.late} had no answer in time, so that {governor.limit} at a time are"
+                " sent now"
+            )
             print_lines(
                 screen,
                 f"waiting: the target turned {told} requests away or did not answer them,"
-                f" {governor.answered} were answered; trying again",
+                f" {governor.answered} were answered{slow * bool(governor.late)}; trying again",
             )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx2
@@ -29,59 +30,175 @@ _DEFAULT_HOST = "api.openai.com"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Some keys could be names as well (hf_..., gsk_...): long, of small letters and digits.
 _KEY_LIKE = re.compile(r"(?=.*[a-z])(?=.*[0-9]).{20,}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, Sec. 5.6.2
+_OWN_HEADER = re.compile(r"\bx-[a-z][\w-]*\b|\b[\w-]+-key\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key and where it comes from.
+    """What a target admits us by, and where it comes from.
 
     Attributes:
-        variable: The environment variable it is read from; None where none is meant for
+        variable: The environment variable the key is read from; None where none is meant for
             this target.
-        value: The key; None where there is none to send.
+        value: The key, sent as a bearer token; None where there is none to send.
+        headers: Values of further headers, by name.
+        variables: The environment variables they are read from.
     """
 
     variable: str | None = None
     value: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    variables: tuple[str, ...] = ()
+
+    def sent(self) -> dict[str, str]:
+        """Return the headers of every request."""
+        bearer = {"Authorization": f"Bearer {self.value}"} if self.value else {}
+        return {**bearer, **self.headers}
 
 
-def check_name(variable: str) -> None:
+def check_name(variable: str, option: str = "--key-env ") -> None:
     """Refuse what is not the name of an environment variable, without repeating it.
+
+    Args:
+        variable: What was given.
+        option: How the option is written before it.
 
     Raises:
         InputError: It is probably the key itself.
     """
     if not _NAME.fullmatch(variable) or _KEY_LIKE.fullmatch(variable):
         raise InputError(
-            "--key-env takes the NAME of an environment variable, not the key itself.",
-            "Put the key into a variable, e.g. MY_KEY, and give --key-env MY_KEY.",
+            f"{option.split()[0]} takes the NAME of an environment variable, not the key itself.",
+            f"Put the key into a variable, e.g. MY_KEY, and give {option}MY_KEY.",
         )
 
 
-def find_key(url: str, variable: str | None) -> Key:
+def check_header(pair: str) -> tuple[str, str]:
+    """Read ``HEADER=VARIABLE`` into the two names.
+
+    Raises:
+        InputError: It is not of this form, or holds a value in place of its variable's name.
+    """
+    name, equals, variable = pair.partition("=")
+    if not (equals and _HEADER.fullmatch(name)):
+        raise InputError(
+            "--header takes the name of a header and the NAME of an environment variable.",
+            "Write --header api-key=MY_KEY, with the value in the variable MY_KEY.",
+        )
+    check_name(variable, f"--header {name}=")
+    return name, variable
+
+
+def find_key(url: str, variable: str | None, headers: Sequence[str] = ()) -> Key:
     """Return the key for the target at ``url``.
 
     Args:
         url: Its base URL.
         variable: The environment variable the user named; None takes ``OPENAI_API_KEY`` for
             ``https://api.openai.com`` and no key for any other host, the loopback included.
+        headers: Further headers, as ``HEADER=VARIABLE``.
 
     Raises:
-        InputError: The variable holds characters that no header can carry.
+        InputError: A variable holds characters that no header can carry, or that of a header is
+            not set.
     """
-    if variable is None:
-        # Parsed by what connects, so that both see the same host.
-        parsed = httpx2.URL(url)
-        if (parsed.scheme, parsed.host) != ("https", _DEFAULT_HOST):
-            return Key()
+    named = dict(map(check_header, headers))
+    further = {name: _value_of(named[name]) for name in named}
+    for name in named:
+        if not further[name]:
+            raise InputError(
+                f"The environment variable {named[name]} of the header {name} is not set.",
+                "Set it; values of headers are read from the environment alone.",
+            )
+    # Parsed by what connects, so that both see the same host.
+    parsed = httpx2.URL(url)
+    if variable is None and (parsed.scheme, parsed.host) == ("https", _DEFAULT_HOST):
         variable = _DEFAULT_VARIABLE
+    value = _value_of(variable) if variable else ""
+    return Key(variable, value or None, further, tuple(named.values()))
+
+
+def _value_of(variable: str) -> str:
     value = os.environ.get(variable, "").strip()
     if not (value.isascii() and (value + "x").isprintable()):
         raise InputError(
             f"The environment variable {variable} holds characters that no key has.",
             "Set it again, without line breaks or letters beyond ASCII.",
         )
-    return Key(variable, value or None)
+    return value
+
+
+# Why there is no answer, and what to do: one row for each cause, of which the first that fits is
+# taken. Servers that behave so are in tests/unit/targets/test_failures.py.
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """One row.
+
+    Attributes:
+        signs: Words by which it shows, as a regular expression.
+        hint: The next step, or the name of one in :attr:`Failures.hints`.
+        what: What the service does; where a connection failed, its own words say it.
+        statuses: Of HTTP; none stands for any.
+    """
+
+    signs: str
+    hint: str
+    what: str = ""
+    statuses: tuple[int, ...] = ()
+
+
+def _cause(rows: Iterable[_Cause], words: str, status: int = 0) -> _Cause:
+    """Return the first row that fits; the last one of a table fits all."""
+    return next(
+        row
+        for row in rows
+        if (not row.statuses or status in row.statuses)
+        and re.search(row.signs, words, re.IGNORECASE)
+    )
+
+
+_NO_CONNECTION = (
+    _Cause("stream had not ended", "Let the service end its streams (data: [DONE]); where it is"
+           " slow, give it more time: --timeout SECONDS."),
+    _Cause("no complete reply within", "Give it more time: --timeout SECONDS. The server's log"
+           " says whether it works on the question at all."),
+    _Cause("no connection within", "Check host and port: nothing there accepts or refuses a"
+           " connection, as behind a firewall."),
+    _Cause("name or service|nodename|name resolution|getaddrinfo", "Check the host's name: this"
+           " machine does not know it."),
+    _Cause("connection attempts failed|refused", "Check that the server runs and that host and"
+           " port are right."),
+    _Cause("self.signed|unable to get (local )?issuer", "Put the certificate of whoever signed it"
+           " into a file, and the file's path into the environment variable SSL_CERT_FILE."),
+    _Cause("mismatch", "Write the host as the certificate names it."),
+    _Cause("expired|not yet valid", "Renew the certificate; or set this machine's clock right."),
+    _Cause("wrong.version.number|record.layer|unknown.protocol", "Write http:// in place of"
+           " https://: no TLS is spoken there."),
+    _Cause("without sending|closed|reset|incomplete|broken", "See the server's log: it ended the"
+           " connection itself."),
+    _Cause("", "Ask the address by another client, such as curl, which may say more."),
+)  # fmt: skip
+
+_REFUSED = (
+    _Cause("content_filter|content management policy|responsibleai", "The service's own rules"
+           " decide this; such a question has no score.",
+           "withheld the answer by a content filter"),
+    _Cause("", "Ask shorter questions, or raise the server's limit.",
+           "takes no request of this length", (413,)),
+    _Cause(r"not a chat model|chat.?template|not support(ed)? (for )?chat|v1/completions", "chat",
+           "has no chat for this model"),
+    _Cause("api.version|query (string|parameter)", "Write it behind the URL, as in"
+           " https://host/path?api-version=VERSION.", "asks for a query in the URL"),
+    _Cause("HTTP request (was sent )?to (an )?HTTPS", "Write https:// in place of http://.",
+           "speaks TLS alone"),
+    _Cause(r"\bmodels?\b|\bdeployment", "model", "knows no such model", (404,)),
+    _Cause("", "address", "knows no such address", (404, 405)),
+    _Cause("", "Its own words say why; docs/targets.md says what it is sent.",
+           "refused the request"),
+)  # fmt: skip
 
 
 class Failures:
@@ -93,32 +210,29 @@ class Failures:
         secrets: Further values that are taken out.
     """
 
-    address_hint = "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1."
-    missing_hint = "Name the model after '#', and check that the URL ends in /v1."
+    hints: Mapping[str, str] = {
+        "address": "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
+        "model": "Name a model that it has: after '#', or in the URL where it stands there.",
+        "chat": "Name a chat model after '#'; or let it go on with texts: ?endpoint=completions"
+        " behind the URL.",
+    }
     html_guess = "; is /v1 missing from the URL?"
 
     def __init__(self, url: str, key: Key, secrets: Sequence[str] = ()) -> None:
         self._url = url
         self._key = key
-        self.secrets = tuple(filter(None, (key.value, *secrets)))
+        self.secrets = tuple(filter(None, (key.value, *key.headers.values(), *secrets)))
 
-    def quote(self, text: str) -> str:
+    def quote(self, text: str, longest: int = 240) -> str:
         """Return a target's words on one line, shortened, without keys."""
-        return quote(text, self.secrets)
+        return quote(text, self.secrets, longest)
 
     def unreachable(self, reason: str, attempts: int) -> TargetUnreachableError:
         """No usable connection after all attempts."""
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return TargetUnreachableError(
             f"Cannot get an answer from {self._url} ({tries}): {self.quote(reason)}.",
-            "Check that the server runs and that host and port are right.",
-        )
-
-    def certificate(self, reason: str) -> TargetUnreachableError:
-        """TLS failed; asking again cannot help."""
-        return TargetUnreachableError(
-            f"No secure connection to {self._url}: {self.quote(reason)}.",
-            "Check the address, or point SSL_CERT_FILE to the certificate authority it uses.",
+            _cause(_NO_CONNECTION, reason).hint,
         )
 
     def overloaded(self, status: int, body: bytes, attempts: int) -> TargetResponseError:
@@ -132,10 +246,19 @@ class Failures:
         )
 
     def asks_too_long(self, status: int, seconds: float) -> TargetResponseError:
-        """A wait longer than our patience."""
+        """A wait beyond the limit of time."""
         return TargetResponseError(
-            f"{self._url} answered with status {status} and asks to wait {seconds:.0f} s.",
-            "Issue the same command again after that time.",
+            f"{self._url} answered with status {status} and asks to wait {seconds:.0f} s, which is"
+            " beyond the limit of time.",
+            "Issue the same command again after that time; or let it wait: --timeout"
+            f" {math.ceil(seconds)}.",
+        )
+
+    def redirected(self, status: int, address: str) -> TargetResponseError:
+        """A redirect that is not followed: it may lead a key to another host."""
+        return TargetResponseError(
+            f"{self._url} answered with a redirect (status {status}) to {self.quote(address)}.",
+            "Give that address, if it is the service's own.",
         )
 
     def status(self, status: int, content_type: str, body: bytes) -> RagwitnessError:
@@ -145,50 +268,43 @@ class Failures:
         if "logprob" in said.lower():
             return CapabilityError(
                 f"{self._url} refuses log-probabilities{said}.",
-                "Run ragwitness doctor on it, or use an audit that needs text only.",
+                "Use an audit that needs text only.",
             )
         if status in (401, 403):
             return self._forbidden(status, said)
-        if status == 404:
-            if self._looks_like_html(content_type, body):
-                return self.html()
-            return TargetResponseError(
-                f"{self._url} knows no such model or address (status 404){said}.", self.missing_hint
-            )
-        # Redirects are not followed: they may lead a key to another host.
-        if 300 <= status < 400:
-            return TargetResponseError(
-                f"{self._url} answered with a redirect (status {status}).",
-                "Give the address that it redirects to.",
-            )
-        if not said and self._looks_like_html(content_type, body):
+        if (status == 404 or not said) and self._looks_like_html(content_type, body):
             return self.html()
-        return TargetResponseError(
-            f"{self._url} refused the request with status {status}{said}.",
-            "Check that the model answers chats; ragwitness doctor TARGET shows what it can do.",
-        )
+        # The whole body: codes stand beside the message.
+        cause = _cause(_REFUSED, body[:65536].decode("utf-8", "replace"), status)
+        hint = self.hints.get(cause.hint, cause.hint)
+        return TargetResponseError(f"{self._url} {cause.what} (status {status}){said}.", hint)
 
     def html(self) -> TargetResponseError:
         """A web page instead of JSON."""
         return TargetResponseError(
             f"{self._url} answered with HTML (a web page), not JSON{self.html_guess}",
-            self.address_hint,
+            self.hints["address"],
         )
 
-    def not_json(self, content_type: str, body: bytes) -> TargetResponseError:
+    def not_json(self, content_type: str, body: bytes, why: Exception) -> TargetResponseError:
         """A body that cannot be read."""
         if self._looks_like_html(content_type, body):
             return self.html()
         # Quoted first, then cut: half a key would not be recognised.
         start = self.quote(body[:4096].decode("utf-8", "replace"))[:80]
-        what = f"not JSON (it begins {start!r})" if start else "an empty reply, not JSON"
-        return TargetResponseError(f"{self._url} answered with {what}.", self.address_hint)
+        what, hint = f"something that is not JSON (it begins {start!r})", self.hints["address"]
+        if not start:
+            what = "an empty reply, not JSON"
+        elif isinstance(why, UnicodeDecodeError):
+            what = f"text that is not UTF-8 (it begins {start!r})"
+            hint = "Let the service send UTF-8, or name the encoding: Content-Type with charset."
+        return TargetResponseError(f"{self._url} answered with {what}.", hint)
 
     def too_large(self, limit: int) -> TargetResponseError:
         """A body beyond the limit."""
         return TargetResponseError(
             f"{self._url} answered with more than {limit // 2**20} MB; the rest was not read.",
-            "Check that this is the API of a language model.",
+            self.hints["address"],
         )
 
     def reported(self, body: dict[str, object]) -> TargetResponseError:
@@ -198,8 +314,8 @@ class Failures:
             f"{self._url} answered with an error{said}.", "The target's own log may say more."
         )
 
-    def message(self, body: bytes) -> str:
-        """Return what an error's body says, or nothing."""
+    def message(self, body: bytes, longest: int = 240) -> str:
+        """Return what an error's body says, or nothing; so many characters at most."""
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError):
@@ -207,25 +323,39 @@ class Failures:
         error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
         if isinstance(error, dict):
             error = error.get("message") or error.get("detail") or ""
-        return self.quote(error if isinstance(error, str) else json.dumps(error))
+        return self.quote(error if isinstance(error, str) else json.dumps(error), longest)
 
     def _message(self, body: bytes) -> str:
         said = self.message(body).rstrip(".")
         return f": {said}" if said else ""
 
     def _forbidden(self, status: int, said: str) -> TargetResponseError:
-        variable = self._key.variable
+        variable, variables = self._key.variable, self._key.variables
+        if variables:
+            return TargetResponseError(
+                f"{self._url} refuses access (status {status}){said}.",
+                "Check the headers and the environment variables they are read from:"
+                f" {', '.join(variables)}.",
+            )
+        # A service that names the header it wants takes no bearer token.
+        if wanted := _OWN_HEADER.search(said):
+            return TargetResponseError(
+                f"{self._url} asks for the header {wanted[0]} (status {status}){said}.",
+                "Name the environment variable that holds its value:"
+                f" --header {wanted[0]}=VARIABLE.",
+            )
         if variable is None:
             return TargetResponseError(
                 f"{self._url} asks for a key, and none was sent (status {status}){said}.",
-                "Name the environment variable that holds its key: --key-env NAME "
-                "(OPENAI_API_KEY is sent to https://api.openai.com alone unless named).",
+                "Name the environment variable that holds its key: --key-env NAME"
+                " (OPENAI_API_KEY is sent to https://api.openai.com alone unless named), or"
+                " --header HEADER=NAME where a header of its own carries it.",
             )
         state = "was refused" if self._key.value else f"is missing: {variable} is not set"
         return TargetResponseError(
             f"{self._url} asks for a key, and it {state} (status {status}){said}.",
             f"Put the key into the environment variable {variable}, or name another: "
-            "--key-env NAME.",
+            "--key-env NAME; --header HEADER=NAME where a header of its own carries it.",
         )
 
     @staticmethod

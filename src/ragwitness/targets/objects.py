@@ -322,10 +322,15 @@ class ObjectTarget:
                     value = await self._value(query.prompt)
             except RagwitnessError as error:
                 raise self._own(error) from None
-            except (ConnectionError, TimeoutError) as error:
+            except TimeoutError as error:
                 raise TargetUnreachableError(
-                    f"{self._name} gave no answer within {self._seconds:g} s or found no "
-                    f"connection: {quote_error(error)}.",
+                    f"{self._name} gave no answer within {self._seconds:g} s, or waited in vain"
+                    f" itself: {quote_error(error)}.",
+                    "Give it more time: --timeout SECONDS.",
+                ) from None
+            except ConnectionError as error:
+                raise TargetUnreachableError(
+                    f"{self._name} found no connection: {quote_error(error)}.",
                     "Check what the system itself needs to reach.",
                 ) from None
             except (Exception, SystemExit) as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
 
@@ -26,7 +27,7 @@ from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogp
 
 
 def chat_payload(
-    model: str, messages: Sequence[Message], query: Query, limit_name: str, stop: Sequence[str]
+    model: str, messages: Sequence[Message], query: Query, stop: Sequence[str]
 ) -> dict[str, object]:
     """Return the body for ``/chat/completions``.
 
@@ -34,13 +35,12 @@ def chat_payload(
         model: The model asked.
         messages: The conversation.
         query: How it is to be answered; its prompt is not looked at.
-        limit_name: What the endpoint calls the limit of generated tokens.
         stop: Strings that end the answer.
     """
     payload: dict[str, object] = {
         "model": model,
         "messages": [{"role": str(one.role), "content": one.content} for one in messages],
-        limit_name: query.max_tokens,
+        "max_tokens": query.max_tokens,
         "temperature": query.temperature,
     }
     if query.top_logprobs:
@@ -83,7 +83,65 @@ def _seeded(payload: dict[str, object], query: Query) -> dict[str, object]:
     return payload if query.seed is None else payload | {"seed": query.seed}
 
 
+# Dialects: what an endpoint takes otherwise than the protocol says, learned from its refusals.
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """One row.
+
+    Attributes:
+        field: Of the request; it is spoken where this is in it.
+        signs: How a refusal shows it, as a regular expression.
+        spoken: Makes the request as the endpoint takes it.
+        told: What is said of it.
+    """
+
+    field: str
+    signs: str
+    spoken: Callable[[dict[str, Any]], dict[str, Any]]
+    told: str
+
+
+def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda sent: {field: value for field, value in sent.items() if field != name}
+
+
+def _limit_renamed(sent: dict[str, Any]) -> dict[str, Any]:
+    return _without("max_tokens")(sent) | {"max_completion_tokens": sent["max_tokens"]}
+
+
+def _logprobs_switched(sent: dict[str, Any]) -> dict[str, Any]:
+    return sent if sent["logprobs"] is True else sent | {
+        "logprobs": True, "top_logprobs": sent["logprobs"]
+    }  # fmt: skip
+
+
+_DIALECTS = (
+    _Dialect("max_tokens", "max_completion_tokens", _limit_renamed,
+             "It takes the limit of tokens as max_completion_tokens."),
+    _Dialect("temperature", "temperature", _without("temperature"),
+             "It refuses the temperature, so that it answers at its own: the same question may"
+             " have other answers."),
+    _Dialect("seed", r"\bseed\b", _without("seed"), "It takes no seed."),
+    _Dialect("model", r"\bstream\b", lambda sent: sent | {"stream": True},
+             "It answers in streams alone."),
+    _Dialect("logprobs", r"logprobs.{0,60}(bool|\btrue\b)|top_logprobs.{0,40}required",
+             _logprobs_switched, "It takes logprobs as a switch, with top_logprobs beside it."),
+    _Dialect("top_logprobs", "top_logprobs.{0,40}(not (supported|permitted|allowed)|unsupported"
+             "|unrecognized|unknown|unexpected)|(extra|unrecognized|unknown|unexpected).{0,60}"
+             "top_logprobs", _without("top_logprobs"),
+             "It gives no alternatives of a token (top_logprobs)."),
+)  # fmt: skip
+
+
 _FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
+
+# What an address may say of how it is asked; anything else behind a ? is the service's own.
+OPTIONS = {"endpoint": ("chat", "completions"), "echo": ("echo", "prompt_logprobs")}
+_SECRET_PARAMETER = re.compile(
+    r"key|token|secret|passw|credential|authoriz|^(?:auth|code|sig|signature)$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +154,35 @@ class Endpoint:
         api: ``"chat"`` sends a query as a message, ``"completions"`` as it is.
         echo: How a prompt is scored: ``"echo"`` repeats it; ``"prompt_logprobs"`` is vLLM's
             extension, for servers that refuse to repeat.
+        query: Of every request, such as ``"?api-version=2024-10-21"``; may be empty.
     """
 
     url: str
     model: str | None = None
     api: Literal["chat", "completions"] = "chat"
     echo: Literal["echo", "prompt_logprobs"] = "echo"
+    query: str = ""
+
+    def with_options(self, options: Mapping[str, str]) -> Endpoint:
+        """Return it with the options of an address.
+
+        Raises:
+            InputError: A value is unknown.
+        """
+        for name, value in options.items():
+            if value not in OPTIONS[name]:
+                raise InputError(
+                    f"The option {name} cannot be {value!r}.", f"Use: {', '.join(OPTIONS[name])}."
+                )
+        api, echo = options.get("endpoint", self.api), options.get("echo", self.echo)
+        return replace(self, api=api, echo=echo)  # type: ignore[arg-type]  # checked above
 
 
 def parse_endpoint(spec: str) -> Endpoint:
-    """Read ``URL`` or ``URL#MODEL``.
+    """Read ``URL``, ``URL#MODEL`` or ``URL?QUERY#MODEL``, with or without its last words.
 
     Raises:
-        InputError: It is not an http(s) URL, or holds a user, password or query.
+        InputError: It is not an http(s) URL, or holds a user, password or key.
     """
     url, _, model = spec.strip().partition("#")
     try:
@@ -120,13 +194,21 @@ def parse_endpoint(spec: str) -> Endpoint:
         usable = False
     if not usable:
         raise InputError("The target's URL cannot be read.", _FORM)
-    if parts.username or parts.password or parts.query:
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.username or parts.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
         # Not repeated here: what stands there may be a secret.
         raise InputError(
-            "The target's URL holds a user name, a password or a query.",
-            "Leave them out; a key belongs into an environment variable: --key-env NAME.",
+            "The target's URL holds a user name, a password or a key.",
+            "Leave them out; a key belongs into an environment variable: --key-env NAME, or"
+            " --header HEADER=NAME.",
         )
-    return Endpoint(url.rstrip("/"), model or None)
+    # Providers show the whole address of a request; its last words say how it is asked.
+    chat = url.partition("?")[0].rstrip("/").removesuffix("/chat/completions")
+    base = chat.removesuffix("/completions")
+    own = urlencode([pair for pair in pairs if pair[0] not in OPTIONS])
+    options = {"endpoint": "completions"} if base != chat else {}
+    options |= {name: value for name, value in pairs if name in OPTIONS}
+    return Endpoint(base, model or None, query=f"?{own}" if own else "").with_options(options)
 
 
 class OpenAITarget:
@@ -162,9 +244,9 @@ class OpenAITarget:
         options = options or TransportOptions()
         self._endpoint = endpoint
         self.model = endpoint.model
-        key = key or find_key(endpoint.url, options.key_env)
+        key = key or find_key(endpoint.url, options.key_env, options.headers)
         self._client = JsonClient(endpoint.url, key, options, clock)
-        self._limit_name = "max_tokens"
+        self._spoken: set[_Dialect] = set()
 
     @classmethod
     async def connect(
@@ -189,10 +271,10 @@ class OpenAITarget:
         """
         if endpoint.model is None:
             options = options or TransportOptions()
-            key = find_key(endpoint.url, options.key_env)
+            key = find_key(endpoint.url, options.key_env, options.headers)
             client = JsonClient(endpoint.url, key, options, clock)
             try:
-                model = await _only_model(client, endpoint.url)
+                model = await _only_model(client, endpoint)
             finally:
                 await client.close()
             endpoint = replace(endpoint, model=model)
@@ -202,7 +284,12 @@ class OpenAITarget:
     def name(self) -> str:
         """Base URL and model, and the interface where it is not the chat."""
         way = "" if self._endpoint.api == "chat" else f"?endpoint={self._endpoint.api}"
-        return f"{self._endpoint.url}#{self.model}{way}"
+        return f"{self._endpoint.url}{self._endpoint.query}#{self.model}{way}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was learned of its dialect, a line each."""
+        return tuple(row.told for row in _DIALECTS if row in self._spoken)
 
     async def ask(self, query: Query) -> Answer:
         """Send one query.
@@ -223,15 +310,8 @@ class OpenAITarget:
         self, messages: Sequence[Message], query: Query, stop: Sequence[str] = ()
     ) -> Answer:
         """Send a conversation, to be answered as a query says; see :meth:`ask`."""
-        limit_name = self._limit_name
-        try:
-            return await self._chat(messages, query, stop)
-        except TargetResponseError as error:
-            # Reasoning models take the limit under its new name alone.
-            if limit_name != "max_tokens" or "max_completion_tokens" not in error.message:
-                raise
-            self._limit_name = "max_completion_tokens"
-        return await self._chat(messages, query, stop)
+        payload = chat_payload(self.model, messages, query, stop)
+        return read_chat(await self._post("/chat/completions", payload))
 
     async def listed(self) -> dict[str, Any]:
         """Return what the endpoint's list of models says of this one; nothing where it is not.
@@ -240,7 +320,7 @@ class OpenAITarget:
             TargetUnreachableError: No connection or no complete reply after all retries.
             TargetResponseError: The endpoint gives no list.
         """
-        body: Any = await self._client.get("/models")
+        body: Any = await self._client.get(f"/models{self._endpoint.query}")
         read_models(body)
         entries = (entry for entry in body["data"] if isinstance(entry, dict))
         return next((entry for entry in entries if entry.get("id") == self.model), {})
@@ -254,7 +334,7 @@ class OpenAITarget:
                 the protocol.
         """
         payload = completion_payload(self.model, query)
-        return read_completion(await self._client.post("/completions", payload))
+        return read_completion(await self._post("/completions", payload))
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
         """Score a text's own tokens through ``/completions``.
@@ -285,13 +365,26 @@ class OpenAITarget:
     async def _scores(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
         if self._endpoint.echo == "prompt_logprobs":
             payload = prompt_scores_payload(self.model, text, top)
-            return read_prompt_scores(await self._client.post("/completions", payload), text)
+            return read_prompt_scores(await self._post("/completions", payload), text)
         payload = echo_payload(self.model, text, top)
-        return read_completion(await self._client.post("/completions", payload)).tokens or ()
+        return read_completion(await self._post("/completions", payload)).tokens or ()
 
-    async def _chat(self, messages: Sequence[Message], query: Query, stop: Sequence[str]) -> Answer:
-        payload = chat_payload(self.model, messages, query, self._limit_name, stop)
-        return read_chat(await self._client.post("/chat/completions", payload))
+    async def _post(self, path: str, payload: dict[str, object]) -> object:
+        """Send a payload in the endpoint's dialect, and learn that from its refusals."""
+
+        def spoken() -> dict[str, object]:
+            sent = payload
+            for row in _DIALECTS:
+                sent = row.spoken(sent) if row in self._spoken and row.field in sent else sent
+            return sent
+
+        def revise(said: str, sent: object) -> object:
+            fitting = (row for row in _DIALECTS if re.search(row.signs, said, re.IGNORECASE))
+            self._spoken |= {row for row in fitting if row.field in payload}
+            # Another question may have learned it meanwhile.
+            return other if (other := spoken()) != sent else None
+
+        return await self._client.post(path + self._endpoint.query, spoken(), revise)
 
     async def converse(
         self, messages: Sequence[Mapping[str, object]], max_tokens: int
@@ -303,8 +396,8 @@ class OpenAITarget:
             TargetResponseError: The endpoint refuses or fails, or its reply does not follow
                 the protocol.
         """
-        payload = {"model": self.model, "messages": list(messages), self._limit_name: max_tokens}
-        body = await self._client.post("/chat/completions", payload)
+        payload = {"model": self.model, "messages": list(messages), "max_tokens": max_tokens}
+        body = await self._post("/chat/completions", payload)
         name = body.get("id") if isinstance(body, dict) else None
         return read_chat(body), str(name or "")
 
@@ -319,9 +412,10 @@ class OpenAITarget:
         await self.close()
 
 
-async def _only_model(client: JsonClient, url: str) -> str:
+async def _only_model(client: JsonClient, endpoint: Endpoint) -> str:
+    url = endpoint.url + endpoint.query
     try:
-        models = read_models(await client.get("/models"))
+        models = read_models(await client.get(f"/models{endpoint.query}"))
     except TargetResponseError as error:
         raise TargetResponseError(error.message, f"{error.hint} {_FORM}") from None
     if len(models) == 1:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
+from ragwitness.targets.wire import SILENT
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
 _QUESTION = "Say hello."
@@ -16,6 +17,12 @@ _QUESTION = "Say hello."
 _OTHER_QUESTION = "Complete the sentence: The sky is"
 _TEXT = "The quick brown fox jumps over the lazy dog."
 _MAX_TOKENS = 8
+_THOUGHT_ROOM = 1024  # tokens, where these were spent before anything was said
+
+
+def remarks_of(target: object) -> tuple[str, ...]:
+    """Return what a target has learned of its own dialect, a line each."""
+    return getattr(target, "remarks", ())
 
 
 @runtime_checkable
@@ -57,6 +64,7 @@ class CapabilityReport:
         requests: Questions asked of it.
         text: What it answered.
         notes: What else there is to know, a line each.
+        silence: Why the answer has no text; empty where it has.
     """
 
     target: str
@@ -69,6 +77,7 @@ class CapabilityReport:
     requests: int
     text: str
     notes: tuple[str, ...] = ()
+    silence: str = ""
 
 
 async def probe_capabilities(
@@ -90,18 +99,24 @@ async def probe_capabilities(
     asked, answer, took, requests = await _ask_downwards(target, notes, timer)
     if not answer.text.strip() and not answer.tokens:
         requests += 1
-        answer, took = await _ask_otherwise(target, asked, notes, timer) or (answer, took)
+        room = _MAX_TOKENS + _THOUGHT_ROOM * (answer.finish_reason == "length")
+        asking = Query(_OTHER_QUESTION, room, top_logprobs=asked)
+        answer, took = await _ask_otherwise(target, asking, notes, timer) or (answer, took)
     tokens = answer.tokens or ()
     usable = any(not math.isnan(token.logprob) for token in tokens)
     alternatives = max((len(token.top) for token in tokens), default=0)
     # 2. What came back, whatever was promised.
     # Nothing generated, nothing to score: that does not prove that a field was dropped.
     dropped = bool(asked and answer.text and not usable)
+    silence = "" if answer.text else SILENT.get(answer.finish_reason, "it said nothing")
     notes += _remarks(answer, asked, alternatives, dropped)
+    notes += [f"Its answers have no text: {silence}."] if silence else []
     # 3. Does it score a prompt?
     echo = await _try_echo(target, notes)
     requests += echo is not None
-    seen = {Capability.TEXT}
+    # A model may have nothing to say; one that calls tools, or is filtered, never says anything.
+    mute = silence and answer.finish_reason in ("tool_calls", "content_filter")
+    seen: set[Capability] = set() if mute else {Capability.TEXT}
     if usable and alternatives:
         seen.add(Capability.TOP_LOGPROBS)
     if echo:
@@ -118,7 +133,8 @@ async def probe_capabilities(
         latency=took,
         requests=requests,
         text=answer.text,
-        notes=tuple(notes),
+        notes=(*notes, *remarks_of(target)),
+        silence=silence,
     )
 
 
@@ -149,8 +165,12 @@ def _recorded(name: str, answers: Sequence[Answer]) -> CapabilityReport:
 async def _ask_downwards(
     target: Target, notes: list[str], timer: Callable[[], float]
 ) -> tuple[int, Answer, float, int]:
-    """Ask for 20 alternatives, then 5, then none, until the target answers."""
-    for requests, top in enumerate((20, 5), start=1):
+    """Ask for 20 alternatives, then 5, then none, until the target answers.
+
+    One that has no place for such a wish is not asked for any.
+    """
+    wishes = (20, 5) if Capability.TOP_LOGPROBS in target.capabilities else ()
+    for requests, top in enumerate(wishes, start=1):
         started = timer()
         try:
             answer = await target.ask(Query(_QUESTION, _MAX_TOKENS, top_logprobs=top))
@@ -160,16 +180,16 @@ async def _ask_downwards(
         return top, answer, timer() - started, requests
     started = timer()
     answer = await target.ask(Query(_QUESTION, _MAX_TOKENS))
-    return 0, answer, timer() - started, 3
+    return 0, answer, timer() - started, len(wishes) + 1
 
 
 async def _ask_otherwise(
-    target: Target, top: int, notes: list[str], timer: Callable[[], float]
+    target: Target, query: Query, notes: list[str], timer: Callable[[], float]
 ) -> tuple[Answer, float] | None:
     """Ask another question: an empty answer shows nothing of what the target can do."""
     started = timer()
     try:
-        answer = await target.ask(Query(_OTHER_QUESTION, _MAX_TOKENS, top_logprobs=top))
+        answer = await target.ask(query)
     except (CapabilityError, TargetError) as error:
         notes.append(f"The first answer was empty, and asked otherwise: {error.message}")
         return None
@@ -184,8 +204,6 @@ def _remarks(answer: Answer, asked: int, alternatives: int, dropped: bool) -> li
         remarks.append("Only the chosen token's log-probability comes back, no alternatives.")
     elif answer.tokens and alternatives < asked:
         remarks.append(f"{asked} alternatives were asked for, {alternatives} came.")
-    if not answer.text:
-        remarks.append("The answer was empty.")
     return remarks
 
 
@@ -195,6 +213,6 @@ async def _try_echo(target: Target, notes: list[str]) -> bool | None:
     try:
         tokens = await target.echo(_TEXT)
     except (CapabilityError, TargetError) as error:
-        notes.append(f"Scoring a prompt: {error.message}")
+        notes.append(f"It does not score prompts, as few services do: {error.message}")
         return False
     return any(not math.isnan(token.logprob) for token in tokens[1:])

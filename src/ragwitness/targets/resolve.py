@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.quotes import quote, quote_error
 from ragwitness.kit.registry import Listing, Registry
-from ragwitness.targets.openai import Endpoint, OpenAITarget, parse_endpoint
+from ragwitness.targets.openai import OPTIONS, Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.transport import Clock, TransportOptions
 from ragwitness.types import Target
 
@@ -67,14 +67,14 @@ class Address:
         return path, values
 
     def without_key(self) -> None:
-        """Refuse ``--key-env`` where no key is sent by it.
+        """Refuse ``--key-env`` and ``--header`` where nothing is sent by them.
 
         Raises:
             InputError: The user named a variable.
         """
-        if self.transport.key_env is not None:
+        if self.transport.key_env is not None or self.transport.headers:
             raise InputError(
-                f"--key-env does not apply to {self.scheme} targets.",
+                f"--key-env and --header do not apply to {self.scheme} targets.",
                 "Leave it out; docs/targets.md says where each kind of target has its keys.",
             )
 
@@ -180,7 +180,6 @@ async def _foreign(factory: Callable[[Address], Any], address: Address) -> Targe
 # OpenAI-compatible providers by name: ``openai/MODEL`` and ``openai-api/NAME/MODEL``.
 
 _OPENAI = "https://api.openai.com/v1"
-_OPTIONS = {"endpoint": ("chat", "completions"), "echo": ("echo", "prompt_logprobs")}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -190,10 +189,10 @@ async def open_openai(address: Address) -> OpenAITarget:
     Raises:
         InputError: No model, an unknown option, or an unusable key.
     """
-    model, options = address.split(_OPTIONS)
+    model, options = address.split(OPTIONS)
     if not model:
         raise InputError("openai/ names no model.", "Write openai/MODEL, e.g. openai/gpt-4.1.")
-    endpoint = _with(Endpoint(_OPENAI, model), options)
+    endpoint = Endpoint(_OPENAI, model).with_options(options)
     return await OpenAITarget.at(endpoint, address.transport, clock=address.clock)
 
 
@@ -205,7 +204,7 @@ async def open_named(address: Address) -> OpenAITarget:
             and the endpoint lists several.
         TargetError: No model, and the endpoint lists none.
     """
-    path, options = address.split(_OPTIONS)
+    path, options = address.split(OPTIONS)
     name, _, model = path.partition("/")
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -226,20 +225,5 @@ async def open_named(address: Address) -> OpenAITarget:
     transport = address.transport
     if transport.key_env is None:
         transport = replace(transport, key_env=f"{prefix}_API_KEY")
-    endpoint = _with(replace(endpoint, model=model or endpoint.model), options)
+    endpoint = replace(endpoint, model=model or endpoint.model).with_options(options)
     return await OpenAITarget.at(endpoint, transport, clock=address.clock)
-
-
-def _with(endpoint: Endpoint, options: dict[str, str]) -> Endpoint:
-    """Add the address's options.
-
-    Raises:
-        InputError: A value is unknown.
-    """
-    for name, value in options.items():
-        if value not in _OPTIONS[name]:
-            raise InputError(
-                f"The option {name} cannot be {value!r}.", f"Use: {', '.join(_OPTIONS[name])}."
-            )
-    api, echo = options.get("endpoint", endpoint.api), options.get("echo", endpoint.echo)
-    return replace(endpoint, api=api, echo=echo)  # type: ignore[arg-type]  # checked above

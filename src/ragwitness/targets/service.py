@@ -10,6 +10,7 @@ from jsonpath import JSONPath
 
 from ragwitness.errors import RagwitnessError, TargetResponseError
 from ragwitness.kit.quotes import hide, hide_in
+from ragwitness.targets.bodies import Events
 from ragwitness.targets.failures import Failures, Key
 from ragwitness.targets.resolve import Address
 from ragwitness.targets.service_config import (
@@ -23,7 +24,7 @@ from ragwitness.targets.service_config import (
     places,
 )
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import read_logprobs
+from ragwitness.targets.wire import content_text, read_logprobs
 from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
 
@@ -34,7 +35,7 @@ class _ServiceFailures(Failures):
 
     def __init__(self, step: ServiceStep, secrets: Mapping[str, str]) -> None:
         super().__init__(step.shown, Key(), tuple(secrets.values()))
-        self.address_hint = self.missing_hint = f"Check url and method ({step.where})."
+        self.hints = dict.fromkeys(self.hints, f"Check url and method ({step.where}).")
         self._where = step.where
         self._variables = [name.removeprefix(ENV) for name in secrets]
 
@@ -123,6 +124,7 @@ class ServiceTarget:
                 options,
                 clock,
                 failures=_ServiceFailures(step, _own(step, service.environment)),
+                join=None,
             )
             for step in service.steps
         ]
@@ -158,9 +160,7 @@ class ServiceTarget:
         kept: dict[str, object] = {}
         try:
             body = await self._session(query, kept)
-            # What opened the session must not stand in an answer, and so in a journal.
-            body = hide_in(body, self._tokens_of_access(kept))
-            return self._read(body)
+            return self._read(body, kept)
         except RagwitnessError as error:
             secrets = [value for value in kept.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
@@ -181,10 +181,10 @@ class ServiceTarget:
         reading = self._service.reading
         names = {k: str(v) for k, v in kept.items()}
         texts = [
-            None if path is None else next(iter(_texts(_found(path, body))), "")
+            None if path is None else next(iter(_texts(self._values(path, body, kept))), "")
             for path in (reading.question, reading.document)
         ]
-        return SessionReply(self._read(body).text, names, *texts)
+        return SessionReply(self._read(body, kept).text, names, *texts)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -216,26 +216,43 @@ class ServiceTarget:
         used = {name for step in self._service.steps for name in places(dict(step.headers))}
         return [str(value) for name, value in kept.items() if name in used]
 
-    def _read(self, body: object) -> Answer:
+    def _values(self, path: JSONPath, body: object, kept: Mapping[str, object]) -> list[object]:
+        """All values at a path, without what opened the session: an answer goes into a journal.
+
+        In a stream they come from one event after the other, and may spell a secret together.
+        """
+        secrets = (*self._tokens_of_access(kept), *self._clients[-1].failures.secrets)
+        values: list[object] = hide_in(_found(path, body), secrets)  # type: ignore[assignment]  # as given
+        return values
+
+    def _read(self, body: object, kept: Mapping[str, object]) -> Answer:
         reading, step = self._service.reading, self._service.steps[-1]
-        text = _one(reading.text, body, step, "response.text")
+        values = self._values(reading.text, body, kept)
+        text: object = "".join(_texts(values))
+        if not isinstance(body, Events):
+            text = _only(reading.text, values, body, step, "response.text")
+            # Some send a text in parts.
+            text = (content_text(text) or text) if isinstance(text, list) else text
+        elif not values:
+            raise _misread(step, f"response.text ({reading.text})", "nothing in its stream")
         if not isinstance(text, str):
             raise _misread(step, "response.text", f"a {type(text).__name__}, not a text")
         contexts = None
         if reading.contexts is not None:
-            contexts = tuple(_texts(_found(reading.contexts, body)))
-        return Answer(text, tokens=self._tokens(body), contexts=contexts)
+            contexts = tuple(_texts(self._values(reading.contexts, body, kept)))
+        return Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
 
-    def _tokens(self, body: object) -> tuple[TokenLogprob, ...] | None:
+    def _tokens(self, body: object, kept: Mapping[str, object]) -> tuple[TokenLogprob, ...] | None:
         reading, step = self._service.reading, self._service.steps[-1]
         if reading.logprobs is not None:
-            found = _found(reading.logprobs, body)
+            found = self._values(reading.logprobs, body, kept)
             if len(found) == 1 and not (isinstance(found[0], dict) and "token" in found[0]):
                 return read_logprobs(found[0])
             return read_logprobs(found) if found else None  # [*] finds the entries themselves
         if reading.tokens is None or reading.token_logprobs is None:
             return None
-        tokens, values = _found(reading.tokens, body), _found(reading.token_logprobs, body)
+        tokens = self._values(reading.tokens, body, kept)
+        values = _found(reading.token_logprobs, body)
         if len(tokens) != len(values):
             lengths = f"{len(tokens)} values, but token_logprobs {len(values)}"
             raise _misread(step, "response.tokens", lengths)
@@ -273,7 +290,9 @@ def _header(step: ServiceStep, text: str, values: Mapping[str, object]) -> str:
 
 
 def _found(path: JSONPath, body: object) -> list[object]:
-    """All values at a path."""
+    """All values at a path, of a stream in each of its events."""
+    if isinstance(body, Events):
+        return [value for event in body for value in _found(path, event)]
     if isinstance(body, dict | list):
         return path.findall(body)
     # The library would read a text as JSON once more.
@@ -281,12 +300,18 @@ def _found(path: JSONPath, body: object) -> list[object]:
 
 
 def _one(path: JSONPath, body: object, step: ServiceStep, field: str) -> object:
-    """The one value at a path.
+    """The one value at a path, in a stream the first one.
 
     Raises:
         TargetResponseError: There is none, or more than one.
     """
     found = _found(path, body)
+    return _only(path, found[:1] if isinstance(body, Events) else found, body, step, field)
+
+
+def _only(
+    path: JSONPath, found: list[object], body: object, step: ServiceStep, field: str
+) -> object:
     if len(found) == 1 and found[0] is not None:
         return found[0]
     what = f"{len(found)} values" if len(found) > 1 else "null" if found else "nothing"

@@ -11,14 +11,19 @@ import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from typing import TypeAlias
 
 import httpx2
 
 from ragwitness.errors import InputError
 from ragwitness.kit.quotes import hide_in
-from ragwitness.targets.failures import Failures, Key, check_name
+from ragwitness.targets.bodies import STREAM, STREAM_END, Events, error_status, read_body
+from ragwitness.targets.failures import Failures, Key, check_header, check_name
+from ragwitness.targets.wire import join_chunks
+from ragwitness.types import ANSWER_SECONDS
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
 
@@ -27,6 +32,11 @@ RETRIED = frozenset({408, 409, 425, 429})
 
 OVERLOAD = frozenset({429, 503})
 """Statuses that say: too many requests."""
+
+_HOPS = 5  # redirects on one host
+
+Revise: TypeAlias = Callable[[str, object], object]
+"""Given the words of a refusal and the payload, what to send instead; None knows nothing better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +47,13 @@ class Setback:
         overload: The server is asked too much, or did not reply in time.
         refused: It was turned away before anything was worked on, so nothing is billed.
         again: It will be repeated.
+        late: It was sent, and the limit of time passed; the server may still work on it.
     """
 
     overload: bool
     refused: bool
     again: bool
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +64,11 @@ class RetryPolicy:
         retries: Repetitions after the first attempt.
         first: Upper limit of the first wait, in seconds; it doubles with every attempt.
         longest: Upper limit of any wait of our choosing, in seconds.
-        patience: Longest wait that the server may ask for, in seconds.
     """
 
     retries: int = 5
     first: float = 0.5
     longest: float = 30.0
-    patience: float = 120.0
 
     def wait(self, attempt: int, rng: random.Random) -> float:
         """Return the seconds to wait after a failed attempt (0 is the first): full jitter.
@@ -99,27 +109,29 @@ class TransportOptions:
 
     Attributes:
         connect_timeout: Seconds to open a connection.
-        read_timeout: Seconds for one whole reply.
+        read_timeout: Seconds for one whole reply, and the longest wait a server may ask for.
         retry: How failed attempts are repeated.
         concurrency: Connections open at a time. How many queries are under way is decided by
             the governor of a run.
         key_env: Name of the environment variable with the key. None sends ``OPENAI_API_KEY``
             to ``https://api.openai.com`` and no key to any other host: the audited system may
             be the adversary.
+        headers: Further headers, each as ``HEADER=VARIABLE``; the values stay in the environment.
         verify: Whether TLS certificates are checked.
         largest_body: Bytes of a reply that are read at most.
         setback: Told of every request that brought no answer, before it is repeated; what it
             raises ends the attempts.
 
     Raises:
-        InputError: A number is out of range, or ``key_env`` is not the name of a variable.
+        InputError: A number is out of range, or ``key_env`` or a header does not name a variable.
     """
 
     connect_timeout: float = 10.0
-    read_timeout: float = 120.0
+    read_timeout: float = ANSWER_SECONDS
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     concurrency: int = 4
     key_env: str | None = None
+    headers: tuple[str, ...] = ()
     verify: bool = True
     largest_body: int = 20 * 2**20
     setback: Callable[[Setback], None] | None = None
@@ -137,6 +149,8 @@ class TransportOptions:
             )
         if self.key_env is not None:
             check_name(self.key_env)
+        for pair in self.headers:
+            check_header(pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +182,7 @@ class _HttpReply:
     content_type: str
     retry_after: str | None
     body: bytes
+    content: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +204,8 @@ class JsonClient:
         clock: Time and chance.
         failures: Words what goes wrong; None words it for the OpenAI protocol. Its secrets
             are taken out of every reply.
+        join: Makes the events of a stream one reply; None returns them with their secrets, which
+            may be spread over several.
     """
 
     def __init__(
@@ -198,20 +215,23 @@ class JsonClient:
         options: TransportOptions,
         clock: Clock | None = None,
         failures: Failures | None = None,
+        join: Callable[[Events], object] | None = join_chunks,
     ) -> None:
         self._base = base_url
         self._options = options
         self._clock = clock or Clock()
         self.failures = failures or Failures(base_url, key)
+        self._join = join
+        self._alone = asyncio.Lock()
         # No proxy stands between this machine and itself.
         outside = not _is_loopback(httpx2.URL(base_url).host)
         self._http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key.value}"} if key.value else {},
+            headers=key.sent(),
             timeout=httpx2.Timeout(
                 options.read_timeout, connect=options.connect_timeout, pool=None
             ),
             limits=httpx2.Limits(max_connections=options.concurrency),
-            verify=_certificates(options.verify, outside),
+            verify=_certificates(options.verify),
             trust_env=outside,
         )
 
@@ -219,9 +239,11 @@ class JsonClient:
         """Fetch ``path``; see :meth:`send`."""
         return await self.send("GET", path)
 
-    async def post(self, path: str, payload: Mapping[str, object]) -> object:
+    async def post(
+        self, path: str, payload: Mapping[str, object], revise: Revise | None = None
+    ) -> object:
         """Send a payload; see :meth:`send`."""
-        return await self.send("POST", path, payload)
+        return await self.send("POST", path, payload, revise=revise)
 
     async def send(
         self,
@@ -229,6 +251,7 @@ class JsonClient:
         path: str,
         payload: object = None,
         headers: Mapping[str, str] | None = None,
+        revise: Revise | None = None,
     ) -> object:
         """Send one request and return the reply's JSON, without our secrets.
 
@@ -237,6 +260,8 @@ class JsonClient:
             path: Added to the base URL.
             payload: Sent as JSON; None sends no body.
             headers: Further headers.
+            revise: Given the words of a refusal and the payload, returns what to send instead;
+                None where it knows nothing better.
 
         Raises:
             TargetUnreachableError: No connection, or no complete reply in time, after all
@@ -245,21 +270,35 @@ class JsonClient:
                 that is not JSON or too large.
             CapabilityError: The target refuses log-probabilities.
         """
-        # 1. Attempts, until a reply stands.
-        reply = await self._repeat(_HttpRequest(method, path, payload, headers or {}))
-        # 2. A refusal, in words.
-        if reply.status >= 300:
-            self._report(Setback(reply.status in OVERLOAD, refused=True, again=False))
-            raise self.failures.status(reply.status, reply.content_type, reply.body)
-        try:
-            # A target that repeats our key must not carry it into journal and report.
-            body = hide_in(json.loads(reply.body), self.failures.secrets)
-        except (ValueError, RecursionError):
-            raise self.failures.not_json(reply.content_type, reply.body) from None
+        request = _HttpRequest(method, path, payload, headers or {})
+        while True:
+            # 1. Attempts, until a reply stands.
+            reply = await self._repeat(request)
+            if reply.status < 300:
+                break
+            # 2. A refusal: the service's dialect is learned from it, or it is put into words.
+            said = self.failures.message(reply.body, 4096)
+            other = revise(said, request.payload) if revise and reply.status < 500 else None
+            if other is None:
+                self._report(Setback(reply.status in OVERLOAD, refused=True, again=False))
+                raise self.failures.status(reply.status, reply.content_type, reply.body)
+            request = replace(request, payload=other)
         # 3. Some send their errors with status 200.
-        if isinstance(body, dict) and body.get("error"):
-            raise self.failures.reported(body)
-        return body
+        content = reply.content
+        if isinstance(content, ValueError | RecursionError):
+            raise self.failures.not_json(reply.content_type, reply.body, content)
+        if isinstance(content, dict) and content.get("error"):
+            raise self.failures.reported(content)
+        # 4. A stream is joined first: a secret may be spread over its events.
+        if isinstance(content, Events):
+            if self._join is None:
+                return content
+            content = self._join(content)
+        # A target that repeats our key must not carry it into journal and report.
+        try:
+            return hide_in(content, self.failures.secrets)
+        except RecursionError as error:
+            raise self.failures.not_json(reply.content_type, reply.body, error) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -268,16 +307,23 @@ class JsonClient:
     async def _repeat(self, request: _HttpRequest) -> _HttpReply:
         """Attempt until there is a reply that another attempt would not change."""
         policy = self._options.retry
-        attempt = 0
+        attempt = late = 0
         while True:
-            reply = await self._attempt(request)
-            if isinstance(reply, _HttpReply) and not policy.repeats(reply.status):
-                return reply
+            # After one that came too late, one at a time: the server may still work on the first.
+            async with self._alone if late else nullcontext():
+                reply = await self._attempt(request)
+            if isinstance(reply, _HttpReply):
+                reply = _understood(reply)
+                if not policy.repeats(reply.status):
+                    return reply
+            # A second one in vain, and a third would only burden the server.
+            late += _late(reply)
+            last = attempt == policy.retries or late == 2
             # The governor hears of every setback before the wait, and may end the attempts.
             asked = self._asked(reply)
-            again = attempt < policy.retries and (asked or 0.0) <= policy.patience
+            again = not last and (asked or 0.0) <= self._options.read_timeout
             self._report(_setback(reply, overload=asked is not None, again=again))
-            if attempt == policy.retries:
+            if last:
                 if isinstance(reply, _Silence):
                     raise self.failures.unreachable(reply.reason, attempt + 1)
                 raise self.failures.overloaded(reply.status, reply.body, attempt + 1)
@@ -299,62 +345,113 @@ class JsonClient:
         wait, asked = policy.wait(attempt, self._clock.rng), self._asked(reply)
         if asked is None or isinstance(reply, _Silence):
             return wait
-        if asked > policy.patience:
+        if asked > self._options.read_timeout:
             raise self.failures.asks_too_long(reply.status, asked)
         return max(asked, wait)  # "0" is no reason to come back together at once
 
     async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:
         """One request: its reply, or why there is none."""
-        seconds = self._options.connect_timeout + self._options.read_timeout
+        connect, read = self._options.connect_timeout, self._options.read_timeout
+        streams: list[str] = []
         try:
             # The client's own limit is per packet; this one also ends a reply that trickles.
-            async with asyncio.timeout(seconds):
-                return await self._exchange(request)
-        except (TimeoutError, httpx2.TimeoutException) as error:
-            connecting = isinstance(error, httpx2.ConnectTimeout)
-            what = "no connection" if connecting else "no complete reply"
-            limit = self._options.connect_timeout if connecting else self._options.read_timeout
-            return _Silence(f"{what} within {limit:g} s", late=True, arrived=not connecting)
+            async with asyncio.timeout(connect + read):
+                return await self._exchange(request, streams)
+        except httpx2.ConnectTimeout:
+            return _Silence(f"no connection within {connect:g} s", late=True, arrived=False)
+        except (TimeoutError, httpx2.TimeoutException):
+            what = "no complete reply within" if not streams else "the stream had not ended after"
+            return _Silence(f"{what} {read:g} s", late=True, arrived=True)
         except httpx2.TransportError as error:
             reason = str(error) or type(error).__name__
             if "certificate" in reason.lower() or "ssl" in reason.lower():
                 self._report(Setback(overload=False, refused=True, again=False))
-                raise self.failures.certificate(reason) from None
+                raise self.failures.unreachable(reason, 1) from None
             arrived = not isinstance(error, httpx2.ConnectError)
             return _Silence(reason.rstrip("."), late=False, arrived=arrived)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise self.failures.unreachable(str(error), 1) from None
 
-    async def _exchange(self, request: _HttpRequest) -> _HttpReply:
+    async def _exchange(self, request: _HttpRequest, streams: list[str]) -> _HttpReply:
+        """Send one request and read its reply, by redirects on its own host too.
+
+        Args:
+            request: What is sent.
+            streams: Takes note of a stream that has begun.
+        """
         content, headers = None, httpx2.Headers(dict(request.headers))
         if request.payload is not None:
             # ASCII escapes carry any text, broken Unicode included, for the server to judge.
             content = json.dumps(request.payload).encode()
             headers.setdefault("Content-Type", "application/json")
-        method, url = request.method, self._base + request.path
+        method, url = request.method, httpx2.URL(self._base + request.path)
+        for _ in range(_HOPS):
+            async with self._http.stream(method, url, content=content, headers=headers) as response:
+                following = response.next_request
+                if following is None:
+                    kind = response.headers.get("content-type", "")
+                    streams += [kind] * (STREAM in kind)
+                    body = await self._whole(response)
+                    again = response.headers.get("retry-after")
+                    return _HttpReply(response.status_code, kind, again, body)
+            # The key and the question go to no other host, and a question stays one.
+            sent, url = url, following.url
+            if following.method != method or not _same_host(sent, url):
+                break
+        self._report(Setback(overload=False, refused=True, again=False))
+        address = str(url.copy_with(query=None, fragment=None))
+        raise self.failures.redirected(response.status_code, address)
+
+    async def _whole(self, response: httpx2.Response) -> bytes:
+        """Read a body within the limit of size, a stream up to its last event."""
         body = bytearray()
-        async with self._http.stream(method, url, content=content, headers=headers) as response:
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > self._options.largest_body:
-                    raise self.failures.too_large(self._options.largest_body)
-        got = response.headers
-        return _HttpReply(
-            response.status_code, got.get("content-type", ""), got.get("retry-after"), bytes(body)
-        )
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > self._options.largest_body:
+                raise self.failures.too_large(self._options.largest_body)
+            if STREAM_END in body[-len(part) - len(STREAM_END) :]:
+                break  # some keep the connection open behind it
+        return bytes(body)
+
+
+def _understood(reply: _HttpReply) -> _HttpReply:
+    """Read the body of a success; an error in it counts as the status that it names."""
+    if reply.status >= 300:
+        return reply
+    try:
+        content = read_body(reply.content_type, reply.body)
+    except (ValueError, RecursionError) as error:
+        content = error
+    status = error_status(content)
+    if status is None:
+        return replace(reply, content=content)
+    body = json.dumps(content, default=str).encode()
+    return replace(reply, status=status, body=body, content=content)
+
+
+def _same_host(sent: httpx2.URL, next_one: httpx2.URL) -> bool:
+    """Whether a redirect stays where it is, or only goes on to TLS at the usual port."""
+    usual = sent.port is None and next_one.port is None and next_one.scheme == "https"
+    same = sent.scheme == next_one.scheme and sent.port == next_one.port
+    return sent.host == next_one.host and (same or usual)
+
+
+def _late(reply: _HttpReply | _Silence) -> bool:
+    """Whether the server may still work on a request that was given up."""
+    return isinstance(reply, _Silence) and reply.late and reply.arrived
 
 
 def _setback(reply: _HttpReply | _Silence, *, overload: bool, again: bool) -> Setback:
     if isinstance(reply, _Silence):
-        return Setback(overload=reply.late, refused=not reply.arrived, again=again)
+        return Setback(reply.late, refused=not reply.arrived, again=again, late=_late(reply))
     # 503 turns a request away; after another 5xx nobody knows what was worked on and billed.
     refused = reply.status < 500 or reply.status in OVERLOAD
     return Setback(overload or reply.status in OVERLOAD, refused, again)
 
 
 @functools.cache  # reading those of the system takes longer than many a request
-def _certificates(verify: bool, trust_env: bool) -> ssl.SSLContext:
-    return httpx2.create_ssl_context(verify, trust_env=trust_env)
+def _certificates(verify: bool) -> ssl.SSLContext:
+    return httpx2.create_ssl_context(verify)
 
 
 def _is_loopback(host: str) -> bool:

@@ -14,13 +14,21 @@ from ragwitness.types import Answer, TokenLogprob
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
 
+SILENT: dict[str | None, str] = {
+    "length": "its tokens were spent before it said anything, as a hidden thought does",
+    "tool_calls": "it called a tool instead of answering",
+    "content_filter": "a content filter withheld the answer",
+}
+"""Why an answer has no text, by the reason for which it ended."""
+
 _ROUNDING = 1e-6  # a certain token's log-probability may be this far above 0
 
 
 def read_chat(body: object) -> Answer:
     """Read the body of ``/chat/completions``.
 
-    Missing or null log-probabilities leave ``tokens`` None. A refusal is an answer: its text.
+    Missing or null log-probabilities leave ``tokens`` None. A refusal is an answer: its text. A
+    thought that no answer follows is told as one without an end.
 
     Raises:
         TargetResponseError: The body is not a chat completion.
@@ -30,15 +38,19 @@ def read_chat(body: object) -> Answer:
     if not isinstance(message, dict):
         _malformed("the first choice has no message")
     # A refusal comes as a field of its own, with log-probabilities of its own.
-    text, refusal = _content(message.get("content")), message.get("refusal")
+    text, refusal = content_text(message.get("content")), message.get("refusal")
     part = "content"
     if text is None and isinstance(refusal, str):
         text, part = refusal, "refusal"
         choice = {**choice, "finish_reason": "content_filter"}
+    if not text and (message.get("tool_calls") or message.get("function_call")):
+        choice = {**choice, "finish_reason": "tool_calls"}
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    if not text and isinstance(thought, str):
+        text = f"<think>{thought}"
     logprobs = choice.get("logprobs")
-    listed = logprobs.get(part) if isinstance(logprobs, dict) else None
-    tokens = _chat_tokens(listed) if isinstance(listed, list) else None
-    return _answer(body, choice, text or "", tokens)
+    found = logprobs.get(part, logprobs) if isinstance(logprobs, dict) else None
+    return _answer(body, choice, text or "", read_logprobs(found))
 
 
 def read_completion(body: object) -> Answer:
@@ -51,9 +63,39 @@ def read_completion(body: object) -> Answer:
     text = choice.get("text")
     if not isinstance(text, str):
         _malformed("the first choice has no text")
-    logprobs = choice.get("logprobs")
-    tokens = read_logprobs(logprobs) if isinstance(logprobs, dict) else None
-    return _answer(body, choice, text, tokens)
+    return _answer(body, choice, text, read_logprobs(choice.get("logprobs")))
+
+
+def join_chunks(events: Sequence[object]) -> dict[str, Any]:
+    """Join the chunks of a stream into the body that comes without one.
+
+    Raises:
+        TargetResponseError: They are no chunks of an answer.
+    """
+    body: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    for event in events:
+        if not isinstance(event, dict):
+            _malformed("an event of its stream is not an object")
+        # What stands in every chunk, such as the model's name, is taken as it was last.
+        body |= {name: value for name, value in event.items() if value is not None}
+        chunks = event.get("choices")
+        first = next((c for c in chunks if isinstance(c, dict)), {}) if chunks else {}
+        ended = first.get("finish_reason") or choice.get("finish_reason")
+        choice = _grown(choice, first) | {"finish_reason": ended}
+    # Some send the whole message last; its pieces have come before.
+    message = choice.pop("delta", None) or choice.get("message")
+    return body | {"choices": [choice | {"message": message}]}
+
+
+def _grown(whole: Any, part: Any) -> Any:
+    """Add a piece: texts and lists go on, objects field by field; else the last value counts."""
+    if part is None:
+        return whole
+    if isinstance(whole, dict) and isinstance(part, dict):
+        return whole | {name: _grown(whole.get(name), value) for name, value in part.items()}
+    grows = isinstance(whole, str | list) and type(whole) is type(part)
+    return whole + part if grows else part
 
 
 def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
@@ -142,7 +184,10 @@ def _first_choice(body: object) -> dict[str, Any]:
     if not isinstance(choices, list):
         _malformed("there are no choices")
     if not choices:
-        _malformed("the list of choices is empty")
+        raise TargetResponseError(
+            "The target generated nothing: the list of choices is empty.",
+            "The target's own log may say why.",
+        )
     if not isinstance(choices[0], dict):
         _malformed("the first choice is not an object")
     return choices[0]
@@ -163,8 +208,12 @@ def _answer(
     )
 
 
-def _content(content: object) -> str | None:
-    """Text of a message, which some servers send in parts."""
+def content_text(content: object) -> str | None:
+    """Return the text of a message, which some servers send in parts; None where there is none.
+
+    Raises:
+        TargetResponseError: It is neither.
+    """
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):

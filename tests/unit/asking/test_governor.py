@@ -255,3 +255,31 @@ def test_unusable_caps_are_refused(caps, said) -> None:
 def test_unusable_paces_are_refused(start: int, ceiling: int) -> None:
     with pytest.raises(InputError, match="under way"):
         Pace(start, ceiling)
+
+
+def test_after_an_answer_that_came_too_late_one_is_asked_at_a_time() -> None:
+    throttle = Throttle(Pace(8, 8))
+    first = throttle.round
+    assert throttle.overloaded(first, late=True) == 1
+    assert throttle.limit == 1
+    throttle.overloaded(first, late=True)  # sent together with the first: one message
+    for _ in range(99):
+        throttle.answered(throttle.limit)
+    assert throttle.limit == 4  # never again as many as were too many
+    throttle.overloaded(throttle.round, late=True)
+    for _ in range(99):
+        throttle.answered(throttle.limit)
+    assert throttle.limit == 2
+
+
+def test_a_governor_counts_what_came_too_late() -> None:
+    governor = Governor(pace=Pace(4, 4))
+
+    async def slow(query: Query) -> Answer:
+        if governor.late == 0:
+            governor.setback(Setback(overload=True, refused=False, again=True, late=True))
+        return Answer("yes")
+
+    _together(governor, slow, 3)
+    assert (governor.late, governor.turned_away, governor.answered) == (1, 1, 3)
+    assert governor.limit <= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -95,6 +96,10 @@ def test_documents_that_a_method_cannot_read_are_left_to_the_next(plan, monkeypa
 def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
     with pytest.raises(CapabilityError, match="No method can be chosen"):
         _chosen(plan, frozenset())
+    mute = replace(_report(frozenset()), silence="it called a tool instead of answering")
+    own = load_language_model("reader")
+    with pytest.raises(CapabilityError, match="give text: it called a tool instead"):
+        asyncio.run(choose(plan, mute, own, Budget(), _readable))
     tiny = AuditPlan(tuple(Document(f"t{i}", "tiny") for i in range(3)), plan.known_out)
     with pytest.raises(InputError, match="nothing was sent"):
         asyncio.run(refuse_beforehand(tiny, load_language_model("reader"), Budget()))

@@ -33,7 +33,7 @@ PLAN = AuditPlan(
 
 
 def _order(method: str = "rag-mia", target: str = "http://127.0.0.1:9/v1#m") -> Order:
-    reach = Reach(timeout=7.5, retries=2, key_env="MY_KEY")
+    reach = Reach(timeout=7.5, retries=2, key_env="MY_KEY", headers=("api-key=OTHER",))
     budget = Budget(queries=50, cost=0.3, price_in=1.0, price_out=2.0)
     return Order(target, PLAN, method, configure(method), "reader", reach, budget)
 

@@ -267,8 +267,9 @@ def test_a_system_that_takes_too_long_is_given_up() -> None:
         await asyncio.sleep(5)
         return prompt
 
-    with pytest.raises(TargetUnreachableError, match=r"within 0\.05 s"):
+    with pytest.raises(TargetUnreachableError, match=r"within 0\.05 s") as caught:
         ask(slow, options=TransportOptions(read_timeout=0.05))
+    assert "--timeout" in caught.value.hint
 
 
 def test_a_key_in_an_answer_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:

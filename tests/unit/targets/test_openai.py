@@ -1,4 +1,5 @@
 import asyncio
+import json
 import random
 import socket
 import time
@@ -19,7 +20,7 @@ from ragwitness.targets.openai import OpenAITarget, parse_endpoint
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from ragwitness.types import Answer, Query, Target
-from tests.support.loopback import Step, chat_body, loopback, reply
+from tests.support.loopback import Loopback, Step, chat_body, loopback, reply
 
 KEY = "sk-very-secret-0123456789"
 OK = reply(chat_body("hello"))
@@ -245,7 +246,7 @@ def test_html_is_called_html(step: bytes) -> None:
     [
         (reply(b'{"choices": [{"mess', kind="application/json"), "not JSON (it begins"),
         (reply(b""), "an empty reply"),
-        (reply(b"\xff\xfe\x00"), "not JSON"),
+        (reply(b"\xff\xfe\x00"), "not UTF-8"),
         (reply(b"[" * 100_000), "not JSON"),
         (reply({"choices": []}), "list of choices is empty"),
         (reply({"ok": 1}), "there are no choices"),
@@ -294,12 +295,260 @@ def test_refused_logprobs_are_a_missing_capability(status: int) -> None:
     assert isinstance(failure(step), CapabilityError)
 
 
-def test_limit_is_sent_under_its_new_name_where_the_old_is_refused() -> None:
-    said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-    with loopback(reply({"error": {"message": said}}, 400), OK) as server:
+Refusal = tuple[str, Callable[[dict[str, Any]], bool]]
+
+
+def refusing(server: Loopback, *rows: Refusal) -> Step:
+    """A step that refuses in its own words what it does not take, a row after the other."""
+
+    def step(connection: socket.socket) -> None:
+        body = server.requests[-1][1]
+        message = next((words for words, refuses in rows if refuses(body)), None)
+        connection.sendall(OK if message is None else reply({"error": {"message": message}}, 400))
+
+    return step
+
+
+LIMIT = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model."
+
+
+def dialect(
+    *rows: Refusal, query: Query | None = None
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """What is sent when the same is asked twice, and what is said of it."""
+    with loopback(OK) as server:
+        server.steps = (refusing(server, *rows),)
+
+        async def main() -> tuple[str, ...]:
+            async with await OpenAITarget.connect(f"{server.url}#m") as target:
+                for _ in range(2):
+                    assert (await target.ask(query or Query("q", 5, seed=1))).text == "hello"
+                return target.remarks
+
+        remarks = asyncio.run(main())
+    return [sent for _, sent in server.requests], remarks
+
+
+def test_a_dialect_is_learned_once_and_told() -> None:
+    sent, remarks = dialect(
+        (LIMIT, lambda body: "max_tokens" in body),
+        (TEMPERATURE, lambda body: body.get("temperature", 1) != 1),
+        ("seed: Extra inputs are not permitted", lambda body: "seed" in body),
+        ("This model only supports stream mode: set 'stream'", lambda body: "stream" not in body),
+    )
+    assert len(sent) == 6  # four refusals, then two answers without one
+    plain = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
+    assert sent[4] == sent[5] == plain | {"max_completion_tokens": 5, "stream": True}
+    assert [len(line) > 10 for line in remarks] == [True] * 4
+    assert "the same question may have other answers" in " ".join(remarks)
+
+
+def test_alternatives_that_are_refused_are_not_asked_for_and_numbers_are_no_refusal() -> None:
+    query = Query("q", 5, top_logprobs=5)
+    sent, remarks = dialect(
+        ("top_logprobs is not supported", lambda body: "top_logprobs" in body), query=query
+    )
+    assert (sent[-1]["logprobs"], "top_logprobs" in sent[-1]) == (True, False)
+    assert "no alternatives" in remarks[0]
+    with pytest.raises(CapabilityError):
+        dialect(("top_logprobs must be at most 4", lambda body: "top_logprobs" in body),
+                query=query)  # fmt: skip
+
+
+def test_questions_that_are_refused_together_all_learn() -> None:
+    with loopback(OK) as server:
+
+        def slow(connection: socket.socket) -> None:
+            body = server.requests[-1][1]
+            time.sleep(0.1)
+            message = {"error": {"message": LIMIT}}
+            connection.sendall(reply(message, 400) if "max_tokens" in body else OK)
+
+        server.steps = (slow,)
+
+        async def main() -> list[str]:
+            async with await OpenAITarget.connect(f"{server.url}#m") as target:
+                answers = await asyncio.gather(*(target.ask(Query("q")) for _ in range(4)))
+                return [answer.text for answer in answers]
+
+        assert asyncio.run(main()) == ["hello"] * 4
+
+
+def test_a_refusal_that_is_no_dialect_is_asked_once() -> None:
+    with loopback(reply({"error": {"message": TEMPERATURE}}, 400)) as server:
+        with pytest.raises(TargetResponseError, match="temperature"):
+            ask(server.url)
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        ({"message": "slow down", "code": 429}, 3),
+        ({"message": "slow down", "code": "rate_limit_exceeded"}, 3),
+        ({"message": "Overloaded", "type": "overloaded_error"}, 3),
+        ({"message": "x", "type": "server_error"}, 3),
+        ("Too many requests", 3),
+        ({"message": "bad", "code": 400}, 1),
+        ({"message": "no such thing"}, 1),
+    ],
+)
+def test_an_error_within_a_success_is_asked_again_as_it_demands(error: Any, times: int) -> None:
+    with loopback(reply({"error": error})) as server:
+        with pytest.raises(TargetResponseError):
+            ask(server.url, retry=RetryPolicy(retries=2))
+        assert len(server.requests) == times
+    with loopback(reply({"error": error}), OK) as server:
+        passing = times > 1
+        if passing:
+            assert ask(server.url).text == "hello"
+
+
+def chunks(*deltas: dict[str, Any], ends: str = "stop", done: bool = True) -> bytes:
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": ends}]})
+    events.append({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+    body = ": a comment\n\n" + "".join(lines) + "data: [DONE]\n\n" * done
+    return reply(body.encode(), kind="text/event-stream; charset=utf-8")
+
+
+def test_a_stream_is_joined() -> None:
+    row = {"token": "x", "logprob": -0.1, "top_logprobs": []}
+    whole = chunks({"role": "assistant", "content": ""}, {"content": "hel"}, {"content": "lo ü"})
+    with loopback(whole, chunks({"content": "x"}, done=False)) as server:
+        answer = ask(server.url)
+        assert ask(server.url).text == "x"
+    assert (answer.text, answer.finish_reason) == ("hello ü", "stop")
+    assert (answer.prompt_tokens, answer.completion_tokens) == (3, 2)
+    parts = [
+        {"choices": [{"delta": {"content": "x"}, "logprobs": {"content": [row]}}]} for _ in "ab"
+    ]
+    body = "".join(f"data: {json.dumps(part)}\r\n\r\n" for part in parts)
+    with loopback(reply(body.encode(), kind="text/plain")) as server:
+        tokens = ask(server.url).tokens
+    assert [token.token for token in tokens or ()] == ["x", "x"]
+
+
+def test_a_stream_that_stays_open_behind_its_end_is_read() -> None:
+    def step(connection: socket.socket) -> None:
+        head, _, body = chunks({"content": "hello"}).partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if b"Length" not in line]
+        connection.sendall(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+        time.sleep(3)
+
+    started = time.monotonic()
+    with loopback(step) as server:
         assert ask(server.url).text == "hello"
-    assert server.requests[1][1]["max_completion_tokens"] == 5
-    assert "max_tokens" not in server.requests[1][1]
+    assert time.monotonic() - started < 2
+
+
+def test_a_key_that_is_spread_over_a_stream_does_not_reach_an_answer() -> None:
+    with loopback(chunks({"content": KEY[:9]}, {"content": KEY[9:]})) as server:
+        assert ask(server.url).text == "[key]"
+
+
+def test_an_error_within_a_stream_is_asked_again() -> None:
+    failed = b'data: {"error": {"code": 503, "message": "busy"}}\n\n'
+    with loopback(reply(failed, kind="text/event-stream"), OK) as server:
+        assert ask(server.url).text == "hello"
+
+
+def test_parts_thoughts_tools_and_filters_are_told_apart() -> None:
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "a"}, {"text": "b"}]
+    for message, text, finish in (
+        ({"content": parts}, "ab", "stop"),
+        ({"content": "so", "reasoning_content": "Hm."}, "so", "stop"),
+        ({"content": None, "reasoning_content": "Hm"}, "<think>Hm", "stop"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, "", "tool_calls"),
+    ):
+        with loopback(reply(chat_body(**message))) as server:
+            answer = ask(server.url)
+        assert (answer.text, answer.finish_reason) == (text, finish)
+
+
+def test_log_probabilities_of_either_shape_on_either_path() -> None:
+    older = {"tokens": ["hi"], "token_logprobs": [-0.5], "top_logprobs": [{"hi": -0.5}]}
+    newer = {"content": [{"token": "hi", "logprob": -0.5,
+                          "top_logprobs": [{"token": "hi", "logprob": -0.5}]}]}  # fmt: skip
+    for logprobs in (older, newer):
+        with loopback(reply(chat_body("hi", logprobs))) as server:
+            chat = ask(server.url, Query("q", top_logprobs=1))
+        plain = {"choices": [{"text": "hi", "logprobs": logprobs, "finish_reason": "stop"}]}
+        with loopback(reply(plain)) as server:
+            text = ask(f"{server.url}?endpoint=completions", Query("q", top_logprobs=1))
+            assert server.requests[0][0] == "/v1/completions"
+        assert chat.tokens == text.tokens
+        assert [(one.token, one.logprob, one.top) for one in text.tokens or ()] == [
+            ("hi", -0.5, (("hi", -0.5),))
+        ]
+
+
+def test_an_address_as_azure_shows_it() -> None:
+    version = "?api-version=2024-10-21"
+    with loopback(OK) as server:
+        url = server.url.replace("/v1", "/openai/deployments/d")
+        assert ask(f"{url}/chat/completions{version}").text == "hello"
+        assert server.requests[0][0] == f"/openai/deployments/d/chat/completions{version}"
+    endpoint = parse_endpoint(f"{url}/chat/completions{version}#gpt")
+    assert (endpoint.url, endpoint.query, endpoint.model) == (url, version, "gpt")
+    assert OpenAITarget(endpoint).name == f"{url}{version}#gpt"
+    assert parse_endpoint("http://h/v1/completions").api == "completions"
+    assert parse_endpoint("http://h/v1?endpoint=completions&a=b").query == "?a=b"
+    with pytest.raises(InputError, match="option endpoint"):
+        parse_endpoint("http://h/v1?endpoint=other")
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_on_the_same_host_is_followed(status: int) -> None:
+    with loopback(reply({}, status, Location="/v2/chat/completions"), OK) as server:
+        assert ask(server.url).text == "hello"
+    (_, first), (path, second) = server.requests
+    assert path == "/v2/chat/completions"
+    assert first == second
+    assert KEY in server.headers[1]
+
+
+def test_a_redirect_elsewhere_or_without_end_is_named() -> None:
+    with loopback(OK) as other:
+        for status in (307, 308):
+            error = failure(reply({}, status, Location=other.url))
+            assert f"to {other.url}" in error.message
+        assert other.requests == []
+    assert "redirect" in failure(reply({}, 307, Location="/v1/chat/completions")).message
+    assert "redirect" in failure(reply({}, 301, Location="/v1/chat")).message
+
+
+def test_what_came_too_late_is_asked_again_once_and_alone() -> None:
+    running, most, setbacks = 0, 0, []
+
+    def slow(connection: socket.socket) -> None:
+        nonlocal running, most
+        if len(server.requests) <= 4:
+            time.sleep(0.6)
+            return
+        running += 1
+        most = max(most, running)
+        time.sleep(0.1)
+        running -= 1
+        connection.sendall(OK)
+
+    with loopback(slow) as server:
+        options = TransportOptions(read_timeout=0.3, setback=setbacks.append)
+
+        async def main() -> list[str]:
+            async with await OpenAITarget.connect(f"{server.url}#m", options) as target:
+                answers = await asyncio.gather(*(target.ask(Query("q")) for _ in range(4)))
+                return [answer.text for answer in answers]
+
+        assert asyncio.run(main()) == ["hello"] * 4
+    assert most == 1
+    assert [one.late for one in setbacks] == [True] * 4
+    with loopback(_slow) as server:
+        with pytest.raises(TargetUnreachableError, match="2 attempts"):
+            ask(server.url, read_timeout=0.2)
+        assert len(server.requests) == 2
 
 
 def test_huge_reply_is_not_read_to_its_end() -> None:

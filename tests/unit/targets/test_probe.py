@@ -17,6 +17,9 @@ from tests.support.loopback import Step, chat_body, loopback, reply
 NO_ECHO = reply({"error": {"message": "no such route"}}, 404)
 
 
+OK = reply(chat_body("hi"))
+
+
 def full(alternatives: int) -> bytes:
     tops = [{"token": f"t{i}", "logprob": -1.0 - i} for i in range(alternatives)]
     row = {"token": "hi", "logprob": -0.1, "top_logprobs": tops}
@@ -93,10 +96,10 @@ def test_empty_answer_is_asked_otherwise_before_anything_is_missing() -> None:
     report = probe(empty, full(20), NO_ECHO)
     assert report.capabilities == {Capability.TEXT, Capability.TOP_LOGPROBS}
     assert (report.text, report.requests, report.alternatives) == ("hi", 3, 20)
-    assert not any("empty" in note for note in report.notes)
+    assert (report.silence, any("text" in note for note in report.notes)) == ("", False)
     silent = probe(empty, empty, NO_ECHO)
     assert silent.capabilities == {Capability.TEXT}
-    assert any("empty" in note for note in silent.notes)
+    assert "Its answers have no text: it said nothing." in silent.notes
     failing = probe(empty, reply({}, 500), NO_ECHO)
     assert failing.text == ""
     assert any("status 500" in note for note in failing.notes)
@@ -115,7 +118,9 @@ def test_target_without_echo_is_not_asked_for_it() -> None:
     report = asyncio.run(probe_capabilities(Plain()))
     assert report.echo is None
     assert report.capabilities == {Capability.TEXT, Capability.CONTEXTS}
-    assert (report.requests, report.dropped_logprobs) == (1, True)
+    assert (report.requests, report.dropped_logprobs) == (1, False)
+    # It has no place for such a wish, so nothing was left out.
+    assert report.notes == ()
 
 
 def test_what_is_written_after_an_echo_is_left_out() -> None:
@@ -129,3 +134,38 @@ def test_what_is_written_after_an_echo_is_left_out() -> None:
     # None at all means no limit to llama.cpp's server.
     assert server.requests[0][1]["max_tokens"] == 1
     assert probe(full(20), reply(body)).echo is True
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "why"),
+    [
+        ({"tool_calls": [{"function": {"name": "search"}}]}, "stop", "called a tool"),
+        ({"function_call": {"name": "search"}}, "function_call", "called a tool"),
+        ({}, "content_filter", "content filter"),
+    ],
+)
+def test_what_never_says_anything_gives_no_text(message: Any, finish: str, why: str) -> None:
+    body = chat_body(content=None, **message)
+    body["choices"][0]["finish_reason"] = finish
+    report = probe(reply(body), reply(body), NO_ECHO)
+    assert why in report.silence
+    assert report.capabilities == set()
+
+
+def test_a_hidden_thought_gets_room_for_its_answer() -> None:
+    body = chat_body("")
+    body["choices"][0]["finish_reason"] = "length"
+    with loopback(reply(body), OK, NO_ECHO) as server:
+
+        async def main() -> CapabilityReport:
+            async with await OpenAITarget.connect(f"{server.url}#m") as target:
+                return await probe_capabilities(target)
+
+        assert asyncio.run(main()).text == "hi"
+    assert [sent["max_tokens"] for _, sent in server.requests] == [8, 1032, 1]
+
+
+def test_what_was_learned_of_its_dialect_is_told() -> None:
+    refused = reply({"error": {"message": "'temperature' does not support 0"}}, 400)
+    report = probe(refused, OK, NO_ECHO)
+    assert "It refuses the temperature" in report.notes[-1]

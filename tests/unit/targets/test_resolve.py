@@ -177,7 +177,7 @@ def test_prompt_scores_of_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spec", ["lab:x", "hf:m", "gguf:m", "http/x", "python:a:b", "replay/x"])
 def test_a_key_is_not_taken_where_none_is_sent(spec: str) -> None:
-    with pytest.raises(InputError, match="--key-env does not apply"):
+    with pytest.raises(InputError, match="--key-env and --header do not apply"):
         opened(spec, TransportOptions(key_env="MY_KEY"))
 
 

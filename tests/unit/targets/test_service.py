@@ -266,7 +266,7 @@ def test_refused_access_names_the_variables(tmp_path: Path) -> None:
         (reply(b"3"), "finds nothing"),
         (reply({}, 404), "status 404"),
         (reply(b"<html>", kind="text/html"), "answered with HTML (a web page), not JSON."),
-        (reply(b"data: x"), "not JSON (it begins 'data: x')"),
+        (reply(b"dato: x"), "not JSON (it begins 'dato: x')"),
     ],
 )
 def test_other_replies_are_named(tmp_path: Path, step: bytes, says: str) -> None:
@@ -374,3 +374,63 @@ def test_templates() -> None:
     }
     text = '{"a": 1} {} {1} {{x}} {prompt}'
     assert list(places({"k": [text, "{env:X}"]})) == ["prompt", "env:X"]
+
+
+STREAM = """
+[request]
+url = "URL/ask"
+headers = { X-Api-Key = "{env:MY_KEY}" }
+body = '{"question": "{prompt}"}'
+
+[response]
+text = "$.delta.text"
+contexts = "$.sources[*].passage"
+"""
+
+
+def events(*rows: object) -> bytes:
+    lines = [f"event: piece\ndata: {json.dumps(row)}\n\n" for row in rows]
+    return reply("".join(lines).encode(), kind="text/event-stream")
+
+
+def test_a_stream_is_joined_by_its_paths(tmp_path: Path) -> None:
+    rows = (
+        {"sources": [{"passage": "one"}, {"passage": "two"}]},
+        {"delta": {"text": "It "}},
+        {"delta": {"text": "rains."}},
+        {"usage": 3},
+    )
+    (answer,) = Described(tmp_path, STREAM, events(*rows)).ask()
+    assert answer == Answer("It rains.", contexts=("one", "two"))
+    lines = "\n".join(map(json.dumps, rows)).encode()
+    (answer,) = Described(tmp_path, STREAM, reply(lines, kind="application/x-ndjson")).ask()
+    assert answer.text == "It rains."
+    plain = STREAM.replace("$.delta.text", "$").replace('contexts = "$.sources[*].passage"', "")
+    words = reply(b"data: It\n\ndata:  rains.\n\n", kind="text/event-stream")
+    (answer,) = Described(tmp_path, plain, words).ask()
+    assert answer.text == "It rains."
+
+
+def test_a_stream_without_the_text_is_named(tmp_path: Path) -> None:
+    error = Described(tmp_path, STREAM, events({"token": "x"})).failure()
+    assert "finds nothing in its stream" in error.message
+    failed = Described(tmp_path, STREAM, events({"error": "out of memory"})).failure()
+    assert "answered with an error: out of memory" in failed.message
+
+
+def test_a_secret_that_is_spread_over_a_stream_reaches_no_answer(tmp_path: Path) -> None:
+    rows = ({"delta": {"text": part}} for part in (SECRET[:5], SECRET[5:]))
+    (answer,) = Described(tmp_path, STREAM, events(*rows)).ask()
+    assert answer.text == "[key]"
+
+
+def test_a_text_in_parts_is_joined(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    (answer,) = Described(tmp_path, PLAIN, reply({"answer": parts})).ask()
+    assert answer.text == "ab"
+
+
+def test_headers_of_the_command_line_do_not_go_to_a_described_service(tmp_path: Path) -> None:
+    service = Described(tmp_path, PLAIN, reply({"answer": "x"}))
+    with pytest.raises(InputError, match="--header do not apply"):
+        service.ask(options=TransportOptions(headers=("a=MY_KEY",)))

@@ -124,7 +124,6 @@ def test_legacy_completion_is_read_whole() -> None:
         "x",
         {},
         {"choices": None},
-        {"choices": []},
         {"choices": ["x"]},
         {"choices": [{}]},
         {"choices": [{"message": "x"}]},

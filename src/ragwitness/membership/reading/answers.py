@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from ragwitness.membership.reading.continuation import begins_to_echo, echo
 from ragwitness.membership.reading.tokens import SPECIAL, answer_tokens, kept
+from ragwitness.targets.wire import SILENT
 from ragwitness.text.replies import declines, preamble
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer, Query, TokenLogprob
@@ -54,10 +55,9 @@ class AnswerReading:
 
 DECLINED = "the target says that it does not know or may not say"
 THINKING = "it thought until its tokens were spent"
-FILTERED = "a content filter withheld the answer"
+FILTERED = SILENT["content_filter"]
 CUT = "it said the text again until its tokens were spent"
 REPEATED = "it only said the question again"
-HIDDEN = "its tokens were spent before it said anything, as a hidden thought does"
 NOTHING = "the target answered with nothing"
 UNSPELT = "the log-probabilities do not spell the answer"
 NO_LOGPROBS = "the target returned no log-probabilities"
@@ -98,8 +98,8 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Answe
         page = "the target answered with a web page"
         return replace(reading, outcome=AnswerOutcome.FAILED, reason=page)
     if not plain.strip():
-        cut = HIDDEN if answer.finish_reason == "length" else NOTHING
-        reason = REPEATED if "echo" in named else cut
+        silent = SILENT.get(answer.finish_reason, NOTHING)
+        reason = REPEATED if "echo" in named else silent
         return replace(reading, outcome=AnswerOutcome.FAILED, reason=reason)
     return (
         replace(reading, outcome=AnswerOutcome.DECLINED, reason=DECLINED) if declined else reading
