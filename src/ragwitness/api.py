@@ -27,7 +27,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragwitness.errors import InputError
-from ragwitness.types import Document, Target
+from ragwitness.types import Document, Reading, Target
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -163,8 +163,6 @@ def leak(
         InputError: The corpus, an attack or an option cannot be used.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
-    from dataclasses import replace
-
     from ragwitness.audits.leak import AttackRun, ask_attacks, refuse_records, score_leaks
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.registry import build_attack
@@ -189,9 +187,8 @@ def leak(
             return await ask_attacks(made, prompts, system, run=folder, governor=governor)
 
     asked = _with_target(target, ask)
-    plan = LeakPlan(records, others, secrets, [], seed)
-    result = score_leaks(asked.transcripts, plan, asked=asked)
-    return replace(result, warnings=(*_left_out(records, others), *result.warnings))
+    plan = LeakPlan(records, others, secrets, [], seed, _left_out(records, others))
+    return score_leaks(asked.transcripts, plan, asked=asked)
 
 
 def bounds(
@@ -394,12 +391,12 @@ def _refuse_types(*given: tuple[str, object, type | UnionType]) -> None:
 
 
 class _Read(tuple[Document, ...]):
-    """Documents of a file, with what a reader of a result is told of rows that it lacks."""
+    """Documents of a file, with what reading it came to."""
 
-    left_out: tuple[str, ...] = ()
+    left_out: Reading = ()
 
 
-def _left_out(*given: Sequence[Document]) -> tuple[str, ...]:
+def _left_out(*given: Sequence[Document]) -> Reading:
     return tuple(told for one in given for told in getattr(one, "left_out", ()))
 
 
@@ -413,10 +410,10 @@ def as_documents(given: Documents) -> tuple[Document, ...]:
 
     if isinstance(given, str | Path):
         loaded = load_documents(str(given))
-        for one in loaded.left_out:
-            warnings.warn(one, stacklevel=3)
+        if loaded.remarks:
+            warnings.warn("\n".join(loaded.remarks), stacklevel=3)
         found = _Read(loaded.documents)
-        found.left_out = loaded.left_out
+        found.left_out = (*loaded.left_out, *loaded.notes)
         return found
     if isinstance(given, _Read):
         return given

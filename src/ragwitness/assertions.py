@@ -359,6 +359,7 @@ def _finding(
         sheet.sentence,
         chance.text,
         *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in sheet.warnings),
+        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in sheet.left_out[:_SHOWN]),
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
         f"Page: {_near(folder / REPORT)}",
     ]

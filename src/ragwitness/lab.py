@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SETTINGS = frozenset(
     {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
 )
-_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs"})
+_OTHERS = frozenset({"defense", "originals", "text_field", "paragraphs", "encoding"})
 
 _log = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ def _off(value: str) -> bool:
     return value in ("off", "no", "0", "false")
 
 
-def originals_of(path: str, text_field: str | None = None) -> dict[str, str]:
+def originals_of(path: str, **how: Any) -> dict[str, str]:
     """Return the texts by which documents are found, by id.
 
     Raises:
@@ -195,22 +195,19 @@ def originals_of(path: str, text_field: str | None = None) -> dict[str, str]:
     from ragwitness.text.documents import load_documents
 
     _log.warning("the index holds the texts of %s: keep it as private as these", path)
-    return {one.id: one.text for one in load_documents(path, text_field=text_field).documents}
+    return {one.id: one.text for one in load_documents(path, **how).documents}
 
 
 def _opened(corpus: str, options: dict[str, Any]) -> LabTarget:
     from ragwitness.text.documents import load_documents
 
     defense, originals = options.pop("defense", "none"), options.pop("originals", None)
-    field, paragraphs = options.pop("text_field", None), options.pop("paragraphs", None)
-    loaded = load_documents(
-        corpus, text_field=field, split=None if paragraphs is None else "paragraphs"
-    )
-    for skipped in loaded.skipped[:5]:
-        _log.warning("skipped %s: %s", skipped.where, skipped.why)
-    if len(loaded.skipped) > 5:
-        _log.warning("… and %d more rows skipped", len(loaded.skipped) - 5)
-    found_by = None if originals is None else originals_of(originals, field)
+    how: dict[str, Any] = {name: options.pop(name, None) for name in ("text_field", "encoding")}
+    how["split"] = None if options.pop("paragraphs", None) is None else "paragraphs"
+    loaded = load_documents(corpus, **how)
+    for line in loaded.remarks:
+        _log.warning("%s", line)
+    found_by = None if originals is None else originals_of(originals, **how)
     return lab_target(loaded.documents, _settings(options), defense, found_by)
 
 

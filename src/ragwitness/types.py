@@ -69,6 +69,40 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file, or a row of one, that was given and could not be used.
+
+    Attributes:
+        file: Its name as it was given, e.g. ``letters/novel.docx``.
+        why: The reason, in one line.
+        line: Where the row or paragraph begins; 0 where it is the whole file.
+    """
+
+    file: str
+    why: str
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        """File and line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+Reading: TypeAlias = tuple[LeftOut | str, ...]
+"""What reading the documents came to: what was left out, and sentences on what was read."""
+
+
+def left_out_of(reading: Reading) -> tuple[LeftOut, ...]:
+    """Return the files and rows that could not be used."""
+    return tuple(one for one in reading if isinstance(one, LeftOut))
+
+
+def notes_of(reading: Reading) -> tuple[str, ...]:
+    """Return the sentences on files that were read."""
+    return tuple(one for one in reading if isinstance(one, str))
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLogprob:
     """A token at one position with its alternatives.
 

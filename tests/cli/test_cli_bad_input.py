@@ -49,7 +49,7 @@ def test_tables_whose_column_names_cannot_be_read_are_named(command, tmp_path, n
     path.write_bytes(header.encode() + b" three four five six seven eight nine ten\r")
     code, text = command("audit", _NOBODY, "--documents", path, "--known-out", path)
     assert code == 2
-    assert f"{name}: the names of its columns cannot be read" in " ".join(text.split())
+    assert f"{name} has names of columns that cannot be read" in " ".join(text.split())
     assert "next:" in text
 
 
@@ -193,15 +193,19 @@ def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch
         ),
     }[errand]()  # fmt: skip
     assert code == 0, text
-    said = f"1 of 7 rows cannot be used and were left out ({asked}:7: "
-    for file in (tmp_path / "run" / "result.json", tmp_path / "run" / "report.html"):
-        assert said in file.read_text(encoding="utf-8"), file.name
+    # Of the documents in question, and of those beside them, each by its name: everywhere.
+    stored = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    lost = (stored.get("summary") or stored)["left_out"]
+    assert (lost[0]["file"], lost[0]["line"]) == ("asked.jsonl", 7)
+    for shown in (text, (tmp_path / "run" / "report.html").read_text(encoding="utf-8")):
+        assert "asked.jsonl:7" in shown
+        assert "could not be read and" in shown
 
 
 def test_python_warns_of_rows_left_out(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(_GOOD + '{"id": "hollow"}\n')
-    with pytest.warns(UserWarning, match="1 of 2 rows cannot be used and were left out"):
+    with pytest.warns(UserWarning, match="left out: rows.jsonl:2: no field"):
         assert len(as_documents(path)) == 1
     path.write_text(_GOOD)
     assert len(as_documents(path)) == 1

@@ -75,7 +75,7 @@ def test_every_record_is_written_or_named(command: Command, corpus: Path) -> Non
         load_sample()[2].id: "withheld",
         **expected,
     }
-    assert [row["where"].rpartition(":")[2] for row in found["skipped"]] == ["9", "10", "12"]
+    assert [row["line"] for row in found["left_out"]] == [9, 10, 12]
     written = rows_of(corpus.parent / "safe.jsonl")
     assert [row["id"] for row in written] == [k for k, fate in fates.items() if fate == "passed"]
     assert "Ada Fenn" not in (corpus.parent / "safe.jsonl").read_text()

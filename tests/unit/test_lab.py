@@ -51,7 +51,7 @@ def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixtur
     assert target.system.config.k == 2
     assert target.system.defense is not None
     assert target.system.defense.name.startswith("prompt")
-    assert "skipped" in caplog.text
+    assert "left out" in caplog.text
     assert "corpus.jsonl:2" in caplog.text
     assert asyncio.run(target.ask(Query("one two three", 3))).text
 

@@ -33,7 +33,7 @@ from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_diffe
 from ragwitness.text.runs import Vocabulary, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import readable
-from ragwitness.types import Document, Query, Target
+from ragwitness.types import Document, Query, Target, left_out_of, notes_of
 
 # What a comparison found, as one value for every report.
 
@@ -284,7 +284,10 @@ async def run_comparison(
         said += [(variant.name, one) for one in warned]
         base = base or told
     spent = spending(governor.spent, governor.budget, governor.cap, ())
-    warnings = [*plan.material.left_out, *(one for each in variants for one in each.warnings)]
+    warnings = [
+        *notes_of(plan.material.left_out),
+        *(one for each in variants for one in each.warnings),
+    ]
     if plan.by_original:
         warnings.append(
             "Texts are found by their originals: the index holds the private records, and what is"
@@ -310,6 +313,7 @@ async def run_comparison(
         warnings=tuple(dict.fromkeys([*warnings, *_shared(said, len(variants))])),
         spent=spent if governor.spent.queries else None,
         ragwitness=version("ragwitness"),
+        left_out=left_out_of(plan.material.left_out),
     )
 
 

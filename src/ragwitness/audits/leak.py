@@ -38,7 +38,7 @@ from ragwitness.results.spending import Spending
 from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, word_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import readable, split_words
-from ragwitness.types import Answer, Capability, Document, Query, Target
+from ragwitness.types import Answer, Capability, Document, Query, Target, left_out_of, notes_of
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -326,7 +326,8 @@ def score_leaks(
     copies, plan = len(plan.records) - len(unique), replace(plan, records=unique)
     told, transcripts = _without_records(transcripts, plan)
     doubt = _doubt(transcripts, asked.wanted if asked else 0)
-    warnings = [*(asked.warnings if asked else ()), *_remarks(transcripts, plan, copies), *told]
+    warnings = [*notes_of(plan.left_out), *(asked.warnings if asked else ())]
+    warnings += [*_remarks(transcripts, plan, copies), *told]
     warnings += [f"A condition that is not met was not measured: {doubt}."] if doubt else []
     cosines = _Cosines(plan, embedder, transcripts)
     # 1. Attack by attack; prompts without an answer are counted and in no measure.
@@ -358,6 +359,7 @@ def score_leaks(
         ragwitness=version("ragwitness"),
         silent=_silent(transcripts),
         doubt=doubt,
+        left_out=left_out_of(plan.left_out),
     )
 
 

@@ -68,7 +68,17 @@ from ragwitness.results.membership import AuditResult
 from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
-from ragwitness.types import Audit, Decision, Document, Query, Score, Target, Verdict
+from ragwitness.types import (
+    Audit,
+    Decision,
+    Document,
+    Query,
+    Score,
+    Target,
+    Verdict,
+    left_out_of,
+    notes_of,
+)
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -471,7 +481,7 @@ def conclude(
     exact = calibration.exact and not apart and not before.told
     calibration = replace(calibration, power=power, exact=exact)
     warnings = (
-        *plan.left_out,
+        *notes_of(plan.left_out),
         *([APART] if apart else []),
         *([before.told] if before.told else []),
         *unasked(spent, len(asked)),
@@ -499,6 +509,7 @@ def conclude(
         evaluation=_evaluation(verdicts, plan.alpha),
         settings=settings,
         warnings=warnings,
+        left_out=left_out_of(plan.left_out),
         ragwitness=version("ragwitness"),
         spent=spent,
     )

@@ -25,7 +25,7 @@ from ragwitness.kit.run_files import ANSWERS
 from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
 from ragwitness.stats.sequential import LabelBets, permutation_test
-from ragwitness.types import Audit, Document, Target
+from ragwitness.types import Audit, Document, Target, left_out_of, notes_of
 
 _FEW = (
     "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
@@ -101,7 +101,7 @@ async def run_collection(
         )
     # One that is unlike the others each by itself may be known by heart; as odd ones of both kinds
     # are left out, so that neither is chosen otherwise than the other.
-    told = list(plan.left_out)
+    told = list(notes_of(plan.left_out))
     if not plan.accept_unlike and not doubt:
         odd = odd_ones(documents, others)
         documents, others = (
@@ -181,6 +181,7 @@ async def run_collection(
         seconds=time.monotonic() - clock,
         spent=spending(governor.spent, governor.budget, governor.cap, asked),
         caution=" ".join([*told, *filter(None, [doubt or caution])]) or None,
+        left_out=left_out_of(plan.left_out),
     )
 
 

@@ -18,7 +18,7 @@ from ragwitness.asking.scores import AuditUnit, unit_id
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
 from ragwitness.text.runs import Vocabulary
-from ragwitness.types import Audit, Document
+from ragwitness.types import Audit, Document, Reading
 
 # Marks that nobody sees; joiners and variation selectors are none, they make other letters.
 _UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202c\u2060\u2066-\u2069\ufeff]")
@@ -66,7 +66,7 @@ class AuditPlan:
         ties: How equal scores are ranked: ``"conservative"`` counts them against an accusation,
             ``"random"`` breaks them by lot.
         tie_seed: Of that lot.
-        left_out: What a reader is told of rows that could not be used.
+        left_out: What reading the documents came to.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -83,7 +83,7 @@ class AuditPlan:
     accept_unlike: bool = field(default=False, repr=False)
     ties: Literal["conservative", "random"] = field(default="conservative", repr=False)
     tie_seed: int = field(default=0, repr=False)
-    left_out: tuple[str, ...] = field(default=(), repr=False)
+    left_out: Reading = field(default=(), repr=False)
 
     @property
     def every_document(self) -> tuple[Document, ...]:

@@ -33,7 +33,7 @@ from ragwitness.results.comparison import ORIGIN
 from ragwitness.results.frontier import MakingCost
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
-from ragwitness.types import Document, Target
+from ragwitness.types import Document, Reading, Target
 
 ZERO_SHOT = "zero-shot"
 """No passage at all: what the generator knows by itself (SAGE, Table 1, "0-shot")."""
@@ -87,7 +87,7 @@ class Material:
         secrets: Known secrets in the records.
         decoys: Made like them and put nowhere.
         held: Ids that no variant may index.
-        left_out: What a reader is told of rows that could not be used.
+        left_out: What reading the records came to.
     """
 
     stored_name: ClassVar[str] = "Material"
@@ -98,7 +98,7 @@ class Material:
     secrets: tuple[Secret, ...] = ()
     decoys: tuple[Secret, ...] = ()
     held: frozenset[str] = frozenset()
-    left_out: tuple[str, ...] = field(default=(), repr=False)
+    left_out: Reading = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +347,7 @@ def read_variant(name: str, path: Path, material: Material, *, by_original: bool
             " original to find them by.",
             "Leave --retrieve-by original out, or give texts under the ids of the corpus.",
         )
-    said = _remarks(name, len(loaded.skipped), len(kept), foreign, material)
+    said = _remarks(name, len(loaded.left_out), len(kept), foreign, material)
     return Variant(name, kept, settings={"texts": str(path)}, warnings=tuple(said))
 
 

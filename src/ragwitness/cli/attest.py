@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import AsJson, Embedder, Key, Output, Prompt, TextField, Window
+from ragwitness.cli.options import AsJson, Embedder, HowRead, Key, Output, Prompt, Window
 from ragwitness.cli.paths import PathRole
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.errors import InputError, RagwitnessError
@@ -153,7 +153,8 @@ def commit(
     name: Annotated[
         str | None, typer.Option(help="The name of the log, for a new key, e.g. example.org/log.")
     ] = None,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     witness: Witnesses = None,
     prompt: Prompt = None,
     example_policy: Annotated[  # noqa: ARG001  # read before the rest
@@ -195,7 +196,7 @@ def commit(
     held = None if database is None else held_indexes(promised, database)
     contents: Mapping[str, Contents]
     if held is None:
-        contents = read_indexes(promised, index or (), embedder, text_field)
+        contents = read_indexes(promised, index or (), embedder, how)
     else:
         contents, embedder = held.contents, held.embedder
     # Step 3: the log's key, bound to this window.

@@ -23,6 +23,7 @@ from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
 
 if TYPE_CHECKING:
+    from ragwitness.cli.options import HowRead
     from ragwitness.service.window import HeldIndexes
     from ragwitness.types import Document
 
@@ -31,7 +32,7 @@ _BATCH = 256
 
 
 def read_indexes(
-    policy: WindowPolicy, given: Sequence[str], embedder: str, text_field: str | None
+    policy: WindowPolicy, given: Sequence[str], embedder: str, how: HowRead
 ) -> dict[str, Contents]:
     """Return the index of each tenant.
 
@@ -39,7 +40,7 @@ def read_indexes(
         policy: Has a mechanism for each.
         given: ``TENANT=FILE``.
         embedder: By name; loaded only if there are documents.
-        text_field: Of the documents.
+        how: The documents are read.
 
     Raises:
         InputError: A tenant is unknown or comes twice, or a file cannot be used.
@@ -56,7 +57,7 @@ def read_indexes(
         if source.endswith(".npy"):
             found[tenant] = _vectors(Path(source), mechanism)
         else:
-            found[tenant] = _documents(source, mechanism, embedder, text_field)
+            found[tenant] = _documents(source, mechanism, embedder, how)
     return found
 
 
@@ -100,13 +101,11 @@ def _folder(embedder: str) -> Path | None:
     return Path(rest) if kind == "hf" and rest and Path(rest).is_dir() else None
 
 
-def _documents(
-    source: str, mechanism: Mechanism, embedder: str, text_field: str | None
-) -> Contents:
+def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -> Contents:
     """Embed documents and put them into slots drawn by lot, one each."""
     from ragwitness.models.registry import load_embedder
 
-    documents = read_documents(source, text_field)
+    documents = read_documents(source, how)
     if len(documents) > mechanism.capacity:
         raise InputError(
             f"{len(documents):,} documents do not fit into {mechanism.capacity:,} slots.",

@@ -16,6 +16,7 @@ from ragwitness.cli.options import (
     EngineName,
     FailOn,
     Gpus,
+    HowRead,
     MethodSettings,
     Paragraphs,
     Proxy,
@@ -24,7 +25,6 @@ from ragwitness.cli.options import (
     Reached,
     RunPath,
     Sealing,
-    TextField,
     Workers,
 )
 from ragwitness.cli.outputs import Files
@@ -108,7 +108,8 @@ def audit(
     run: RunPath = None,
     files: Files | None = None,
     fail_on: FailOn = None,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     group_field: Annotated[
         str | None,
         typer.Option(
@@ -135,7 +136,6 @@ def audit(
         bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
     ] = False,
     concurrency: ConcurrencyIfAny = None,
-    *,
     caps: Caps,
     dry_run: DryRun = False,
     reached: Reached,
@@ -201,15 +201,15 @@ def audit(
     from ragwitness.membership.shadow import ShadowConfig
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
-    from ragwitness.types import Document
+    from ragwitness.types import Document, LeftOut
 
-    lost: list[str] = []
+    lost: list[LeftOut | str] = []
 
     def read(source: str | None) -> tuple[Document, ...]:
         if source is None:
             return ()
         return read_documents(
-            source, text_field, group_field=group_field, paragraphs=paragraphs, left_out=lost
+            source, how, group_field=group_field, paragraphs=paragraphs, left_out=lost
         )
 
     # Step 1, the options: everything is read and checked before a model is loaded or a query is
@@ -271,7 +271,7 @@ def audit(
             dry_run=dry_run,
             accept_unlike=accept_unlike,
             yes=yes,
-            left_out=lost,
+            left_out=tuple(lost),
         )
         return
     # Step 2, the audit of single documents: the method's configuration, from options and --set.

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.worker import Progress
+    from ragwitness.cli.options import HowRead
     from ragwitness.kit.cluster import Cluster
     from ragwitness.text.documents import LoadedDocuments
-    from ragwitness.types import Document
+    from ragwitness.types import Document, LeftOut
 
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
@@ -113,26 +115,26 @@ def per_audit(pairs: Sequence[str]) -> dict[str, dict[str, object]]:
 
 def read_documents(
     source: str,
-    text_field: str | None = None,
+    how: HowRead | None = None,
     *,
     group_field: str | None = None,
     paragraphs: bool = False,
-    left_out: list[str] | None = None,
+    left_out: list[LeftOut | str] | None = None,
 ) -> tuple[Document, ...]:
     """Read documents and say on standard error, and in ``left_out``, what cannot be used.
 
     Raises:
         InputError: Nothing in it can be used.
     """
-    loaded = load_saying(source, text_field, group_field=group_field, paragraphs=paragraphs)
+    loaded = load_saying(source, how, group_field=group_field, paragraphs=paragraphs)
     if left_out is not None:
-        left_out += loaded.left_out
+        left_out += (*loaded.left_out, *loaded.notes)
     return loaded.documents
 
 
 def load_saying(
     source: str,
-    text_field: str | None = None,
+    how: HowRead | None = None,
     *,
     group_field: str | None = None,
     paragraphs: bool = False,
@@ -141,11 +143,10 @@ def load_saying(
     from ragwitness.text.documents import load_documents
 
     split: Literal["paragraphs"] | None = "paragraphs" if paragraphs else None
-    loaded = load_documents(source, text_field=text_field, group_field=group_field, split=split)
-    for skipped in loaded.skipped[:5]:
-        sys.stderr.write(f"skipped {skipped.where}: {skipped.why}\n")
-    if len(loaded.skipped) > 5:
-        sys.stderr.write(f"… and {len(loaded.skipped) - 5} more rows skipped\n")
+    named = asdict(how) if how else {}
+    loaded = load_documents(source, group_field=group_field, split=split, **named)
+    for line in loaded.remarks:
+        sys.stderr.write(line + "\n")
     return loaded
 
 

@@ -24,6 +24,7 @@ from ragwitness.cli.options import (
     Domain,
     DryRun,
     Generator,
+    HowRead,
     Information,
     PrivateCorpus,
     Prompts,
@@ -33,7 +34,6 @@ from ragwitness.cli.options import (
     RunPath,
     Secrets,
     Template,
-    TextField,
 )
 from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.models.base import Embedder
     from ragwitness.results.comparison import Comparison
-    from ragwitness.types import Target
+    from ragwitness.types import LeftOut, Target
 
 
 def compare(
@@ -160,7 +160,8 @@ def compare(
         int,
         typer.Option(help="The seed of the random split, of the prompts and of the resampling."),
     ] = 0,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     run: RunPath = None,
     files: Files | None = None,
     fail_on: Annotated[
@@ -172,7 +173,6 @@ def compare(
         ),
     ] = None,
     concurrency: Concurrency = 4,
-    *,
     caps: Caps,
     dry_run: DryRun = False,
     reached: Reached,
@@ -202,7 +202,7 @@ def compare(
         raise InputError("--no-utility leaves nothing to judge.", "Leave --judge out.")
     material = material_of(
         corpus,
-        text_field,
+        how,
         held_out,
         seed,
         questions,
@@ -363,7 +363,7 @@ def chosen(
 
 def material_of(
     corpus: str,
-    text_field: str | None,
+    how: HowRead,
     held_out: int | None,
     seed: int,
     questions: Path | None,
@@ -383,9 +383,9 @@ def material_of(
     if not utility and questions is not None:
         raise InputError("--no-utility asks no questions.", "Leave --questions out.")
     told = () if questions is None else read_questions(questions)
-    lost: list[str] = []
-    records = read_documents(corpus, text_field, left_out=lost)
-    others = read_documents(background, text_field, left_out=lost) if background else ()
+    lost: list[LeftOut | str] = []
+    records = read_documents(corpus, how, left_out=lost)
+    others = read_documents(background, how, left_out=lost) if background else ()
     known = plan_of(records, others, ledgers, contacts=contacts, seed=seed)
     own = own_questions(corpus) if utility and questions is None else None
     if own is not None and not own:

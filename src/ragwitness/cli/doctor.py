@@ -14,6 +14,7 @@ from ragwitness.cli.common import console, read_documents, write_json_file
 from ragwitness.cli.options import (
     Address,
     Headers,
+    HowRead,
     JsonPath,
     KeyEnv,
     KnownOutIfAny,
@@ -21,7 +22,6 @@ from ragwitness.cli.options import (
     PriceIn,
     PriceOut,
     Sample,
-    TextField,
     Timeout,
 )
 from ragwitness.cli.paths import PathRole
@@ -73,7 +73,8 @@ def doctor(
     timeout: Timeout = ANSWER_SECONDS,
     key_env: KeyEnv = None,
     header: Headers = None,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     paragraphs: Paragraphs = False,
 ) -> None:
     """Find out what a target can do and which audits it admits.
@@ -90,7 +91,7 @@ def doctor(
     from ragwitness.report.forecast import forecast_terminal
 
     # What can be refused without asking is refused first.
-    plan = _plan(documents, known_out, text_field, paragraphs=paragraphs)
+    plan = _plan(documents, known_out, how, paragraphs=paragraphs)
     wanted = None if method == "all" else configs_of(names_of(method), {})
     if plan is not None:
         wait(_refuse_unscorable(plan, wanted or configs_of(names_of(method), {})))
@@ -255,7 +256,7 @@ def _store(
 
 
 def _plan(
-    documents: str | None, known_out: str | None, text_field: str | None, *, paragraphs: bool
+    documents: str | None, known_out: str | None, how: HowRead, *, paragraphs: bool
 ) -> AuditPlan | None:
     """Read the documents before anything is sent; None without any.
 
@@ -268,10 +269,8 @@ def _plan(
         raise InputError("--known-out serves --documents, which is missing.", "Give both.")
     if documents is None:
         return None
-    known = (
-        () if known_out is None else read_documents(known_out, text_field, paragraphs=paragraphs)
-    )
-    return AuditPlan(read_documents(documents, text_field, paragraphs=paragraphs), known)
+    known = () if known_out is None else read_documents(known_out, how, paragraphs=paragraphs)
+    return AuditPlan(read_documents(documents, how, paragraphs=paragraphs), known)
 
 
 async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ import typer
 from ragwitness.cli.options import (
     AuditSettings,
     Generator,
+    HowRead,
     Paragraphs,
     PassagesPerQuery,
     Proxy,
@@ -18,7 +19,6 @@ from ragwitness.cli.options import (
     Retrieval,
     RunPath,
     Template,
-    TextField,
 )
 from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
@@ -97,7 +97,8 @@ def evaluate(
             " above a number (e.g. 'auc > 0.6'). May be repeated.",
         ),
     ] = None,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     paragraphs: Paragraphs = False,
 ) -> None:
     """Measure how well audits do on a corpus of yours.
@@ -130,7 +131,7 @@ def evaluate(
         in_flight=max(4, 2 * cores) if concurrency is None else concurrency,
     )
     # Only now the corpus: what is wrong with an option is said before a large file is read.
-    documents = read_documents(corpus, text_field, paragraphs=paragraphs)
+    documents = read_documents(corpus, how, paragraphs=paragraphs)
     folder = run_folder(run, "evaluate", corpus, plan, defense, proxy)
     screen = console()
     # Asking: every audit, every control and every benign question, on a system in this process. It

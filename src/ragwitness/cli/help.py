@@ -21,8 +21,8 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
     question: frozenset(names.split())
     for question, names in {
         "What is it about?": "target documents collection corpus transcripts questions plan"
-        " release policy ordinary window tenant database text-field group-field paragraphs limit"
-        " public data information topic secrets decoys contacts pii",
+        " release policy ordinary window tenant database text-field encoding group-field paragraphs"
+        " limit public data information topic secrets decoys contacts pii",
         "What is it compared with?": "known-out known-in auxiliary background held-out members"
         " non-members control calibration benign twin evaluation auc inside-share from",
         "When does it decide?": "alpha account-alpha ties accept-unlike yes k-max releases draws",

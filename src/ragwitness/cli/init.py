@@ -14,11 +14,11 @@ from ragwitness.cli.options import (
     Caps,
     ConcurrencyIfAny,
     Headers,
+    HowRead,
     JsonPath,
     KeyEnv,
     Paragraphs,
     Sample,
-    TextField,
     Timeout,
 )
 from ragwitness.cli.paths import PathRole, map_paths
@@ -72,7 +72,7 @@ def init(
     timeout: Timeout = ANSWER_SECONDS,
     key_env: KeyEnv = None,
     header: Headers = None,
-    text_field: TextField = None,
+    how: HowRead,
     paragraphs: Paragraphs = False,
 ) -> None:
     """Prepare a first audit, and write the file that runs it.
@@ -113,8 +113,7 @@ def init(
     )
     # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
     mine, known = (
-        read_documents(source, text_field, paragraphs=paragraphs)
-        for source in (documents, known_out)
+        read_documents(source, how, paragraphs=paragraphs) for source in (documents, known_out)
     )
     plan = AuditPlan(mine, known, alpha=alpha)
     budget = caps.budget()
@@ -170,7 +169,8 @@ def init(
         "concurrency": concurrency,
         "key-env": key_env,
         "header": header,
-        "text-field": text_field,
+        "text-field": how.text_field,
+        "encoding": how.encoding,
         "paragraphs": paragraphs or None,
     }
     write_options(out, options_of, "ragwitness init")

@@ -8,11 +8,11 @@ import typer
 
 from ragwitness.cli.options import (
     Generator,
+    HowRead,
     Paragraphs,
     PassagesPerQuery,
     Retrieval,
     Template,
-    TextField,
 )
 from ragwitness.cli.paths import PathRole
 
@@ -55,12 +55,15 @@ def serve(
         ),
     ] = None,
     paragraphs: Paragraphs = False,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
 ) -> None:
     """Serve a RAG system over a corpus.
 
     It answers as an OpenAI-compatible endpoint, which any verb can audit.
     """
+    from dataclasses import asdict
+
     from ragwitness.cli.common import console, one_thread_per_answer, read_documents
     from ragwitness.errors import InputError
     from ragwitness.lab import bare_target, lab_target, originals_of, rag_config
@@ -85,10 +88,10 @@ def serve(
     if corpus is None:
         system = bare_target(generator).system
     else:
-        documents = read_documents(corpus, text_field, paragraphs=paragraphs)
+        documents = read_documents(corpus, how, paragraphs=paragraphs)
         # Substitutes found by their originals: usefulness and leaks of texts, with retrieval held
         # equal.
-        found_by = None if originals is None else originals_of(originals, text_field)
+        found_by = None if originals is None else originals_of(originals, **asdict(how))
         system = lab_target(documents, config, defense, found_by).system
     screen = console()
     for label, value in system.describe().items():

@@ -23,6 +23,7 @@ from ragwitness.cli.options import (
     Contacts,
     Decoys,
     DryRun,
+    HowRead,
     Information,
     Likeness,
     Prompts,
@@ -30,7 +31,6 @@ from ragwitness.cli.options import (
     RunPath,
     Sealing,
     Secrets,
-    TextField,
     Topic,
 )
 from ragwitness.cli.outputs import Files, Outputs, conclude
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealSubject
     from ragwitness.extraction.attacks.base import Attack, Limits
     from ragwitness.extraction.score.table import LeakPlan
-    from ragwitness.types import Document, Target
+    from ragwitness.types import Document, LeftOut, Target
 
 _EXAMPLES = 3
 
@@ -106,9 +106,9 @@ def leak(
             ' "secrets >= 1%", "coverage > .05". May be repeated.',
         ),
     ] = None,
-    text_field: TextField = None,
-    concurrency: Concurrency = 4,
     *,
+    how: HowRead,
+    concurrency: Concurrency = 4,
     caps: Caps,
     dry_run: DryRun = False,
     reached: Reached,
@@ -154,10 +154,10 @@ def leak(
         preview_leak(made, limits, folder, budget)
         return
     # Step 3, what answers are held against: records, background, secrets and decoys.
-    lost: list[str] = []
+    lost: list[LeftOut | str] = []
     plan = plan_of(
-        read_documents(corpus, text_field, left_out=lost),
-        read_documents(background, text_field, left_out=lost) if background else (),
+        read_documents(corpus, how, left_out=lost),
+        read_documents(background, how, left_out=lost) if background else (),
         (secrets, decoys),
         contacts=contacts,
         seed=seed,
@@ -168,7 +168,7 @@ def leak(
     measure = load_embedder(embedder) if embedder else None
     files_read = {"corpus": corpus, "background": background, "transcripts": transcripts}
     shown = settings_of(made, limits, model=model, **files_read) | ledger_of(pii, contacts=contacts)
-    shown |= {"left out": " ".join(lost)} if lost else {}
+    plan = dataclasses.replace(plan, left_out=tuple(lost))
     asked = None
     if transcripts is not None and sealing.seal is not None:
         raise InputError("Stored transcripts cannot be sealed before their first query.")

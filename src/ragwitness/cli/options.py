@@ -34,8 +34,8 @@ Documents = Annotated[
     str,
     PathRole.DOCUMENTS,
     typer.Option(
-        help="The documents in question: a JSONL or CSV file, a folder of text files, pasted"
-        " text, or - for standard input."
+        help="The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and"
+        " others: docs/documents.md), a folder of those, pasted text, or - for standard input."
     ),
 ]
 KnownOutIfAny = Annotated[
@@ -49,7 +49,7 @@ KnownOutIfAny = Annotated[
 PrivateCorpus = Annotated[
     str,
     PathRole.DOCUMENTS,
-    typer.Argument(help="The private records: a JSONL or CSV file, or a folder of text files."),
+    typer.Argument(help="The private records: a file or a folder, as in docs/documents.md."),
 ]
 Background = Annotated[
     str | None,
@@ -79,9 +79,24 @@ Decoys = Annotated[
 Contacts = Annotated[
     bool, typer.Option("--contacts", help="Count the contact details in the corpus as secrets too.")
 ]
-TextField = Annotated[
-    str | None, typer.Option(help="The field or column that holds the text of a document.")
-]
+
+
+@dataclass(frozen=True)
+class HowRead:
+    """How documents are read: a verb takes these options as one value."""
+
+    text_field: Annotated[
+        str | None, typer.Option(help="The field or column that holds the text of a document.")
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="The encoding of texts that are not in UTF-8, e.g. windows-1252.",
+            show_default="recognised by their letters",
+        ),
+    ] = None
+
+
 Paragraphs = Annotated[
     bool, typer.Option("--paragraphs", help="Take each paragraph of a text file as a document.")
 ]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.order import Reach
     from ragwitness.cli.outputs import Outputs
-    from ragwitness.types import Document
+    from ragwitness.types import Document, Reading
 
 
 def audit_collection(
@@ -32,7 +32,7 @@ def audit_collection(
     dry_run: bool,
     accept_unlike: bool = False,
     yes: bool = False,
-    left_out: Sequence[str] = (),
+    left_out: Reading = (),
 ) -> None:
     """Ask about the documents of a collection one by one until the evidence suffices.
 
@@ -61,7 +61,7 @@ def audit_collection(
         alpha=alpha,
         in_flight=concurrency,
         accept_unlike=accept_unlike,
-        left_out=tuple(left_out),
+        left_out=left_out,
     )
     same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
     # The seed decides the order of asking, so it is part of the run's name: another order is

@@ -19,6 +19,7 @@ from ragwitness.cli.common import (
 from ragwitness.cli.options import (
     AuditSettings,
     Documents,
+    HowRead,
     JsonPath,
     KnownOutIfAny,
     Paragraphs,
@@ -26,7 +27,6 @@ from ragwitness.cli.options import (
     PriceOut,
     Proxy,
     Sample,
-    TextField,
 )
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
@@ -86,7 +86,8 @@ def plan(
         int, typer.Option(help="The number of documents that are asked about at once.")
     ] = 4,
     json_out: JsonPath = None,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     paragraphs: Paragraphs = False,
 ) -> None:
     """Estimate what audits would cost and find; nothing is sent.
@@ -105,10 +106,10 @@ def plan(
     configs = configs_of(names, per_audit(options or ()))
     asked = OutlookPlan(
         audit=AuditPlan(
-            documents=read_documents(documents, text_field, paragraphs=paragraphs),
+            documents=read_documents(documents, how, paragraphs=paragraphs),
             known_out=()
             if known_out is None
-            else read_documents(known_out, text_field, paragraphs=paragraphs),
+            else read_documents(known_out, how, paragraphs=paragraphs),
             alpha=alpha,
             in_flight=concurrency,
         ),

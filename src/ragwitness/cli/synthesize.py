@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -20,11 +21,11 @@ from ragwitness.cli.options import (
     Contacts,
     Domain,
     DryRun,
+    HowRead,
     PrivateCorpus,
     Reached,
     RunPath,
     Secrets,
-    TextField,
 )
 from ragwitness.cli.outputs import Files, Outputs, conclude
 from ragwitness.cli.paths import PathRole
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from ragwitness.defenses.synthetic.roles import Roles
     from ragwitness.results.synthesis import SynthesisReport
     from ragwitness.targets.transport import TransportOptions
-    from ragwitness.text.documents import Skipped
-    from ragwitness.types import Document, Target
+    from ragwitness.types import Document, LeftOut, Target
 
 
 def synthesize(
@@ -188,7 +188,8 @@ def synthesize(
     seed: Annotated[
         int, typer.Option(help="The seed of the chat model and of everything that is drawn.")
     ] = 0,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     run: RunPath = None,
     files: Files | None = None,
     fail_on: Annotated[
@@ -200,7 +201,6 @@ def synthesize(
         ),
     ] = None,
     concurrency: Concurrency = 4,
-    *,
     caps: Caps,
     dry_run: DryRun = False,
     reached: Reached,
@@ -243,11 +243,11 @@ def synthesize(
     # Options that mean nothing for a method, or the opposite of what they promise, are refused.
     check_options(method, corpus, epsilon, public, looks=contacts or secrets is not None)
     # Step 2, the private records, the known secrets and, for private evolution, the privacy budget.
-    loaded = load_saying(corpus, text_field)
+    loaded = load_saying(corpus, how)
     given = read_secrets(secrets) if secrets is not None else []
     records = ((one.id, one.text) for one in loaded.documents)
     known = (*given, *personal_of(records, pii_finder(pii if contacts else "none")))
-    open_texts = () if public is None else _texts_of(public, text_field, epsilon)
+    open_texts = () if public is None else _texts_of(public, how, epsilon)
     private = None
     if epsilon is not None:
         from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
@@ -309,7 +309,7 @@ def synthesize(
             loaded.documents, chosen, guard, model, roles, transport, folder, governor, booked
         )
     # Step 5, the conclusion: texts that passed, what became of the others, the exit code.
-    finish(result, loaded.skipped, folder, out, outputs)
+    finish(result, loaded.left_out, folder, out, outputs)
 
 
 # The steps of ``ragwitness synthesize``: read, make, write, show.
@@ -358,7 +358,7 @@ def make(
 
 def finish(
     result: SynthesisResult,
-    skipped: Sequence[Skipped],
+    left_out: tuple[LeftOut, ...],
     folder: Path,
     out: Path | None,
     outputs: Outputs,
@@ -380,7 +380,7 @@ def finish(
         screen.print(f"synthetic records: {path}", markup=False, soft_wrap=True)
     # Fail closed: where nothing passed there is a report, an exit code and no texts
     # (docs/design/synthetic-data.md).
-    report = _report(result, skipped, str(path) if passed else None)
+    report = _report(result, left_out, str(path) if passed else None)
     conclude(report, folder / REPORT, screen, outputs, store=folder)
     if not passed:
         raise RagwitnessError(
@@ -390,10 +390,10 @@ def finish(
 
 
 def _report(
-    result: SynthesisResult, skipped: Sequence[Skipped], path: str | None
+    result: SynthesisResult, left_out: tuple[LeftOut, ...], path: str | None
 ) -> SynthesisReport:
     """The result for machines; it holds no text, only what became of each record."""
-    from ragwitness.results.synthesis import RecordFate, SynthesisReport, UnusableRow
+    from ragwitness.results.synthesis import RecordFate, SynthesisReport
 
     return SynthesisReport(
         method=result.method,
@@ -401,7 +401,7 @@ def _report(
         settings=dict(result.settings),
         counts=result.counts,
         reasons=result.reasons,
-        skipped=tuple(UnusableRow(str(row.where), row.why) for row in skipped),
+        left_out=left_out,
         records=tuple(
             RecordFate(one.record, str(one.fate), one.reason, one.rounds, one.violation)
             for one in result.made
@@ -466,13 +466,13 @@ def check_options(
         )
 
 
-def _texts_of(public: Path, text_field: str | None, epsilon: float | None) -> tuple[str, ...]:
+def _texts_of(public: Path, how: HowRead, epsilon: float | None) -> tuple[str, ...]:
     from ragwitness.defenses.synthetic.base import flaw
     from ragwitness.text.documents import load_documents
 
     if not public.exists():
         raise InputError(f"--public {public} does not exist.", "Check the path.")
-    found = (d.text for d in load_documents(public, text_field=text_field).documents)
+    found = (d.text for d in load_documents(public, **dataclasses.asdict(how)).documents)
     texts = tuple(dict.fromkeys(text for text in found if flaw(text, _LONGEST) is None))
     # A private method chooses among them: of one there is no choice.
     if len(texts) < (1 if epsilon is None else 2):

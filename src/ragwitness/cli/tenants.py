@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.common import read_documents, write_json_file
-from ragwitness.cli.options import Account, AsJson, Database, Embedder, Queries, Tenant, TextField
+from ragwitness.cli.options import Account, AsJson, Database, Embedder, HowRead, Queries, Tenant
 from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
 from ragwitness.kit.quotes import quote
@@ -210,7 +210,8 @@ def add_documents(
     split: Annotated[
         bool, typer.Option("--split", help="Cut long documents; each part takes a slot.")
     ] = False,
-    text_field: TextField = None,
+    *,
+    how: HowRead,
     replace: Annotated[
         bool, typer.Option("--replace", help="Put a document in the place of one with the same id.")
     ] = False,
@@ -241,7 +242,7 @@ def add_documents(
     from ragwitness.service.overview import budget_of
     from ragwitness.service.window import check_unbound
 
-    documents = read_documents(corpus, text_field)
+    documents = read_documents(corpus, how)
     with _opened(database) as store:
         # A committed window covers the index as it was; another document ends it.
         if not end_window:

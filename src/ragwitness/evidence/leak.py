@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.chain import dense
 from ragwitness.asking.worker import Done, Followed, advance
@@ -41,7 +43,7 @@ from ragwitness.results import wording as say
 from ragwitness.results.leak import KIND
 from ragwitness.results.spending import Spending
 from ragwitness.text.secrets import Secret
-from ragwitness.types import Document
+from ragwitness.types import Document, Reading
 
 if TYPE_CHECKING:
     from ragwitness.evidence.seal import SealedRun
@@ -99,10 +101,11 @@ def subject_of(order: LeakOrder, plan: LeakPlan) -> SealSubject:
         ]
     settings = json.loads(json.dumps(asdict(order)))
     del settings["texts"]
+    left_out = TypeAdapter(Reading).dump_python(plan.left_out, mode="json")
     asked = hashlib.sha256(dense(sorted(one.text for one in plan.records))).digest()
     return SealSubject(
         "leak",
-        settings | {"seed": plan.seed},
+        settings | {"seed": plan.seed} | ({"left_out": left_out} if left_out else {}),
         tuple(texts),
         [(name, name) for name in order.attacks],
         looks=1,
@@ -241,6 +244,7 @@ def _measures(case: PackCase) -> str:
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     settings = dict(pack.seal.settings)
     seed = settings.pop("seed")
+    left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
     parts: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")
     }
@@ -259,7 +263,7 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     records, background = (
         [Document(name, text) for name, text in parts[part]] for part in ("records", "background")
     )
-    return order, LeakPlan(records, background, known, decoys, seed)
+    return order, LeakPlan(records, background, known, decoys, seed, left_out)
 
 
 def _secrets(texts: Sequence[tuple[str, str]]) -> list[Secret]:

@@ -122,7 +122,11 @@ def junit_xml(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any] = ())
         conditions: Those of ``--fail-on``.
     """
     # Pass 1: what the report says and how each case ended.
-    sheet, cases = kind.sheet(result), kind.tested(result, conditions)
+    sheet = kind.sheet(result)
+    cases = [
+        *kind.tested(result, conditions),
+        *(TestCase(one.name, "skipped", f"left out: {one.why}") for one in sheet.left_out),
+    ]
     root = ET.Element("testsuites", name="ragwitness")
     suite = ET.SubElement(root, "testsuite", name=_clean(sheet.target or sheet.kind))
     if started := getattr(result, "started", ""):
@@ -206,6 +210,8 @@ def sarif_log(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any] = ())
     told = [(_clean(warning), "warning") for warning in sheet.warnings]
     if undecided:
         told.append((f"{undecided:,} of {len(cases):,} cases are inconclusive.", "note"))
+    lost = (f"Left out: {one.name}: {one.why}" for one in sheet.left_out)
+    told += [(_clean(line), "warning") for line in lost]
     ruling = kind.rule(result, conditions)
     invocation: dict[str, Any] = {
         # It ran to its end, whatever it found; what it found is the exit code.

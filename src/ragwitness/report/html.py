@@ -50,6 +50,7 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
     )
     made.filters.update(
         visible=say.visible,
+        left_out=say.left_out,
         count=say.count,
         percent=say.percent,
         rate=say.rate_text,

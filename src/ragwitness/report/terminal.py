@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+_LEFT_OUT = 40  # files and rows that are named
 _WORDS = 2  # of evidence beside a document
 _NAME = 26  # columns of a row's name where columns of numbers need the room; it folds there
 _COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
@@ -42,7 +43,7 @@ def terminal(sheet: Sheet, *, where: str = "") -> Group:
     from rich.text import Text
 
     # Pass 1: what was found, what it rests on, and warnings, before any table.
-    parts: list[RenderableType] = [_summary(sheet)]
+    parts: list[RenderableType] = [_summary(sheet, where)]
     # Pass 2: the sections that are not for the page alone, with the columns that have a short
     # heading.
     for section in sheet.sections:
@@ -58,7 +59,7 @@ def terminal(sheet: Sheet, *, where: str = "") -> Group:
     return Group(*parts)
 
 
-def _summary(sheet: Sheet) -> RenderableType:
+def _summary(sheet: Sheet, where: str) -> RenderableType:
     from rich.text import Text
 
     body = Text(overflow="fold")
@@ -74,6 +75,13 @@ def _summary(sheet: Sheet) -> RenderableType:
     for warning in sheet.warnings:
         body.append("warning: ", style="bold yellow")
         body.append(f"{say.visible(warning, 1000)}\n")
+    if sheet.left_out:
+        body.append("left out: ", style="bold yellow")
+        body.append(f"{say.left_out(sheet.left_out)}\n")
+        for one in sheet.left_out[:_LEFT_OUT]:
+            body.append(f"  {say.visible(one.name)}: {say.visible(one.why)}\n")
+        if (more := len(sheet.left_out) - _LEFT_OUT) > 0:
+            body.append(f"  and {say.count(more)} more, named in {where}\n")
     body.rstrip()
     return body
 

@@ -23,7 +23,7 @@ from ragwitness.results.kind import (
 )
 from ragwitness.results.sheet import Section, Sheet
 from ragwitness.results.spending import Spending
-from ragwitness.types import Decision
+from ragwitness.types import Decision, LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class CollectionResult(Shown):
         spent: What the run folder has spent at the target; with a cap's name where that ended
             the search.
         caution: Why the level does not hold; None where nothing speaks against it.
+        left_out: Files and rows that were given and could not be read.
     """
 
     method: str
@@ -69,6 +70,7 @@ class CollectionResult(Shown):
     permutation_p_value: float | None = None
     spent: Spending | None = None
     caution: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def _dump(result: CollectionResult) -> Row:
@@ -139,6 +141,7 @@ def _sheet(result: CollectionResult) -> Sheet:
         facts=facts[:4],
         brief=facts,
         warnings=(result.caution,) if result.caution else (),
+        left_out=result.left_out,
         claimed=(
             "If the collection were outside, and like the documents known to be outside, the audit"
             f" would decide against that with probability at most {say.percent(result.alpha)},"

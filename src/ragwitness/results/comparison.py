@@ -25,6 +25,7 @@ from ragwitness.results.leak import (
 from ragwitness.results.sheet import Cell, Column, Fold, Name, Paragraph, Section, Sheet, Table
 from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Rate
+from ragwitness.types import LeftOut
 
 ORIGIN = "origin"
 """Name of the variant that the records themselves are."""
@@ -145,6 +146,7 @@ class Comparison(Shown):
         warnings: What a reader must know first.
         spent: On chat models; None where none was asked.
         ragwitness: Version of this package.
+        left_out: Files and rows that were given and could not be read.
     """
 
     started: str
@@ -157,6 +159,7 @@ class Comparison(Shown):
     warnings: tuple[str, ...] = ()
     spent: Spending | None = None
     ragwitness: str = ""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def main_measure(result: Comparison) -> str:
@@ -274,6 +277,7 @@ def _sheet(result: Comparison) -> Sheet:
             *([("Spent on chat models by all starts", spent)] if spent else []),
         ),
         warnings=(*([floor] if floor else []), *result.warnings),
+        left_out=result.left_out,
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
         sections=(

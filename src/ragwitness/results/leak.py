@@ -27,7 +27,7 @@ from ragwitness.results.sheet import (
     Table,
 )
 from ragwitness.results.spending import Spending
-from ragwitness.types import Document
+from ragwitness.types import Document, LeftOut
 
 _COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
 _TELLING_RUN = 10  # tokens that an example shares with a record
@@ -91,6 +91,7 @@ class LeakResult(Shown):
         ragwitness: Version of this package.
         silent: Whether no answer holds a letter or a digit.
         doubt: Why what is not found may leak all the same; empty where enough was answered.
+        left_out: Files and rows that were given and could not be read.
     """
 
     target: str | None
@@ -105,6 +106,7 @@ class LeakResult(Shown):
     ragwitness: str = ""
     silent: bool = False
     doubt: str = ""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +280,7 @@ def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling
     """Say how a leak measurement ends, by all its prompts together."""
     # A system that says next to nothing leaks nothing, and passes nothing: it may be broken.
     doubt = "no answer holds a letter or a digit" if result.silent else result.doubt
+    doubt = doubt or say.left_out(result.left_out)
     return rule_measures(result.together, conditions, doubt)
 
 
@@ -346,6 +349,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         facts=facts,
         brief=(("system", target),),
         warnings=tuple(result.warnings),
+        left_out=result.left_out,
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
         sections=(

@@ -47,7 +47,7 @@ from ragwitness.results.sheet import (
 )
 from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Evaluation, Rate
-from ragwitness.types import Decision, Evidence, Verdict
+from ragwitness.types import Decision, Evidence, LeftOut, Verdict
 
 LABELS = {
     Decision.IN: "in the database",
@@ -68,7 +68,6 @@ _OPEN = 200  # documents up to which the longest list is unfolded at first
 _ALL, _TELLING = 40, 20  # lines in a terminal: of a short list, and of a longer one
 _UNSCORABLE = "unscorable"
 _COPY = "a copy of "  # begins the reason of a verdict that is another document's
-_LEFT_OUT = "cannot be used and were left out"  # as LoadedDocuments.left_out says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +129,7 @@ class AuditResult(Shown):
         warnings: What a reader must know before relying on a verdict.
         ragwitness: Version of this package.
         spent: What it has spent at the target.
+        left_out: Files and rows that were given and could not be read.
     """
 
     method: str
@@ -145,6 +145,7 @@ class AuditResult(Shown):
     warnings: tuple[str, ...] = ()
     ragwitness: str = ""
     spent: Spending | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
     def count(self, decision: Decision) -> int:
         """Number of documents with this verdict."""
@@ -206,6 +207,8 @@ def _head(result: AuditResult) -> Row:
         "warnings": list(result.warnings),
         "version": result.ragwitness,
     }
+    if result.left_out:
+        summary["left_out"] = [asdict(one) for one in result.left_out]
     return {"summary": summary}
 
 
@@ -351,7 +354,7 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
     found = rule_counts(counts, conditions, say.documents(total), total)
     if not conditions or found.code is not ExitCode.PASS:
         return found
-    lost = " ".join(one for one in result.warnings if _LEFT_OUT in one)
+    lost = say.left_out(result.left_out)
     if counts[Decision.INCONCLUSIVE.value] == total:
         lost = "no document is said to be in or out"
     why = f"inconclusive: nothing --fail-on asks for, but {lost}"
@@ -606,6 +609,7 @@ def _sheet(result: AuditResult) -> Sheet:
             (all_starts[0][0].lower() + all_starts[0][1:], spent),
         ),
         warnings=tuple(result.warnings),
+        left_out=result.left_out,
         claimed=_claimed(result),
         not_claimed=_NOT_CLAIMED,
         rests_on=(

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from ragwitness.types import LeftOut
+
 if TYPE_CHECKING:
     from ragwitness.results.curves import Curves
     from ragwitness.results.geometry import Course, Histogram, Plane, Square
@@ -237,6 +239,7 @@ class Sheet:
         facts: The first things to know, label and value.
         brief: The same for a terminal.
         warnings: What a reader must know before relying on it.
+        left_out: Files and rows that were given and could not be read.
         claimed: What the figures claim.
         not_claimed: What a reader might wrongly conclude.
         rests_on: What the claims rest on, label and value.
@@ -258,6 +261,7 @@ class Sheet:
     facts: tuple[tuple[str, str], ...] = ()
     brief: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     claimed: tuple[str, ...] = ()
     not_claimed: tuple[str, ...] = ()
     rests_on: tuple[tuple[str, str], ...] = ()

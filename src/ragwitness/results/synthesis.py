@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ragwitness.defenses.synthetic.base import Fate
 from ragwitness.errors import ExitCode
@@ -13,6 +14,7 @@ from ragwitness.results import wording as say
 from ragwitness.results.kind import Condition, Kind, Ruling, parse_conditions, restored, rule_counts
 from ragwitness.results.sheet import Column, Name, Paragraph, Section, Sheet, Table
 from ragwitness.results.spending import Spending
+from ragwitness.types import LeftOut
 
 _SHOWN = 5  # reasons in a terminal
 
@@ -37,14 +39,6 @@ class RecordFate:
 
 
 @dataclass(frozen=True, slots=True)
-class UnusableRow:
-    """A row of the corpus that holds no usable record: where it stands, and why."""
-
-    where: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class SynthesisReport(Shown):
     """The result of ``ragwitness synthesize``, without any text.
 
@@ -59,7 +53,7 @@ class SynthesisReport(Shown):
         warnings: What to know before the texts are used.
         out: Where the texts went; None where none passed.
         records: One by one; of a corpus method, text by text.
-        skipped: Rows that cannot be used.
+        left_out: Files and rows that could not be read.
         sent: Queries that went to the model at the last start.
         spent: What the run folder has spent.
     """
@@ -74,7 +68,7 @@ class SynthesisReport(Shown):
     warnings: tuple[str, ...]
     out: str | None
     records: tuple[RecordFate, ...] = ()
-    skipped: tuple[UnusableRow, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     sent: int = 0
     spent: Spending | None = None
 
@@ -112,11 +106,6 @@ def _sheet(result: SynthesisReport) -> Sheet:
     fates = (_table("Every record under one name", "Fate", tuple(result.counts.items()), True),)
     whys = (_table("Why there is no text", "Reason", reasons, False),) if reasons else ()
     brief = tuple(Paragraph(f"{n} {why}", brief=True) for why, n in reasons[:_SHOWN])
-    unused = (
-        (Paragraph(f"Rows that cannot be used: {say.count(len(result.skipped))}.", brief=True),)
-        if result.skipped
-        else ()
-    )
     return Sheet(
         kind=KIND.words,
         title=f"{say.count(result.counts.get('passed', 0))} of {say.count(total)} texts passed",
@@ -127,17 +116,26 @@ def _sheet(result: SynthesisReport) -> Sheet:
         facts=told,
         brief=(*result.settings.items(), *told[1:]),
         warnings=result.warnings,
+        left_out=result.left_out,
         claimed=("Each text that passed met every condition among its settings.",),
         not_claimed=(
             "That a text that passed gives nothing away: a fact told in other words breaks no"
             " condition on words. ragwitness compare attacks the texts.",
         ),
         sections=(
-            Section("fates", "What became of the records", (*fates, *whys, *unused)),
+            Section("fates", "What became of the records", (*fates, *whys)),
             *([Section("reasons", "", brief, "terminal")] if brief else []),
         ),
         settings=(*told[1:], *result.settings.items()),
     )
+
+
+def _load(data: Mapping[str, Any]) -> SynthesisReport:
+    now = dict(data)
+    # Earlier versions kept what was left out as places with reasons.
+    earlier = now.pop("skipped", ())
+    now.setdefault("left_out", [{"file": one["where"], "why": one["why"]} for one in earlier])
+    return restored(SynthesisReport, now, KIND)
 
 
 def _table(caption: str, name: str, found: tuple[tuple[str, int], ...], brief: bool) -> Table:
@@ -152,7 +150,7 @@ KIND: Kind[SynthesisReport, Condition] = Kind(
     name="synthesis",
     words="synthesis",
     verb="synthesize",
-    load=lambda data: restored(SynthesisReport, data, KIND),
+    load=_load,
     recognises=lambda data: "counts" in data and "reasons" in data,
     conditions=lambda texts: parse_conditions(texts, tuple(map(str, Fate))),
     rule=_rule,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ragwitness.results.spending import Spending
-from ragwitness.types import Interval
+from ragwitness.types import Interval, LeftOut
 
 if TYPE_CHECKING:
     from ragwitness.stats.evaluation import Rate  # it brings numpy, and help shall not
@@ -17,6 +18,7 @@ MISSING = "\N{EN DASH}"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # part of ordinary spelling in Persian, Hindi and emoji
 _LIMIT = 400
+_WERE = ("was", "were")
 
 
 def visible(text: str, limit: int = _LIMIT) -> str:
@@ -47,6 +49,14 @@ def count(value: int) -> str:
 def documents(n: int) -> str:
     """Return ``n`` with its noun."""
     return f"{count(n)} document{'' if n == 1 else 's'}"
+
+
+def left_out(files: Sequence[LeftOut]) -> str:
+    """Say how many files and rows were given and could not be used; empty for none."""
+    rows = sum(one.line > 0 for one in files)
+    counts = ((len(files) - rows, "file"), (rows, "row"))
+    told = " and ".join(f"{count(n)} {noun}{'' if n == 1 else 's'}" for n, noun in counts if n)
+    return told and f"{told} could not be read and {_WERE[len(files) > 1]} left out"
 
 
 def p_text(value: float | None) -> str:

@@ -27,10 +27,10 @@ from ragwitness.web.security import LIVE_POLICY, Access
 from ragwitness.web.uploads import (
     Form,
     Source,
-    documents_at,
     inside,
     keep_uploads,
     read_form,
+    read_source,
     target_of,
 )
 
@@ -194,12 +194,12 @@ class Beginnings:
         if files := form.files.get(question.option):
             job.sources.pop(question.option, None)
             kept = keep_uploads(files, job.folder / question.option)
-            shown = kept.name if len(files) == 1 else f"{len(files)} text files"
-            source = Source(kept, shown, "", True)
+            shown = kept.name if len(files) == 1 else f"{len(files)} files"
+            source = Source(kept, shown, shown, True)
         elif path:
             job.sources.pop(question.option, None)
             found = inside(self._jobs.base, path)
-            source = Source(found, found.name, "", False)
+            source = Source(found, found.name, found.name, False)
         elif question.option in job.sources and "forget" not in form.texts:
             source = job.sources[question.option]
         elif question.needed:
@@ -209,15 +209,14 @@ class Beginnings:
             )
         else:
             return
-        told = source.name
         if question.table:
-            told = documents_at(
-                source.path,
-                source.name,
-                job.answers.get("text-field", ""),
+            source = read_source(
+                source,
+                job.answers.get("text-field") or None,
+                job.answers.get("encoding") or None,
                 paragraphs=bool(job.answers.get("paragraphs")),
             )
-        job.sources[question.option] = Source(source.path, source.name, told, source.uploaded)
+        job.sources[question.option] = source
 
     def _plans(self) -> list[str]:
         """Folders of canaries beside the runs."""

@@ -138,6 +138,11 @@ _FIELD = Question(
     "Column or field with the text",
     "For CSV and JSONL, where it is not called text or document.",
 )
+_ENCODING = Question(
+    "encoding",
+    "Encoding of texts that are not in UTF-8",
+    "Such as windows-1252. Left empty, it is recognised where it can be.",
+)
 
 _DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))
 
@@ -154,7 +159,8 @@ _AUDIT = Errand(
             Question(
                 "documents",
                 "Documents in question",
-                "A JSONL or CSV file with a field text; or text files (.txt, .md), many at once.",
+                "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
+                " with a field text.",
                 "documents",
                 needed=True,
                 table=True,
@@ -170,6 +176,7 @@ _AUDIT = Errand(
                 table=True,
             ),
             _FIELD,
+            _ENCODING,
             Question("paragraphs", "Take each paragraph of a text file as a document", form="tick"),
         ),
         "System": (_TARGET, _KEY),
@@ -217,8 +224,8 @@ _LEAK = Errand(
             Question(
                 "corpus",
                 "Private records that the system holds",
-                "A JSONL or CSV file, or text files. They stay on this machine; answers are"
-                " compared with them.",
+                "Files of text, many at once, or a JSONL or CSV file. They stay on this machine;"
+                " answers are compared with them.",
                 "documents",
                 needed=True,
                 table=True,
@@ -231,6 +238,7 @@ _LEAK = Errand(
                 table=True,
             ),
             _FIELD,
+            _ENCODING,
         ),
         "System": (_TARGET, _KEY),
         "Attack": (

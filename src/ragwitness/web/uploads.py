@@ -10,8 +10,8 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import UploadFile
@@ -20,7 +20,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from ragwitness.errors import InputError
-from ragwitness.text.documents import PROSE, load_documents
+from ragwitness.text.documents import Split, load_documents
+from ragwitness.types import LeftOut
 
 MOST = 100 * 1000**2
 """Bytes that one form may bring."""
@@ -109,29 +110,22 @@ def keep_uploads(files: Sequence[UploadFile], folder: Path) -> Path:
     """Store what was uploaded in one field; return the file, or the folder of several.
 
     Raises:
-        InputError: Several files are not all plain texts, or one cannot be stored.
+        InputError: One cannot be stored.
     """
     names = [file_name(one.filename or "") for one in files]
-    if len(files) > 1 and (odd := [n for n in names if Path(n).suffix.lower() not in PROSE]):
-        raise InputError(
-            f"Several files were chosen, and {odd[0]} is no plain text.",
-            "Several files can be .txt and .md; choose one file alone if it is JSONL or CSV."
-            + (_PDF if odd[0].lower().endswith(".pdf") else ""),
-        )
     # What was there of this field is replaced as a whole.
     shutil.rmtree(folder, ignore_errors=True)
-    place = folder / "texts" if len(files) > 1 else folder
     try:
-        place.mkdir(parents=True)
+        folder.mkdir(parents=True)
         for number, (name, one) in enumerate(zip(names, files, strict=True), 1):
-            path = place / name
+            path = folder / name
             if path.exists():
-                path = place / f"{path.stem}-{number}{path.suffix}"
+                path = folder / f"{path.stem}-{number}{path.suffix}"
             with path.open("xb") as kept:
                 shutil.copyfileobj(one.file, kept)
     except OSError as error:
         raise InputError(f"The upload cannot be stored: {error.strerror}.") from error
-    return place if len(files) > 1 else place / names[0]
+    return folder if len(files) > 1 else folder / names[0]
 
 
 def file_name(given: str) -> str:
@@ -204,12 +198,6 @@ def target_of(given: str, base: Path) -> str:
     )
 
 
-_PDF = (
-    " A PDF is not read: save its text from your PDF reader (“Save as text”), or run pdftotext on"
-    " it, and upload the .txt file."
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Documents that a form gave.
@@ -219,32 +207,33 @@ class Source:
         name: What people call them.
         told: What was found in them, or their name alone.
         uploaded: Whether they are a copy of ours.
+        left_out: Files and rows that cannot be read.
     """
 
     path: Path
     name: str
     told: str
     uploaded: bool
+    left_out: tuple[LeftOut, ...] = ()
 
 
-def documents_at(path: Path, shown: str, text_field: str, *, paragraphs: bool) -> str:
-    """Say how many documents there are, and what is left out.
+def read_source(
+    source: Source, text_field: str | None, encoding: str | None, *, paragraphs: bool
+) -> Source:
+    """Return documents with what was found in them, and what was left out.
 
     Raises:
         InputError: None of it can be used.
     """
     try:
-        found = load_documents(
-            path, text_field=text_field or None, split="paragraphs" if paragraphs else None
-        )
+        split: Split = "paragraphs" if paragraphs else None
+        found = load_documents(source.path, text_field=text_field, split=split, encoding=encoding)
     except InputError as error:
         # A copy of ours lies where nobody need look for it: its name alone is told.
-        hint = _PDF.strip() if "is a PDF" in error.message else error.hint
-        message = error.message.replace(str(path), shown).replace(str(path.parent) + "/", "")
-        raise InputError(message, hint.replace(str(path), shown)) from None
-    n, lost = len(found.documents), found.skipped
+        place, shown = str(source.path), source.name
+        message = error.message.replace(place, shown).replace(f"{source.path.parent}/", "")
+        raise InputError(message, error.hint.replace(place, shown)) from None
+    n = len(found.documents)
     told = f"{n:,} document{'' if n == 1 else 's'}"
-    if lost:
-        where = PurePosixPath(lost[0].where).name
-        told += f"; {len(lost):,} left out, the first at {where}: {lost[0].why}"
-    return told
+    told = "; ".join((told, *(note.removesuffix(".") for note in found.notes)))
+    return replace(source, told=told, left_out=found.left_out)

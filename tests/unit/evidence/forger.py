@@ -41,7 +41,9 @@ def corpus(folder: Path) -> tuple[Path, Path, Path]:
     random.Random(0).shuffle(rows)
     parts = {"held": rows[:6], "asked": rows[3:9], "out": rows[9:33]}
     for name, part in parts.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+        lost = [{"id": "without a text"}] if name == "asked" else []
+        lines = (json.dumps(row) + "\n" for row in [*part, *lost])
+        (folder / f"{name}.jsonl").write_text("".join(lines))
     held, asked, out = (folder / f"{name}.jsonl" for name in parts)
     return held, asked, out
 

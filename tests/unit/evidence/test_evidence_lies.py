@@ -269,6 +269,7 @@ LIES = {
     "another target": (_summary(target="lab:another"), "counts.target"),
     "the calibration edited": (_within("calibration", n=99), "verdicts.calibration.n"),
     "a set called alike": (_within("calibration", exact=False), "verdicts.calibration.exact"),
+    "a row left out is not told": (_summary(left_out=[]), "verdicts.left_out"),
     "warnings left out": (_summary(warnings=["All is well."]), "verdicts.warnings"),
     "a budget moved": (_within("spent", max_queries=5), "verdicts.spent.max_queries"),
     "fewer queries paid for": (_within("spent", queries=1), "counts.spent"),
@@ -296,6 +297,8 @@ def test_there_are_thirty_lies_and_more() -> None:
 def test_the_honest_pack_passes(place: Path, honest: Forger) -> None:
     found = verify_pack((place / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())
+    lost = json.loads(honest.files[RESULT])["summary"]["left_out"]
+    assert [one["file"] for one in lost] == ["asked.jsonl"]
     assert honest.packed() == (place / "open.zip").read_bytes()
 
 

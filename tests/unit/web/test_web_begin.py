@@ -272,8 +272,8 @@ def test_an_upload_that_hides_its_size_is_cut_off(
         ({}, "Nothing was uploaded, and no path was given."),
         ({"documents": ("", b"")}, "Nothing was uploaded, and no path was given."),
         ({"documents": ("empty.txt", b"")}, "empty.txt is empty."),
-        ({"documents": ("contract.pdf", b"%PDF-1.7 x")}, "Save as text"),
-        ({"documents": ("a.docx", b"PK\x03\x04xxxx")}, "Export it as plain text"),
+        ({"documents": ("contract.pdf", b"%PDF-1.7 x")}, "contract.pdf is cut short"),
+        ({"documents": ("a.docx", b"PK\x03\x04xxxx")}, "a.docx is damaged or cut short"),
         ({"documents": ("t.csv", b"a;b\n1;2\n")}, "Column or field with the text"),
         ({"documents": ("t.csv", b"a;b\n1;2\n")}, "has no column"),
         ({"documents": ("bad.jsonl", b"{\n")}, "invalid JSON"),
@@ -288,16 +288,21 @@ def test_what_cannot_be_used_is_said_beside_its_question(
     assert str(jobs._private) not in page
 
 
-def test_several_texts_are_documents_and_a_pdf_among_them_is_named(
+def test_an_upload_goes_on_without_what_cannot_be_read_and_names_it(
     browser: Browser, jobs: Jobs, form: dict[str, str]
 ) -> None:
     texts = [("documents", (f"part {n}.txt", f"Words of part {n}.")) for n in range(3)]
-    known = ("known-out", ("known.jsonl", ROWS))
-    page = problem(browser, form, [*texts, ("documents", ("x.pdf", b"%PDF")), known])
-    assert "x.pdf is no plain text" in page
-    assert "pdftotext" in page
-    job = begun(browser, jobs, form, files=[*texts, known])
-    assert job.sources["documents"].told == "3 documents"
+    odd = [("documents", (name, b"%PDF")) for name in ("x.pdf", "Thumbs.db", "~$a.docx")]
+    page = ("documents", ("page.html", "<script>no</script><p>Words of a page."))
+    job = begun(browser, jobs, form, files=[*texts, *odd, page, ("known-out", ("k.jsonl", ROWS))])
+    source = job.sources["documents"]
+    assert source.told == "4 documents"
+    assert [one.name for one in source.left_out] == ["documents/x.pdf"]
+    for address in (f"/job/{job.key}", f"/begin/audit?job={job.key}"):
+        shown = browser.get(address).text
+        assert "1 file could not be read and was left out" in shown
+        assert "documents/x.pdf" in shown
+        assert "the end of the PDF is missing" in shown
 
 
 def test_markup_in_names_and_texts_stays_text(

@@ -25,7 +25,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.stats.evaluation import Rate, mean_rate, share_rate
 from ragwitness.text.secrets import Secret, distinct
 from ragwitness.text.words import Word, core, readable, readings, split_words
-from ragwitness.types import Document
+from ragwitness.types import Document, Reading
 
 Values = NDArray[np.float64]
 _LENGTHS = (10, 20)  # tokens of a run: SAGE and Zeng et al.
@@ -79,6 +79,7 @@ class LeakPlan:
         secrets: Known secrets in the records.
         decoys: Texts made like the secrets that stand in no record.
         seed: Seed of the resampling.
+        left_out: What reading the records and the background came to.
     """
 
     records: Sequence[Document]
@@ -86,6 +87,7 @@ class LeakPlan:
     secrets: Sequence[Secret] = ()
     decoys: Sequence[Secret] = ()
     seed: int = 0
+    left_out: Reading = ()
 
     @cached_property
     def private(self) -> LeakReference:

@@ -1,0 +1,205 @@
+"""The text of files in formats of their own, and bad files by name."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragwitness.text import formats
+from ragwitness.text.formats import UnreadableError, extract_text
+
+_MOST = 1_000_000
+_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def text_of(data: bytes, suffix: str = "") -> str:
+    extract = extract_text(io.BytesIO(data), suffix, None, _MOST)
+    assert extract is not None
+    return extract.text
+
+
+def why_not(data: bytes, suffix: str = "") -> str:
+    with pytest.raises(UnreadableError) as caught:
+        extract_text(io.BytesIO(data), suffix, None, _MOST)
+    assert caught.value.hint
+    return caught.value.why
+
+
+def zipped(files: dict[str, str | bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def word(body: str, **parts: str) -> bytes:
+    document = f"<w:document {_W}><w:body>{body}</w:body></w:document>"
+    return zipped({"word/document.xml": document} | {f"word/{n}.xml": p for n, p in parts.items()})
+
+
+def pdf(*pages: str, password: str = "") -> bytes:
+    """A PDF with a line of text on each page, or nothing on it."""
+    from pypdf import PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    named = DictionaryObject({NameObject(k): NameObject(v) for k, v in font.items()})
+    for line in pages:
+        page = writer.add_blank_page(300, 300)
+        fonts = DictionaryObject({NameObject("/F1"): named})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        if line:
+            stream = DecodedStreamObject()
+            stream.set_data(f"BT /F1 12 Tf 20 200 Td ({line}) Tj ET".encode())
+            page[NameObject("/Contents")] = writer._add_object(stream)
+    if password:
+        writer.encrypt(password, algorithm="AES-256")
+    data = io.BytesIO()
+    writer.write(data)
+    return data.getvalue()
+
+
+# What is read.
+
+
+def test_word_keeps_paragraphs_apart_and_runs_together_with_its_notes_at_the_end() -> None:
+    body = (
+        "<w:p><w:r><w:t>A tale of </w:t></w:r>\n<w:r><w:t>twelve</w:t></w:r></w:p>"
+        "<w:p><w:r><w:t>Line<w:br/></w:t><w:t>break, </w:t><w:t>A &amp; B</w:t></w:r></w:p>"
+        "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>cell</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+        "<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:del><w:delText>gone</w:delText></w:del>"
+        "<w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>"
+        "<mc:AlternateContent><mc:Choice><w:t>box</w:t></mc:Choice>"
+        "<mc:Fallback><w:t>box</w:t></mc:Fallback></mc:AlternateContent>"
+    )
+    notes = f"<w:footnotes {_W}><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnotes>"
+    header = f"<w:hdr {_W}><w:p><w:r><w:t>Draft 7</w:t></w:r></w:p></w:hdr>"
+    assert text_of(word(body, footnotes=notes, header1=header)).split("\n\n") == [
+        "A tale of twelve", "Line\nbreak, A & B", "cell", "new", "box", "A note."
+    ]  # fmt: skip
+
+
+def test_html_gives_what_a_reader_sees() -> None:
+    page = (
+        "<!DOCTYPE html><html><head><title>tab</title><style>p {}</style></head><body>"
+        "<script>var a = '<p>no';</script><h1>A   tale</h1><p>of <b>twel</b>ve &mdash; daughters"
+        "<p hidden>unseen</p><div style='display: none'>unseen <div>too</div></div>"
+        "<table><tr><td>Anna<td>19</tr><tr><td>Eva<td>20</tr></table>one<br>two"
+    )
+    assert text_of(page.encode(), ".html") == (
+        "A tale\n\nof twelve \N{EM DASH} daughters\n\nAnna\t19\nEva\t20\n\none\ntwo"
+    )
+    assert text_of(b"<html><p>by its content</html>") == "by its content"
+    accents = '<meta charset="windows-1252"><p>Les filles étaient très belles, et côte à côte.'
+    assert "étaient très belles" in text_of(accents.encode("cp1252"), ".htm")
+
+
+def test_an_epub_is_read_in_the_order_of_its_spine() -> None:
+    book = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": '<container><rootfile full-path="OPS/book.opf"/></container>',
+        "OPS/book.opf": (
+            '<package><manifest><item id="b" href="text/b%20c.xhtml"/><item id="a" href="a.xhtml"/>'
+            '</manifest><spine><itemref idref="b"/><itemref idref="a"/></spine></package>'
+        ),
+        "OPS/a.xhtml": "<html><head><title/></head><body><p>The end.</p></body></html>",
+        "OPS/text/b c.xhtml": "<html><body><p>The beginning.</p></body></html>",
+    }
+    assert text_of(zipped(book)) == "The beginning.\n\nThe end."
+    locked = '<EncryptedData><enc:CipherReference URI="OPS/a.xhtml"/></EncryptedData>'
+    assert "DRM" in why_not(zipped(book | {"META-INF/encryption.xml": locked}))
+    fonts = '<EncryptedData><enc:CipherReference URI="OPS/a.otf"/></EncryptedData>'
+    assert text_of(zipped(book | {"META-INF/encryption.xml": fonts})).endswith("The end.")
+    del book["OPS/a.xhtml"]
+    assert "cut short" in why_not(zipped(book))
+
+
+def test_an_open_document_is_read_and_its_sheets_are_refused() -> None:
+    body = "<office:text><text:h>Head</text:h><text:p>one<text:tab/>two</text:p></office:text>"
+    kind = "application/vnd.oasis.opendocument."
+    assert text_of(zipped({"mimetype": f"{kind}text", "content.xml": body})) == "Head\n\none\ttwo"
+    sheet = zipped({"mimetype": f"{kind}spreadsheet", "content.xml": body})
+    assert why_not(sheet) == "is a ZIP archive"
+
+
+def test_rtf_is_read_in_its_own_encoding() -> None:
+    rtf = rb"{\rtf1\ansi\ansicpg1250 Byl jeden kr\'e1l,\par a m\'ecl dcery: \u8212 - konec.}"
+    assert text_of(rtf).splitlines() == ["Byl jeden král,", "a měl dcery: — konec."]
+    assert "cut short" in why_not(rtf[:-1])
+
+
+def test_a_pdf_is_read_page_by_page_and_pages_without_text_are_said() -> None:
+    extract = extract_text(io.BytesIO(pdf("One page", "", "two pages")), ".pdf", None, _MOST)
+    assert extract == ("One page\n\ntwo pages", "read without 1 of its 3 pages, which hold no text")
+    opened = extract_text(io.BytesIO(pdf(*["many words"] * 9)), ".pdf", None, 15)
+    assert opened is not None
+    assert len(opened.text) == 22  # no more pages than tell that it is too long
+
+
+def test_plain_text_is_no_format_of_its_own() -> None:
+    for data in (b"", b"plain", b'{"text": "x"}', b"<p>in a text file"):
+        assert extract_text(io.BytesIO(data), ".txt", None, _MOST) is None
+
+
+# Bad input.
+
+
+def test_a_scanned_pdf_an_encrypted_one_and_one_cut_short() -> None:
+    assert why_not(pdf("", "")) == "has no text on any of its 2 pages, as a scan has none"
+    assert "opens with a password alone" in why_not(pdf("secret", password="x"))
+    whole = pdf("One page")
+    assert "cut short" in why_not(whole[: len(whole) // 2])
+    assert "is a damaged PDF" in why_not(b"%PDF-1.7\nnothing\n%%EOF")
+
+
+def test_a_zip_bomb_is_read_to_a_limit(monkeypatch: Any) -> None:
+    monkeypatch.setattr(formats, "_MOST", 1_000_000)
+    bomb = word("<w:t>" + "0" * 30_000_000 + "</w:t>")
+    assert len(bomb) < 50_000
+    assert "unpacks to more than" in why_not(bomb)
+    # One that lies about its size is stopped by what it holds, not by what it says.
+    size = 30_000_000 + len(f"<w:document {_W}><w:body><w:t></w:t></w:body></w:document>")
+    lying = bomb.replace(size.to_bytes(4, "little"), (999).to_bytes(4, "little"))
+    assert lying != bomb
+    assert why_not(lying)
+    assert "has more than" in why_not(b"<p>" + b"0" * 1_000_000, ".html")
+    many = word("<w:t>a</w:t>", **{f"footnotes{n}": "0" * 400_000 for n in range(3)})
+    assert "unpacks to more than" in why_not(many)
+
+
+def test_entities_are_not_expanded() -> None:
+    bomb = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+    body = word("<w:p><w:t>&b; &lt;</w:t></w:p>")
+    document = zipfile.ZipFile(io.BytesIO(body)).read("word/document.xml").decode()
+    assert text_of(zipped({"word/document.xml": bomb + document})) == "&b; <"
+    outside = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>'
+    assert text_of(zipped({"word/document.xml": outside + document})) == "&b; <"
+
+
+def test_a_file_cut_short_or_damaged_gives_no_half_text() -> None:
+    whole = word("<w:p><w:t>one text</w:t></w:p>")
+    for part in (whole[:-10], whole[: len(whole) // 2], whole[:60] + b"xx" + whole[62:]):
+        assert "damaged or cut short" in why_not(part)
+    assert "<script> is never closed" in why_not(b"<p>one<script>var a", ".html")
+    encrypted = bytearray(whole)
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        encrypted[encrypted.index(mark) + at] |= 1
+    assert why_not(bytes(encrypted)) == "is locked with a password"
+
+
+def test_real_files_of_a_writers_programs() -> None:
+    """LibreOffice 7.4 wrote them: a heading, a list, a table, a footnote, a header of pages."""
+    here = Path(__file__).parents[2] / "golden/formats"
+    for path in sorted(here.iterdir()):
+        text = text_of(path.read_bytes(), path.suffix)
+        assert "The King and his Twelve Daughters\n" in text, path.name
+        flat = " ".join(text.split())
+        assert "“each fairer than the last” — and they slept in one hall." in flat, path.name
+        assert "side by side; every night" in flat, path.name
+        assert "PAGE" not in text or path.suffix in (".pdf", ".html"), path.name
