@@ -232,6 +232,9 @@ class Verdict:
         evidence: Words that decided, most telling first.
         reason: Why it is unscorable or inconclusive, in one line.
         member: The truth, where known.
+        windows: Windows that were asked about; 0 where the whole document was, or as much of it as
+            the method reads.
+        share: Of the document's characters that stand in these windows.
     """
 
     document: str
@@ -245,6 +248,8 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     reason: str | None = None
     member: bool | None = None
+    windows: int = 0
+    share: float = 1.0
 
 
 Probe: TypeAlias = Generator[list[Query], list[Answer], Score]

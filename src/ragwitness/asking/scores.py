@@ -57,8 +57,8 @@ def audit_identity(audit: Audit, proxy: str) -> str:
             else by its module and name.
         proxy: Name of the model that reads for it.
     """
-    # Its questions may depend on the set of which a document is one.
-    elsewhere = getattr(audit, "elsewhere", None)
+    # Its questions may depend on the set of which a document is one; the method is named as it is.
+    elsewhere, audit = getattr(audit, "elsewhere", None), getattr(audit, "inner", audit)
     config = getattr(audit, "config", None)
     settings = None
     if config is not None:

@@ -16,7 +16,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.audits.plan import AuditPlan, CalibrationSet, distinct, nearest, without_drafts
+from ragwitness.audits.plan import (
+    AuditPlan,
+    CalibrationSet,
+    distinct,
+    folded,
+    nearest,
+    without_drafts,
+)
 from ragwitness.membership.reading.halves import cut_words
 from ragwitness.results.assumptions import (
     ASSUMED_AUC,
@@ -266,6 +273,8 @@ def beforehand(
     seen = PlanLikeness.of(plan, reference, config)
     alike = seen.reference
     reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
+    # What was folded away explains why so few are left.
+    reached = " ".join((reached, *(folded(plan) if reach.hardly else ())))
     told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
     if seen.odd:
         told = (reached, odd_told(seen.odd, len(reference.documents), ""))

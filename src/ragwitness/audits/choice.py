@@ -140,7 +140,10 @@ async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel, budget: Budge
     Raises:
         InputError: There is nothing that could be scored, or each pilot alone would pass a cap.
     """
-    audits = [build_audit(m, proxy, configure(m, options)) for m, options in CANDIDATES]
+    audits = [
+        among(build_audit(m, proxy, configure(m, options)), plan.every_document)
+        for m, options in CANDIDATES
+    ]
     await refuse_all_unscorable(audits, plan)
     least = audits[-1]
     pilot = await pilot_use(least, plan.known_out, proxy)
@@ -179,5 +182,7 @@ def _over(what: str, use: Use, budget: Budget) -> str:
 
 def _why(fit: _Fit, pilot: Pilot | None, passed: Sequence[str]) -> str:
     beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
-    told = f"auto chose {fit.audit.name}: {fit.queries:.3g} queries a document{beyond}"
-    return "; ".join((told, *([pilot.told] if pilot else []), *passed)) + "."
+    queries = "1 query" if fit.queries == 1 else f"{fit.queries:.3g} queries"
+    told = f"auto chose {fit.audit.name}: {queries} a document{beyond}"
+    seen = pilot.told if pilot else "the target shows the passages that it retrieves"
+    return "; ".join((told, seen, *passed)) + "."

@@ -17,7 +17,14 @@ from typing import TypeAlias
 
 from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.worker import Outcome, Progress, Worker
-from ragwitness.audits.plan import AuditPlan, auxiliary_of, choose_reference, distinct, learns
+from ragwitness.audits.plan import (
+    AuditPlan,
+    auxiliary_of,
+    distinct,
+    learns,
+    same_questions,
+    stages_of,
+)
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
@@ -92,6 +99,8 @@ class Workload:
         spent: At a target that answers each query once and for all.
         most: At a target that says again what it was asked.
         own: Seconds of the auditor's own work per document, at a target that takes no time.
+        same: Documents that cannot be scored since they ask the same question as another; all of
+            them are looked at.
     """
 
     documents: int
@@ -100,11 +109,13 @@ class Workload:
     spent: Spent
     most: Spent
     own: float = field(default=0.0, compare=False)
+    same: int = 0
 
     @property
     def unscorable(self) -> int:
-        """Documents without a score, the sample's share of all."""
-        return round(self.documents * sum(self.lost.values()) / max(1, self.sampled))
+        """Documents without a score: the sample's share of all, and those that ask the same."""
+        share = sum(self.lost.values()) / max(1, self.sampled)
+        return self.same + round((self.documents - self.same) * share)
 
     @property
     def scorable(self) -> int:
@@ -245,7 +256,7 @@ async def look_ahead(
     """
     # Without known-out documents an audit calibrates with auxiliary ones. One that learns takes
     # them from what its shadow leaves over: others, but as many of the packaged corpus.
-    reference = choose_reference(plan.audit.known_out, False, auxiliary_of(plan.audit))
+    reference = stages_of(plan.audit, shadow=False).reference
     # 1. A sample of each kind stands for all of it; a copy is not asked about.
     kinds = (distinct(plan.audit.documents), reference.documents)
     drawn = [_sample(documents, plan.sample, plan.seed) for documents in kinds]
@@ -258,6 +269,11 @@ async def look_ahead(
             await _count(audit, part, len(whole), proxy, plan, tick)
             for part, whole in zip(drawn, kinds, strict=True)
         ]
+        # Those that ask the same as another have no score, as in the run: known ones but the first.
+        mine, same = set(kinds[0]), same_questions(audit, (*kinds[0], *kinds[1]))
+        equal = [sum(one in mine for group in same for one in group)]
+        equal.append(sum(len(group[mine.isdisjoint(group) :]) for group in same) - equal[0])
+        asked = [replace(one, same=n) for one, n in zip(asked, equal, strict=True)]
         shadow = await _shadow_seconds(audit, plan.audit)
         methods.append(replace(_expected(plan, name, audit, asked, simulated), shadow=shadow))
     return Outlook(

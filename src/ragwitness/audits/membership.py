@@ -6,14 +6,12 @@ import dataclasses
 import json
 import math
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +23,10 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
 from ragwitness.asking.worker import (
     PATIENCE,
-    Done,
     Followed,
     Outcome,
     Progress,
     Worker,
-    advance,
-    probe_of,
 )
 from ragwitness.audits.assumptions import (
     UNLIKE,
@@ -51,6 +46,7 @@ from ragwitness.audits.plan import (
     at_shadow,
     at_target,
     learns,
+    same_questions,
     same_text,
     stages_of,
 )
@@ -64,6 +60,7 @@ from ragwitness.membership.shadow import (
     train_classifier,
 )
 from ragwitness.membership.verdicts import Judged, judge
+from ragwitness.membership.windows import MOST, SIZE, WindowedAudit, running_scores
 from ragwitness.results.membership import AuditResult
 from ragwitness.results.spending import Spending
 from ragwitness.stats.conformal import documents_needed
@@ -72,7 +69,6 @@ from ragwitness.types import (
     Audit,
     Decision,
     Document,
-    Query,
     Score,
     Target,
     Verdict,
@@ -180,6 +176,10 @@ _SHORT = 60  # characters; longer settings are prompts
 def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
     found = {"method": audit.name, **described(audit)}
+    if isinstance(audit, WindowedAudit):
+        found["text asked about"] = (
+            f"what no other document here has, in up to {MOST} windows of {SIZE:,} characters"
+        )
     if proxy := getattr(audit, "proxy", None):
         found["difficulty"] = f"{proxy.name}, no context"
     if statistic.classifier and statistic.shadow:
@@ -343,34 +343,20 @@ def cautions(
     return found
 
 
-_OPENING = 80  # letters: texts that begin otherwise ask otherwise
 SAME = "asks the same question as {}, whose text differs further on"
 
 
-def _opening(text: str) -> str:
-    """The first letters and figures, without case: texts that share none share no question."""
-    read = filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold())
-    return "".join(islice(read, _OPENING))
-
-
 def told_apart(audit: Audit, found: Mapping[str, Sequence[Outcome]]) -> dict[str, list[Outcome]]:
-    """Take the score from documents in question that ask the very questions of another, and its.
+    """Take the score from documents that ask the very questions of another.
 
-    Texts that differ only behind what the method reads have one answer, which is about none.
+    Where one of them is in question, from all; known ones alone count once.
     """
-    openings: dict[str, list[Document]] = {}
-    for one in (outcome.document for part in found.values() for outcome in part):
-        openings.setdefault(_opening(one.text), []).append(one)
-    groups: dict[tuple[Query, ...], list[Document]] = {}
-    for one in (one for alike in openings.values() if alike[1:] for one in alike):
-        # The questions before the first answer; later ones follow from what is answered.
-        if not isinstance(step := advance(probe_of(audit, one), None), Done):
-            said = [same_text(Document("", query.prompt)).hex() for query in step]
-            asked = tuple(replace(query, prompt=p) for query, p in zip(step, said, strict=True))
-            groups.setdefault(asked, []).append(one)
+    every = dict.fromkeys(outcome.document for part in found.values() for outcome in part)
     mine = {outcome.document for outcome in found["documents"]}
-    shared = [group for group in groups.values() if group[1:] and not mine.isdisjoint(group)]
-    other = {one: group[one == group[0]].id for group in shared for one in group}
+    other: dict[Document, str] = {}
+    for group in same_questions(audit, every):
+        first, lost = group[0], group[mine.isdisjoint(group) :]
+        other |= {one: group[one == first].id for one in lost}
 
     def left(one: Outcome) -> Outcome:
         lost = other.get(one.document)
@@ -463,11 +449,15 @@ def conclude(
     if apart is None:
         apart = any(asked_apart(plan.alpha, outcomes, part) for part in (known, held))
     # 1. What is ranked: one statistic per document, of the calibration documents too.
-    ranked, by = {}, {}
+    ranked, running, by = {}, {}, {}
     for name, part in (("outside", known), ("inside", held)):
         pairs = zip(statistic.values(part), part, strict=True)
-        scored = [(value, one.document.group) for value, one in pairs if value is not None]
-        ranked[name], by[name] = [value for value, _ in scored], [group for _, group in scored]
+        scored = [(value, one) for value, one in pairs if value is not None]
+        ranked[name] = [value for value, _ in scored]
+        running[name] = [
+            [value] if statistic.classifier else running_scores(one.score) for value, one in scored
+        ]
+        by[name] = [one.document.group for _, one in scored]
     groups = (by["outside"], by["inside"]) if any(map(any, by.values())) else None
     judged = statistic.judged(outcomes)
     # 2. What a reader must be told beside the verdicts.
@@ -495,7 +485,7 @@ def conclude(
     lots = plan.tie_seed if plan.ties == "random" else None
     odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
     left = frozenset[str]() if plan.accept_unlike else odd.keys()
-    verdicts = judge(judged, **ranked, alpha=plan.alpha, tie_seed=lots, odd=left, groups=groups)
+    verdicts = judge(judged, **running, alpha=plan.alpha, tie_seed=lots, odd=left, groups=groups)
     verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,
@@ -522,7 +512,7 @@ def _with_copies(plan: AuditPlan, verdicts: Sequence[Verdict]) -> tuple[Verdict,
     found = []
     for one in plan.documents:
         own = first[same_text(one)]
-        copied = f"a copy of {own.document}" + (f": {own.reason}" if own.reason else "")
+        copied = f"a copy of “{own.document}”" + (f": {own.reason}" if own.reason else "")
         copy = replace(own, document=one.id, member=one.member, queries=0, reason=copied)
         found.append(by_id.get(one.id, copy))
     return tuple(found)
@@ -547,7 +537,7 @@ def _explained(plan: AuditPlan, audit: Audit, verdicts: Sequence[Verdict]) -> tu
         unknown = any(math.isnan(word.baseline) for word in words)
         if one.decision is Decision.IN and baselines and unknown:
             said = baselines(texts[one.document])
-            words = tuple(replace(word, baseline=p) for word, p in zip(words, said, strict=False))
+            words = tuple(replace(w, baseline=said.get(w.before, w.baseline)) for w in words)
         found.append(replace(one, evidence=words))
     return tuple(found)
 

@@ -113,6 +113,7 @@ class Order:
         from ragwitness.audits.forecast import refuse_unscorable
 
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
+        audit = among(audit, self.plan.every_document)
         known = self.stages().reference.documents
         parts = {"documents": self.plan.documents, "known-out documents": known}
         await refuse_unscorable(audit, parts)

@@ -22,6 +22,7 @@ from ragwitness.asking.worker import Progress, Worker
 from ragwitness.audits.forecast import rehearse
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import PILOT
+from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import cut_characters
@@ -133,7 +134,10 @@ def pilot_documents(known_out: Sequence[Document], audit: Audit) -> list[Documen
     for one in (*known_out, *load_sample()):
         if len(chosen) == DOCUMENTS:
             break
-        excerpt = replace(one, text=cut_characters(one.text.strip(), _EXCERPT)[0])
+        # Of a document that is asked about in windows, one of these.
+        windows = audit.windows(one) if isinstance(audit, WindowedAudit) else [one]
+        shown = windows[0].text if windows else ""
+        excerpt = replace(one, text=cut_characters(shown.strip(), _EXCERPT)[0])
         if _asks(audit.probe(excerpt)):
             chosen.append(excerpt)
     return chosen

@@ -7,18 +7,21 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.asking.scores import AuditUnit, unit_id
+from ragwitness.asking.worker import Done, advance, probe_of
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
+from ragwitness.membership.windows import WindowedAudit, Windows
 from ragwitness.text.runs import Vocabulary
-from ragwitness.types import Audit, Document, Reading
+from ragwitness.types import Audit, Document, Query, Reading
 
 # Marks that nobody sees; joiners and variation selectors are none, they make other letters.
 _UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202c\u2060\u2066-\u2069\ufeff]")
@@ -154,8 +157,9 @@ def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
 
 
 _NEAR = 0.901  # ROUGE-L F1 of two texts that are drafts of one document
-_READ = 2048  # characters; many methods read no further, so openings are compared by themselves
+_READ = 2048  # characters of a text in which versions and templates show
 _VERSION = 0.4  # of two texts that may be versions of one document, or of one template
+_COPIES = "{} of {} {} are copies of others there, which count once."
 _DRAFTS = (
     "{} of {} {} are near copies (drafts) of others there. Those that are known count once, and"
     " verdicts of near copies are one finding."
@@ -169,23 +173,21 @@ def draft_groups(documents: tuple[Document, ...]) -> Sequence[Sequence[Document]
     from rapidfuzz.process import extractOne
 
     groups = [[one] for one in distinct(documents)]
-    for cut in (_READ, None):
-        texts = Vocabulary().tokenize(group[0].text[:cut] for group in groups)
-        often, kept = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
-        seen: dict[int, list[str]] = {}
-        for at, group in enumerate(groups):
-            # Texts so alike share a fifteenth of their words among the rarest quarter of each.
-            own, said = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
-            rare = own[np.lexsort((own, often[own]))][: len(own) // 4 + 1].tolist()
-            shared = Counter(text for word in rare for text in seen.get(word, ()))
-            others = [text for text, times in shared.items() if 15 * times >= len(own)]
-            alike = Indel.normalized_similarity
-            like = extractOne(said, others, scorer=alike, score_cutoff=_NEAR) or (said,)
-            kept.setdefault(like[0], []).extend(group)
-            for word in {*rare}:
-                seen.setdefault(word, []).append(like[0])
-        groups = [*kept.values()]
-    return groups
+    texts = Vocabulary().tokenize(group[0].text for group in groups)
+    often, kept = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
+    seen: dict[int, list[str]] = {}
+    for at, group in enumerate(groups):
+        # Texts so alike share a fifteenth of their words among the rarest quarter of each.
+        own, said = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
+        rare = own[np.lexsort((own, often[own]))][: len(own) // 4 + 1].tolist()
+        shared = Counter(text for word in rare for text in seen.get(word, ()))
+        others = [text for text, times in shared.items() if 15 * times >= len(own)]
+        alike = Indel.normalized_similarity
+        like = extractOne(said, others, scorer=alike, score_cutoff=_NEAR) or (said,)
+        kept.setdefault(like[0], []).extend(group)
+        for word in {*rare}:
+            seen.setdefault(word, []).append(like[0])
+    return [*kept.values()]
 
 
 def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
@@ -312,13 +314,80 @@ def learns(audit: object) -> bool:
 
 
 def among(audit: Audit, documents: Sequence[Document]) -> Audit:
-    """Return an audit as it is for documents of one set, where its questions depend on that."""
+    """Return an audit as it is for documents of one set: it asks about their own text, in windows.
+
+    As published (``NAME:paper``), and where a classifier is trained on whole documents, it reads
+    the document as its paper does. Where all are short and their own, nothing is cut.
+    """
+    texts, windows = _texts_of(tuple(documents))
+    if place := getattr(audit, "among", None):
+        audit = place(texts)
+    config = getattr(audit, "config", None)
+    presets = getattr(config, "presets", {}).values()
+    published = any(
+        preset and all(getattr(config, name) == value for name, value in preset.items())
+        for preset in presets
+    )
+    if windows is None or published or learns(audit):
+        return audit
+    return WindowedAudit(audit, windows)
+
+
+@functools.lru_cache(maxsize=2)  # for every method that is tried
+def _texts_of(documents: tuple[Document, ...]) -> tuple[list[Document], Windows | None]:
+    """Return the texts of a set, drafts of one as one text, and what cuts windows where any are."""
     # What a document shares with a draft of its own is not what others say of it, and what any of
     # its drafts shares with others is: so they are one text.
-    if place := getattr(audit, "among", None):
-        groups = draft_groups(tuple(documents))
-        audit = place([replace(g[0], text="\n\n".join(one.text for one in g)) for g in groups])
-    return audit
+    groups = draft_groups(documents)
+    texts = [replace(g[0], text="\n\n".join(one.text for one in g)) for g in groups]
+    windows = Windows.among(texts)
+    whole = all(windows.of(one.text) == (one.text,) for one in documents)
+    return texts, None if whole else windows
+
+
+def folded(plan: AuditPlan) -> list[str]:
+    """Say how many documents are copies or near copies of others, and what follows."""
+    told = []
+    for name, part in (
+        ("known-out documents", plan.known_out),
+        ("documents in question", plan.documents),
+    ):
+        once = distinct(part)
+        counts = (
+            (len(part) - len(once), len(part)),
+            (len(once) - len(without_drafts(once)), len(once)),
+        )
+        for text, (lost, total) in zip((_COPIES, _DRAFTS), counts, strict=True):
+            told += [text.format(lost, total, name)] if lost else []
+    return told
+
+
+def same_questions(audit: Audit, documents: Iterable[Document]) -> list[list[Document]]:
+    """Return documents together of which an audit asks the very same first questions.
+
+    Texts that differ only behind what the method reads have one answer, which is about none.
+    """
+    openings: dict[str, list[Document]] = {}
+    for one in documents:
+        read = audit.windows(one) if isinstance(audit, WindowedAudit) else [one]
+        openings.setdefault(_opening(read[0].text if read else ""), []).append(one)
+    groups: dict[tuple[Query, ...], list[Document]] = {}
+    for one in (one for alike in openings.values() if alike[1:] for one in alike):
+        # The questions before the first answer; later ones follow from what is answered.
+        if not isinstance(step := advance(probe_of(audit, one), None), Done):
+            said = [same_text(Document("", query.prompt)).hex() for query in step]
+            asked = tuple(replace(query, prompt=p) for query, p in zip(step, said, strict=True))
+            groups.setdefault(asked, []).append(one)
+    return [group for group in groups.values() if group[1:]]
+
+
+_OPENING = 80  # letters: texts that begin otherwise ask otherwise
+
+
+def _opening(text: str) -> str:
+    """The first letters and figures, without case: texts that share none share no question."""
+    read = filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold())
+    return "".join(islice(read, _OPENING))
 
 
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
@@ -333,10 +402,7 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     spare: Sequence[Document] = split.spare if split else auxiliary
     reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
     asked = distinct(plan.documents)  # copies have the verdict of one
-    parts = {"known-out documents": distinct(plan.known_out), "documents in question": asked}
-    lost = {name: len(part) - len(without_drafts(part)) for name, part in parts.items()}
-    told = (_DRAFTS.format(n, len(parts[name]), name) for name, n in lost.items() if n)
-    warning = " ".join(filter(None, (reference.warning, *told)))
+    warning = " ".join(filter(None, (reference.warning, *folded(plan))))
     reference = replace(reference, warning=warning or None)
     probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
     documents = {

@@ -150,11 +150,15 @@ def foresee(
         latency: Measured seconds per short answer.
     """
     from ragwitness.audits.forecast import look_ahead
+    from ragwitness.audits.plan import among
     from ragwitness.membership.registry import build_audit
     from ragwitness.models.registry import load_language_model
 
     model = load_language_model(proxy)
-    audits = {name: build_audit(name, model, config) for name, config in configs.items()}
+    every = plan.audit.every_document
+    audits = {
+        name: among(build_audit(name, model, config), every) for name, config in configs.items()
+    }
     one_thread_per_answer()
     with progress_bars(console()) as progress:
         return asyncio.run(look_ahead(plan, audits, model, latency=latency, progress=progress))

@@ -302,7 +302,9 @@ def _scores(case: PackCase) -> str:
         for place, outcome in enumerate(outcomes):
             part = _STAGES.get(stage, "auxiliary")
             of_package = part == "auxiliary" and not it.order.plan.auxiliary
-            if not it.whole and (own or of_package or (part, outcome.document.id) not in shown):
+            # Which windows a document has follows from all texts, too.
+            of_set = own or of_package or "windows" in outcome.score.details
+            if not it.whole and (of_set or (part, outcome.document.id) not in shown):
                 continue
             replayed[stage, place] = _replayed(it, stage, outcome)
             case.progress("scores", len(replayed), total)

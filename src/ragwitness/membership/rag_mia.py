@@ -157,9 +157,10 @@ class RagMia:
             return Score(None, reason=reading.reason, details=details)
         return Score(value, evidence=(self._evidence(text, reading),), details=details)
 
-    def baselines(self, document: Document) -> tuple[float, ...]:
-        """Return what the proxy gives the words of the evidence: two passes, so on request."""
-        return (proxy_yes(self.proxy, self._question(document)[1]),)
+    def baselines(self, document: Document) -> dict[str, float]:
+        """Return what the proxy says to the question shown: two passes, so on request."""
+        text, question, _ = self._question(document)
+        return {self._shown(text): proxy_yes(self.proxy, question)}
 
     def _question(self, document: Document) -> tuple[str, str, int]:
         """The text asked about, the question, and the number of words left out."""
@@ -170,10 +171,13 @@ class RagMia:
         said = reading.yes
         if self.config.access == "text" and reading.text is not None:
             said = Interval(reading.text, reading.text)
+        return Evidence("Yes", self._shown(text), said, math.nan)
+
+    def _shown(self, text: str) -> str:
+        """The question with the first words of the text."""
         words = split_words(text)
         opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
-        shown = TEMPLATES[self.config.template].replace("{s}", opening)
-        return Evidence("Yes", shown, said, math.nan)
+        return TEMPLATES[self.config.template].replace("{s}", opening)
 
 
 def _details(reading: YesNo) -> dict[str, float]:

@@ -22,8 +22,8 @@ from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least
 from ragwitness.membership.reading.answers import AnswerOutcome, read_answer, with_room
 from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
-from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.probabilities import UNREAD
+from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
@@ -60,6 +60,8 @@ class RunonConfig:
 
     stored_name: ClassVar[str] = "RunonConfig"
     logprobs_optional: ClassVar[bool] = True
+    asks: ClassVar[str] = "questions"
+    stops_at: ClassVar[str] = "enough"
 
     questions: int = 6
     lead: int = 6

@@ -27,7 +27,6 @@ from ragwitness.membership.reading.answers import (
     with_room,
 )
 from ragwitness.membership.reading.continuation import AUDIT_PROMPT
-from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.reading.halves import words_before
 from ragwitness.membership.reading.probabilities import (
     UNREAD,
@@ -36,6 +35,7 @@ from ragwitness.membership.reading.probabilities import (
     probability_at,
     word_probability,
 )
+from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.words import word_scores
 from ragwitness.text.words import STOP_WORDS, Word, core, passages, split_words
@@ -75,6 +75,8 @@ class SRagConfig:
         "paper-gpt": {"mode": "probing", "top_logprobs": 5},  # with GPT-4o-mini
         "few": {},
     }
+    asks: ClassVar[str] = "turns"
+    stops_at: ClassVar[str] = "sure"
 
     mode: Literal["probing", "few"] = "few"
     segment_factor: int = 4

@@ -7,8 +7,14 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values, votes_of
+from ragwitness.stats.conformal import (
+    Groups,
+    benjamini_hochberg,
+    conformal_p_values,
+    votes_of,
+)
 from ragwitness.types import Decision, Document, Score, Verdict
 
 
@@ -34,8 +40,8 @@ class Judged:
 def judge(
     items: Sequence[Judged],
     *,
-    outside: Sequence[float],
-    inside: Sequence[float],
+    outside: Sequence[ArrayLike],
+    inside: Sequence[ArrayLike],
     alpha: float,
     tie_seed: int | None = None,
     odd: Set[str] = frozenset(),
@@ -48,7 +54,9 @@ def judge(
 
     Args:
         items: The audited documents.
-        outside: Statistics of documents known to be outside, shape (n,).
+        outside: Statistics of documents known to be outside, shape (n,); of one with several
+            windows, those of its first window, its first two and so on. A document of w windows is
+            ranked among those of w or more, each by its first w (``windows.running_scores``).
         inside: Statistics of documents known to be inside a system like the target, shape (m,);
             without any, no document is called out.
         alpha: Level of the verdicts.
@@ -60,25 +68,19 @@ def judge(
     """
     # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
-    values = np.array([item.statistic for item in scored], dtype=np.float64)
-    ranked = bool(len(scored) and len(outside))
     own = [item.document.group for item in scored]
     by_out, by_in = ((own, theirs) for theirs in groups) if groups else (None, None)
-    p_in = (
-        conformal_p_values(values, outside, _lots(scored, tie_seed), by_out)
-        if ranked
-        else np.full(values.size, np.nan)
-    )
+    lots = _lots(scored, tie_seed)
+    p_in, votes = _p_values(scored, outside, 1.0, lots, by_out)
+    ranked = bool(len(scored) and len(outside))
     left = np.array([item.document.id in odd for item in scored], dtype=bool)
     q_in = benjamini_hochberg(np.where(left, 1.0, p_in)) if ranked else p_in
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
-    low = [-value for value in inside]
-    p_out = conformal_p_values(-values, low, groups=by_in) if known else None
+    p_out = _p_values(scored, inside, -1.0, None, by_in)[0] if known else None
     q_out = benjamini_hochberg(np.where(left, 1.0, p_out)) if p_out is not None else None
 
     # 3. A decision where one test refuses and the other does not.
-    votes = votes_of(groups[0]) if groups else len(outside)
     verdicts, place = [], 0
     for item in items:
         if item.statistic is None:
@@ -104,12 +106,48 @@ def judge(
                 classifier=item.classifier,
                 queries=item.queries,
                 evidence=item.score.evidence,
-                reason=_why(decision, p_in[place], votes, len(scored), bool(says_in)),
+                reason=_why(decision, p_in[place], int(votes[place]), len(scored), bool(says_in)),
                 member=item.document.member,
+                windows=int(item.score.details.get("windows asked", 0)),
+                share=item.score.details.get("share asked", 1.0),
             )
         )
         place += 1
     return tuple(verdicts)
+
+
+def _p_values(
+    items: Sequence[Judged],
+    known: Sequence[ArrayLike],
+    sign: float,
+    lots: Sequence[float] | None,
+    groups: Groups | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Rank each document among the known ones that have as many windows, by as many.
+
+    Returns:
+        P-values, 1 where no known document has so many, and the votes behind each.
+    """
+    found, votes = np.ones(len(items)), np.zeros(len(items), dtype=np.int64)
+    running = [np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in known]
+    windows = [int(item.score.details.get("windows", 1)) for item in items]
+    for count in set(windows):
+        mine = [at for at, own in enumerate(windows) if own == count]
+        beside = [
+            at for at, r in enumerate(running) if len(r) >= count and not np.isnan(r[count - 1])
+        ]
+        if not beside:
+            continue
+        own, theirs = groups or ((None,) * len(items), (None,) * len(running))
+        named = [own[at] for at in mine], [theirs[at] for at in beside]
+        found[mine] = conformal_p_values(
+            [sign * (items[at].statistic or 0.0) for at in mine],
+            [sign * running[at][count - 1] for at in beside],
+            lots and [lots[at] for at in mine],
+            named if groups else None,
+        )
+        votes[mine] = votes_of(named[1])
+    return found, votes
 
 
 def _lots(items: Sequence[Judged], seed: int | None) -> list[float] | None:
@@ -136,7 +174,7 @@ def _why(decision: Decision, p: float, outside: int, tests: int, both: bool) -> 
     if decision is not Decision.INCONCLUSIVE:
         return None
     if not outside:
-        return "no document known to be outside could be scored"
+        return "no document known to be outside, and asked about in as many windows, was scored"
     if both:
         return "unlike documents outside, and unlike documents inside"
     if p <= 1 / (outside + 1) + 1e-12:

@@ -75,6 +75,7 @@ def _asked(asked: Workload) -> dict[str, Any]:
         "documents": asked.documents,
         "sampled": asked.sampled,
         "unscorable_in_sample": lost,
+        "same_questions": asked.same,
         "unscorable_interval": list(proportion_interval(lost, asked.sampled))
         if asked.sampled
         else None,
@@ -169,6 +170,12 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
                 f"{one.method}: up to {wording.count(one.queries_most)} queries to a target that"
                 " says again what it was asked."
             )
+        for asked, what in ((one.documents, "in question"), (one.known_out, "known outside")):
+            if asked.same:
+                yield (
+                    f"{one.method}: {wording.count(asked.same)} {what} lost: they ask the same"
+                    " question as another document."
+                )
         for reason, n in Counter(one.documents.lost).most_common(_REASONS):
             yield f"{one.method}: {n} of {one.documents.sampled} lost: {reason}."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -147,14 +147,21 @@ class AuditResult(Shown):
     spent: Spending | None = None
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def own(self) -> tuple[Verdict, ...]:
+        """Verdicts of documents, copies once: a copy was no test of its own."""
+        return tuple(
+            v for v in self.verdicts if v.queries or not (v.reason or "").startswith(_COPY)
+        )
+
     def count(self, decision: Decision) -> int:
         """Number of documents with this verdict."""
-        return sum(verdict.decision is decision for verdict in self.verdicts)
+        return sum(verdict.decision is decision for verdict in self.own)
 
     @property
     def unscorable(self) -> int:
         """Number of documents without a score."""
-        return sum(verdict.score is None for verdict in self.verdicts)
+        return sum(verdict.score is None for verdict in self.own)
 
 
 # As it is stored: {"documents": [...], "summary": {...}}.
@@ -191,7 +198,7 @@ def _head(result: AuditResult) -> Row:
     summary = {
         "counts": {
             **{decision.value: result.count(decision) for decision in Decision},
-            "documents": len(result.verdicts),
+            "documents": len(result.own),
             "unscorable": result.unscorable,
         },
         "alpha": result.alpha,
@@ -242,6 +249,7 @@ def document_row(verdict: Verdict) -> Row:
         "reason": verdict.reason or (_NOT_FINITE if lost else None),
         "member": verdict.member,
         "evidence": [_evidence(word) for word in verdict.evidence if _measured(word)],
+        **({"windows": verdict.windows, "share": verdict.share} if verdict.windows else {}),
     }
 
 
@@ -264,6 +272,8 @@ _COLUMNS = {
             "baseline": float,
         }
     ],
+    "windows": int,
+    "share": float,
 }
 
 
@@ -362,10 +372,9 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
 
 
 def _counts(result: AuditResult) -> tuple[dict[str, int], int]:
-    """Documents by what can be counted, and all; a copy was no test of its own."""
-    own = [v for v in result.verdicts if v.queries or not (v.reason or "").startswith(_COPY)]
-    counts = {one.value: sum(v.decision is one for v in own) for one in Decision}
-    return {**counts, _UNSCORABLE: sum(v.score is None for v in own)}, len(own)
+    """Documents by what can be counted, and all."""
+    counts = {one.value: result.count(one) for one in Decision}
+    return {**counts, _UNSCORABLE: result.unscorable}, len(result.own)
 
 
 def _concerns(condition: Condition, verdict: Verdict) -> bool:
@@ -408,7 +417,7 @@ def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
 
 def headline(result: AuditResult) -> tuple[str, str]:
     """Return the verdict counts as a title and the sentence below it."""
-    total, found = len(result.verdicts), result.count(Decision.IN)
+    total, found = len(result.own), result.count(Decision.IN)
     if not total:
         return "No documents were audited", "There is nothing to report."
     title = f"{say.count(found)} of {say.documents(total)}: in the database"
@@ -435,6 +444,7 @@ def strength(verdict: Verdict) -> tuple[int, float]:
 def words_of(verdict: Verdict) -> Words:
     """Return the words that decided about a document, formatted."""
     reason = verdict.reason or ("" if verdict.score is not None else "could not be scored")
+    reason = "; ".join(filter(None, (reason, extent_of(verdict))))
     items = tuple(
         EvidenceWord(
             say.visible(word.before, 80),
@@ -445,6 +455,15 @@ def words_of(verdict: Verdict) -> Words:
         for word in verdict.evidence[:_WORDS]
     )
     return Words(items, max(0, len(verdict.evidence) - _WORDS), reason)
+
+
+def extent_of(verdict: Verdict) -> str:
+    """Say how much of a document was asked about; empty where it was asked about as a whole."""
+    if not verdict.windows:
+        return ""
+    many = "1 window" if verdict.windows == 1 else f"{verdict.windows} windows"
+    asked = f"asked about {many}, {say.percent(verdict.share)} of its text"
+    return asked + "; a part may be inside" * (verdict.decision is Decision.IN)
 
 
 def truth_of(verdict: Verdict) -> str:
@@ -532,6 +551,26 @@ def _claimed(result: AuditResult) -> tuple[str, ...]:
         "same measure.",
         "Inconclusive: the answers fit both, or the document could not be scored. It is "
         "not a weaker yes and not a no.",
+        *_in_part(result),
+    )
+
+
+_PARTS = (0.5, 0.2, 0.1, 0.05)  # of a document, that may alone be inside
+
+
+def _in_part(result: AuditResult) -> Iterator[str]:
+    """Say what it means that a document was asked about in windows."""
+    windows = max((verdict.windows for verdict in result.own), default=0)
+    if not windows:
+        return
+    # As if each were drawn from all of the text; they stand apart, so they meet a part more often.
+    met = ", ".join(
+        f"{say.percent(1 - (1 - part) ** windows)} for {say.percent(part)} of it" for part in _PARTS
+    )
+    many = "1 window" if windows == 1 else f"{windows} windows"
+    yield (
+        f"A part of a document may be inside alone. In {many} at random places at least one stands"
+        f" in that part with a chance of about {met}. Where none does, nothing is noticed."
     )
 
 
@@ -568,7 +607,7 @@ def _error_rate(result: AuditResult) -> str:
 
 def _sheet(result: AuditResult) -> Sheet:
     title, sentence = headline(result)
-    calibration, total = result.calibration, len(result.verdicts)
+    calibration, total = result.calibration, len(result.own)
     source = _SOURCES.get(calibration.source, calibration.source)
     basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{say.count(calibration.n)})"
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be

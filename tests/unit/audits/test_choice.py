@@ -50,7 +50,9 @@ def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> N
 def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
     found = _chosen(plan, _ALL | {Capability.CONTEXTS})
     assert found.method == "passages"
-    assert found.why == "auto chose passages: 1 queries a document."
+    assert found.why == (
+        "auto chose passages: 1 query a document; the target shows the passages that it retrieves."
+    )
 
 
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:

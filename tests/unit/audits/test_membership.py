@@ -169,7 +169,7 @@ def test_a_copy_has_the_verdict_of_its_original_and_is_no_test_of_its_own(plan) 
     assert [one.q_value for one in own] == [one.q_value for one in alone.verdicts]
     assert found.queries == alone.queries
     assert {(one.decision, one.q_value) for one in copied} == {(own[0].decision, own[0].q_value)}
-    assert all(one.reason.startswith(f"a copy of {first.id}") for one in copied)
+    assert all(one.reason.startswith(f"a copy of “{first.id}”") for one in copied)
     # Nor do conditions count them: two of one text are one finding.
     inside = sum(one.decision is Decision.IN for one in own)
     assert rule(found, read_conditions([f"in:{inside}"])).code is ExitCode.FAILED

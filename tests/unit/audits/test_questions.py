@@ -125,8 +125,8 @@ def test_a_question_too_long_for_a_lab_model_is_left_out(tmp_path: Path) -> None
     (tmp_path / "corpus.jsonl").write_text(json.dumps({"id": "x", "text": documents[3].text}))
     endless = Document("long", "many words " * 4000)
     plan = AuditPlan((documents[0], endless), known_out=tuple(documents[1:3]))
-    config = configure("rag-mia", {"max_chars": 10**6})
-    order = Order(f"lab:{tmp_path}/corpus.jsonl", plan, "rag-mia", config)
+    config = configure("rag-mia:paper", {"max_chars": 10**6})
+    order = Order(f"lab:{tmp_path}/corpus.jsonl", plan, "rag-mia:paper", config)
     assert asyncio.run(write_questions(tmp_path / "q", order)) == (3, 3, 1)
     models = {json.loads(one)["body"]["model"] for one in (tmp_path / "q").read_text().splitlines()}
     assert models == {"model"}

@@ -15,9 +15,9 @@ from ragwitness.audits.order import Order
 from ragwitness.audits.plan import SHADOW_STAGES, AuditPlan, among
 from ragwitness.errors import InputError
 from ragwitness.membership import shadow
-from ragwitness.membership.reading.elsewhere import Elsewhere
 from ragwitness.membership.registry import configure
 from ragwitness.membership.srag import SRag, SRagConfig, said_odds, segment
+from ragwitness.membership.windows import Elsewhere
 from ragwitness.stats.evaluation import auc
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import core, split_words
@@ -479,7 +479,7 @@ def test_what_a_set_shares_is_what_a_plain_count_says() -> None:
         for pair in set(pairwise(core(word.text).lower() for word in split_words(text)))
     )
     found = Elsewhere.among(Document(str(i), text) for i, text in enumerate(texts))
-    assert len(found.pairs) == sum(count > 1 for count in counted.values()) > 100
+    assert len(found.runs) == sum(count > 1 for count in counted.values()) > 100
     for text in texts[:5]:
         words = split_words(text)
         plain = [core(word.text).lower() for word in words]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.results.membership import from_json
+from ragwitness.results.membership import KIND, from_json, headline, words_of
 from ragwitness.results.registry import to_json
 from ragwitness.types import Decision, Verdict
 from tests.unit.report.fake_results import fake_result
@@ -98,3 +98,23 @@ def test_a_malformed_field_is_named(path: str, value: object, named: str) -> Non
 
 def test_unknown_fields_are_ignored() -> None:
     assert from_json(change("summary.later", "1")) == fake_result(24)
+
+
+def test_a_result_says_how_much_was_asked_about_and_counts_copies_once() -> None:
+    result = fake_result(8)
+    first = replace(result.verdicts[0], decision=Decision.IN, reason=None, windows=5, share=0.0412)
+    copied = "a copy of “record-0000”"
+    copy = replace(first, document="again", queries=0, reason=copied)
+    result = replace(result, verdicts=(first, *result.verdicts[1:], copy), evaluation=None)
+    data = json.loads(json.dumps(to_json(result)))
+    assert from_json(data) == result
+    assert (data["documents"][0]["windows"], data["documents"][0]["share"]) == (5, 0.0412)
+    assert "windows" not in data["documents"][1]
+    assert data["summary"]["counts"]["documents"] == 8
+    assert headline(result)[0] == f"{result.count(Decision.IN)} of 8 documents: in the database"
+    extent = "asked about 5 windows, 4.1 % of its text; a part may be inside"
+    assert words_of(first).reason == extent
+    assert words_of(copy).reason == f"{copied}; {extent}"
+    [told] = (one for one in KIND.sheet(result).claimed if "inside alone" in one)
+    assert "96.9 % for 50 % of it, 67.2 % for 20 % of it, 41 % for 10 % of it" in told
+    assert not any("inside alone" in one for one in KIND.sheet(fake_result(8)).claimed)
