@@ -189,5 +189,6 @@ def undefended(system: RagSystem) -> RagSystem:
     if system.defense is None:
         return system
     # Without the name of the defense, which is part of the defended system's identity.
-    config = RagConfig(**{f.name: getattr(system.config, f.name) for f in fields(RagConfig)})
+    kept = {f.name: getattr(system.config, f.name) for f in fields(RagConfig) if f.init}
+    config = RagConfig(**kept)
     return RagSystem(system.passages, system.index, system.generator, config)
