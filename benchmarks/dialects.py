@@ -27,7 +27,7 @@ from benchmarks.dialects_stand_ins.documents import KINDS, World, make_world
 from benchmarks.dialects_stand_ins.services import DIALECTS, KEY, KEY_VARIABLE, Dialect, serving
 from ragwitness.stats.intervals import proportion_interval
 
-_PATIENCE = 200  # seconds of one cell
+_PATIENCE = 400  # seconds of one cell; most take 10 on an idle core
 _ENOUGH = 0.9  # of the held documents
 _RUN = 6  # words in a row by which a question is known to be about a document
 _RIGHT, _REFUSED, _WRONG = "right", "refused", "wrong"

@@ -407,7 +407,7 @@ def _fenced_json(asked: Asked, text: str) -> Reply:
 _HEADER = "--header"
 DIALECTS: dict[str, Dialect] = {
     "plain": Dialect(_plain, "OpenAI, vLLM, llama.cpp"),
-    "temperature 1 only": Dialect(_o_series, "o-series, GPT-5", r"temperature.* 1\b"),
+    "temperature 1 only": Dialect(_o_series, "o-series, GPT-5", r"next:.*temperature"),
     "<think>": Dialect(_think, "vLLM and Ollama without a reasoning parser", "thought|think"),
     "reasoning_content": Dialect(_reasoning_content, "DeepSeek, vLLM", "thought|think"),
     "content as parts": Dialect(_parts, "Mistral, gateways"),
@@ -425,7 +425,8 @@ DIALECTS: dict[str, Dialect] = {
     "429, Retry-After": Dialect(_limited, "every hosted model"),
     "slow, one at a time": Dialect(_plain, "llama.cpp on a CPU; here 1 : 60", r"--timeout",
                                    options=("--timeout", "0.7"), seconds=0.2),
-    "masks in prose": Dialect(_without_logprobs, "small chat models", in_prose=True),
+    "masks in prose": Dialect(_without_logprobs, "small chat models, asked by mba",
+                              options=("--method", "mba"), in_prose=True),
     "JSON in fences": Dialect(_fenced_json, "apps with structured answers"),
 }  # fmt: skip
 
