@@ -29,7 +29,7 @@ from ragwitness.kit.files import write_rows
 from ragwitness.text.sample import load_sample
 
 _ROOM = 40  # tokens of an answer
-_WORDS = 60  # of a document at most, so that a question takes seconds on one thread
+_PASSAGES = 1  # of some 100 words, so that a question takes seconds on one thread
 _TEMPLATE = (
     "You are an assistant for question-answering tasks. Use the following pieces of retrieved"
     " context to answer the question. If you don't know the answer, just say that you don't know."
@@ -62,10 +62,9 @@ def _langchain_parts() -> tuple[Any, Any]:
     model = ChatOpenAI(
         base_url=url, api_key="none", model="m", temperature=0, max_tokens=_ROOM, timeout=600
     )
-    return BM25Retriever.from_texts(_texts(), k=2), model
+    return BM25Retriever.from_texts(_texts(), k=_PASSAGES), model
 
 
-@functools.cache
 def lcel() -> Any:
     """LangChain's retrieval chain in its expression language."""
     from langchain_core.output_parsers import StrOutputParser
@@ -78,7 +77,6 @@ def lcel() -> Any:
     return given | ChatPromptTemplate.from_template(_TEMPLATE) | model | StrOutputParser()
 
 
-@functools.cache
 def agent() -> Any:
     """LangChain's agent whose prompt holds what was retrieved, as its tutorial on RAG ends."""
     from langchain.agents import create_agent
@@ -95,7 +93,6 @@ def agent() -> Any:
     return create_agent(model, tools=[], middleware=[with_context])
 
 
-@functools.cache
 def engine() -> Any:
     """LlamaIndex's query engine."""
     from llama_index.core.query_engine import RetrieverQueryEngine
@@ -114,23 +111,29 @@ def engine() -> Any:
         timeout=600,
     )
     nodes = [TextNode(text=text) for text in _texts()]
-    retriever = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=2)
+    retriever = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=_PASSAGES)
     return RetrieverQueryEngine.from_args(retriever, llm=model)
+
+
+@functools.cache
+def _made(name: str) -> Any:
+    return {"lcel": lcel, "agent": agent, "engine": engine}[name]()
 
 
 def _ask_lcel(question: str) -> tuple[str, list[str]]:
     retriever, _ = _langchain_parts()
-    return lcel().invoke(question), [one.page_content for one in retriever.invoke(question)]
+    return _made("lcel").invoke(question), [one.page_content for one in retriever.invoke(question)]
 
 
 def _ask_agent(question: str) -> tuple[str, list[str]]:
     retriever, _ = _langchain_parts()
-    said = agent().invoke({"messages": [{"role": "user", "content": question}]})["messages"][-1]
+    messages = {"messages": [{"role": "user", "content": question}]}
+    said = _made("agent").invoke(messages)["messages"][-1]
     return said.text, [one.page_content for one in retriever.invoke(question)]
 
 
 def _ask_engine(question: str) -> tuple[str, list[str]]:
-    said = engine().query(question)
+    said = _made("engine").query(question)
     return str(said), [one.node.get_content() for one in said.source_nodes]
 
 
@@ -217,7 +220,7 @@ def _running(*command: str, port: int, log: Path) -> Iterator[str]:
 
 
 def _write_documents(work: Path, held: int, others: int, known: int) -> None:
-    texts = [{"id": one.id, "text": one.text} for one in load_sample(_WORDS)]
+    texts = [{"id": one.id, "text": one.text} for one in load_sample()]
     inside, outside = texts[:60], texts[600:]
     write_rows(work / "corpus.jsonl", inside)
     write_rows(work / "mine.jsonl", [*inside[:held], *outside[:others]])
