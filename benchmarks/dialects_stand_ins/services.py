@@ -153,7 +153,12 @@ def _number(text: str) -> int:
 
 _THOUGHT = (
     "Okay, the user asks about a text. Let me look at the passages. The first one may hold it, yes"
-    " or no? I should compare the wording before I say anything."
+    " or no? I should compare the wording before I say anything. The question shows two versions,"
+    " and they differ in one word. Let me go through the first passage again, sentence by sentence."
+    " It speaks of something near to that. The second passage is about another matter. Hmm, wait."
+    " If neither passage has these words, I should not make anything up. If one of them has, the"
+    " answer should follow it to the letter. The instructions ask for a short answer. So I will"
+    " say which one it is, and give the words as they stand there."
 )
 
 
@@ -300,6 +305,13 @@ def _without_logprobs(asked: Asked, text: str) -> Reply:
     return Reply(chat(said, ends))
 
 
+def _behind_thought(text: str, room: int) -> tuple[str, str]:
+    """What is left of an answer whose thought is not shown in it, and why it ends."""
+    thought, ends = cut_to(_THOUGHT, room)
+    left = room - int(1.5 * len(thought.split()))
+    return cut_to(text, left) if ends == "stop" else ("", "length")
+
+
 def _o_series(asked: Asked, text: str) -> Reply:
     refused = "Unsupported {0}: '{1}' {2} with this model."
     if asked.body.get("temperature", 1) != 1:
@@ -312,10 +324,7 @@ def _o_series(asked: Asked, text: str) -> Reply:
                      "max_tokens")  # fmt: skip
     if asked.body.get("logprobs"):
         return error("You are not allowed to request logprobs from this model.", 403, "forbidden")
-    # What it thinks is hidden, and is taken from the room of the answer.
-    _, ends = cut_to(_THOUGHT, asked.room)
-    said, ends = cut_to(text, asked.room - 40) if ends == "stop" else ("", "length")
-    return Reply(chat(said, ends))
+    return Reply(chat(*_behind_thought(text, asked.room)))
 
 
 def _think(asked: Asked, text: str) -> Reply:
@@ -324,11 +333,8 @@ def _think(asked: Asked, text: str) -> Reply:
 
 
 def _reasoning_content(asked: Asked, text: str) -> Reply:
-    thought, ends = cut_to(_THOUGHT, asked.room)
-    said = ""
-    if ends == "stop":
-        said, ends = cut_to(text, asked.room - 45)
-    return Reply(chat(said, ends, reasoning_content=thought))
+    said, ends = _behind_thought(text, asked.room)
+    return Reply(chat(said, ends, reasoning_content=cut_to(_THOUGHT, asked.room)[0]))
 
 
 def _parts(asked: Asked, text: str) -> Reply:
