@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ragwitness.text.sample import load_sample
@@ -78,30 +77,39 @@ def make_world(kind: str, held: int = 6, others: int = 6, known_out: int = 40) -
     No two of them share a text of the sample.
     """
     draw = random.Random(f"{_SEED}{kind}")
-    texts = [_foreign(document.text, draw) for document in load_sample()]
+    texts = _foreign((document.text for document in load_sample()), draw)
     draw.shuffle(texts)
     made = _documents(_KINDS[kind], iter(texts), draw)
     parts = [[next(made) for _ in range(n)] for n in (held, others, known_out, held)]
     return World(*parts[:3], index=parts[0] + parts[3])
 
 
-def _foreign(text: str, draw: random.Random) -> str:
-    """Change the vowels of all longer words, in each sentence in another way.
+def _foreign(texts: Iterable[str], draw: random.Random) -> list[str]:
+    """Change vowels and some consonants of all longer words, in each sentence in another way.
 
     So no document shares a sentence with another but for the templates, and what a service holds of
     a document is beyond doubt; nor is any text one that the package knows.
     """
+    seen: set[tuple[str, ...]] = set()
 
     def changed(sentence: str) -> str:
-        vowels = str.maketrans("aeiou", "".join(draw.sample("aeiou", 5)))
-        return re.sub(r"\w{5,}", lambda word: word[0].translate(vowels), sentence)
+        for _ in range(9):  # what has no longer words is not to be changed
+            letters = ["".join(draw.sample(part, len(part))) for part in ("aeiou", "lnrst")]
+            table = str.maketrans("aeioulnrst", "".join(letters))
+            words = [w.translate(table) if len(w) > 4 else w for w in sentence.split()]
+            runs = {tuple(words[n : n + _ALIKE]) for n in range(len(words) - _ALIKE + 1)}
+            if seen.isdisjoint(runs):
+                break
+        seen.update(runs)
+        return " ".join(words)
 
-    return ". ".join(map(changed, text.split(". ")))
+    return [". ".join(map(changed, text.split(". "))) for text in texts]
 
 
+_ALIKE = 6  # words in a row that no two sentences share
 # Of any texts the audit's own test calls 2 in 100 odd, and says neither in nor out of them. With
 # this seed it calls no held one so: what is measured here are dialects and windows.
-_SEED = 3
+_SEED = 0
 _Kind = Callable[[Iterator[str], random.Random], str]
 
 

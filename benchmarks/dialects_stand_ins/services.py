@@ -8,6 +8,7 @@ quoted run again and runs on, fills masks, says "No." where it is unsure, and in
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -64,7 +65,7 @@ class Application:
                 return said
         return _DOES_NOT_KNOW
 
-    def _masks(self, question: str, sources: Sequence[list[str]]) -> str | None:
+    def _masks(self, question: str, sources: Sequence[tuple[str, ...]]) -> str | None:
         """Fill masks where a source has the words around them."""
         masked = [part for part in question.split("\n\n") if _MASK.search(part)]
         if not masked:
@@ -75,7 +76,7 @@ class Application:
         fills = []
         for at in (n for n, word in enumerate(words) if word == _GAP):
             before, after = words[max(0, at - 2) : at], words[at + 1 : at + 2]
-            fills.append(_between(before, [w for w in after if w != _GAP], sources))
+            fills.append(_between(before, tuple(w for w in after if w != _GAP), sources))
         if not any(fills):
             return _DOES_NOT_KNOW
         if self._in_prose:
@@ -84,19 +85,24 @@ class Application:
         return "\n".join(f"{n}: {w}" for n, w in zip(numbers, fills, strict=True) if w)
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in re.findall(rf"{_GAP}|\S+", text) if word == _GAP or _key(word)]
+@functools.lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    parts = re.findall(rf"{_GAP}|\S+", text)
+    return tuple(word for word in parts if word == _GAP or _key(word))
 
 
 def _key(word: str) -> str:
     return "".join(_WORD.findall(word)).casefold()
 
 
-def _keys(words: Sequence[str]) -> list[str]:
-    return [_key(word) for word in words]
+@functools.lru_cache(maxsize=4096)
+def _keys(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_key, words))
 
 
-def _between(before: Sequence[str], after: Sequence[str], sources: Sequence[list[str]]) -> str:
+def _between(
+    before: tuple[str, ...], after: tuple[str, ...], sources: Sequence[tuple[str, ...]]
+) -> str:
     """The word that a source has between others; empty where none has."""
     for source in sources:
         keys = _keys(source)
@@ -107,7 +113,7 @@ def _between(before: Sequence[str], after: Sequence[str], sources: Sequence[list
     return ""
 
 
-def _behind(run: Sequence[str], sources: Sequence[list[str]]) -> list[str]:
+def _behind(run: tuple[str, ...], sources: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The words that a source has behind the last words of a run."""
     tail = _keys(run)[-_TAIL:]
     for source in sources:
@@ -115,10 +121,10 @@ def _behind(run: Sequence[str], sources: Sequence[list[str]]) -> list[str]:
         for at in range(_TAIL, len(keys)):
             if keys[at - _TAIL : at] == tail:
                 return source[at : at + _BEYOND]
-    return []
+    return ()
 
 
-def _yes_or_no(question: str, sources: Sequence[list[str]]) -> str | None:
+def _yes_or_no(question: str, sources: Sequence[tuple[str, ...]]) -> str | None:
     quoted = [" ".join(found).strip() for found in _QUOTED.findall(question)]
     if not quoted or not re.search(r"yes or no|one word|only yes", question, re.IGNORECASE):
         return None
@@ -126,7 +132,7 @@ def _yes_or_no(question: str, sources: Sequence[list[str]]) -> str | None:
     return "Yes." if any(wanted in " ".join(_keys(source)) for source in sources) else "No."
 
 
-def _runs(question: str, sources: Sequence[list[str]]) -> str | None:
+def _runs(question: str, sources: Sequence[tuple[str, ...]]) -> str | None:
     """Say a quoted run again, and run on where a source goes on."""
     quoted = [" ".join(found).strip() for found in _QUOTED.findall(question)]
     runs = [run for run in map(_words, quoted) if len(run) > _TAIL]
@@ -139,7 +145,7 @@ def _runs(question: str, sources: Sequence[list[str]]) -> str | None:
     return f"The correct answer is \u201c{' '.join(chosen)}\u201d."
 
 
-def _goes_on(question: str, sources: Sequence[list[str]]) -> str | None:
+def _goes_on(question: str, sources: Sequence[tuple[str, ...]]) -> str | None:
     """Go on with the question's last words."""
     behind = _behind(_words(question), sources)
     return " ".join(behind) if behind else None
