@@ -291,6 +291,12 @@ def corpus(asked: Path, answered: Sequence[Path]) -> Iterator[dict[str, Any]]:
             yield {"model": model, **facts, "answer": answer}
 
 
+def load_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a packed corpus."""
+    text = lzma.decompress(path.read_bytes()).decode()
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in path.read_text("utf-8").splitlines())
 
@@ -336,7 +342,11 @@ def main() -> None:
         given.out.write_text(lines, "utf-8")
         counted = Counter((row["about"]["method"], row["about"]["language"]) for row in rows)
     else:
-        rows = list(corpus(given.questions, given.answers))
+        # Rows of models that no answer file is named after stay as they were packed.
+        named = {path.stem for path in given.answers}
+        packed = load_rows(given.out) if given.out.exists() else []
+        rows = [row for row in packed if row["model"] not in named]
+        rows += corpus(given.questions, given.answers)
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         given.out.write_bytes(lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME))
         counted = Counter((row["model"], row["method"]) for row in rows)

@@ -14,7 +14,6 @@ to prompts that did not show the passage.
 from __future__ import annotations
 
 import json
-import lzma
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.real.collect import LANGUAGES, POOL, documents_of
+from experiments.real.collect import LANGUAGES, POOL, documents_of, load_rows
 from ragwitness.asking.journal import decode_answer
 from ragwitness.asking.worker import Done, advance, probe_of
 from ragwitness.audits.plan import among
@@ -54,12 +53,6 @@ class Case:
     shown: bool
     said: bool
     score: float | None
-
-
-def load_rows(path: Path) -> list[Row]:
-    """Return the rows of a corpus that ``collect.py pack`` wrote."""
-    text = lzma.decompress(path.read_bytes()).decode()
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def said(row: Row) -> bool:

@@ -41,6 +41,7 @@ from ragwitness.models.registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.targets.wire import read_chat
+from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 _SHORTEST = 40  # words of a document
@@ -99,10 +100,12 @@ class RealModel:
         kept: The file, in the form of ``answer.py``.
         batch: Questions at a time.
         device: ``cpu`` or ``cuda``.
+        bits: 16 for bfloat16, 8 for linear layers in 8 bits (a CPU alone).
     """
 
-    def __init__(self, path: Path, kept: Path, batch: int, device: str) -> None:
+    def __init__(self, path: Path, kept: Path, batch: int, device: str, bits: int) -> None:
         self.path, self.kept, self.batch, self.device = path, kept, batch, device
+        self.bits = bits
         answered(kept)
         lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
         self.rows: dict[str, dict[str, Any]] = {}
@@ -114,7 +117,13 @@ class RealModel:
         import torch
 
         torch.set_num_threads(1)
-        return Answerer(*load(self.path, self.device))
+        model, tokenizer = load(self.path, self.device)
+        if self.bits == 8:
+            from experiments.real.eight_bits import in_eight_bits
+
+            prose = " ".join(one.text for one in load_sample(300)[:3])
+            model = in_eight_bits(model, tokenizer, prose)
+        return Answerer(model, tokenizer)
 
     def ask(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Answer request bodies, batch by batch; what is kept already is not asked again."""
@@ -240,8 +249,8 @@ class Cell:
         self.known_out = [Document(f"known-{i}", t) for i, t in enumerate(left)]
         # 2. The application, and its model.
         application = Application(inside, *asked.passages, asked.prompt)
-        kept = asked.work / f"{asked.model.stem}.jsonl"
-        model = RealModel(asked.model, kept, asked.batch, asked.device)
+        kept = asked.work / f"{asked.model.stem}-{asked.bits}.jsonl"
+        model = RealModel(asked.model, kept, asked.batch, asked.device, asked.bits)
         name = f"real:{asked.model.stem}:{asked.corpus}:{asked.prompt}:{asked.passages}"
         self.target = RealTarget(application, model, name)
 
@@ -272,6 +281,7 @@ def arguments(said: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--passages", nargs=3, type=int, default=[500, 100, 2], metavar="N")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--bits", type=int, default=16, choices=(8, 16))
     parser.add_argument("--work", type=Path, default=Path("build/real"))
     return parser
 
@@ -283,7 +293,8 @@ def main() -> None:
     asked = parser.parse_args()
     cell = Cell(asked)
     for method in asked.methods:
-        row = {"model": asked.model.stem, "corpus": asked.corpus, "prompt": asked.prompt}
+        row = {"model": asked.model.stem, "bits": asked.bits}
+        row |= {"corpus": asked.corpus, "prompt": asked.prompt}
         row |= {"asked as": method, "n": asked.n}
         row |= row_of(audited(cell, cell.question, method), asked.n[0])
         row["blind"] = round(blind(cell.question), 3)

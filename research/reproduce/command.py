@@ -342,7 +342,6 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         folder,
         auxiliary=others,
         rewriter=model if case.by_model else None,
-        resume="the same command",
         beside=beside,
     )
 

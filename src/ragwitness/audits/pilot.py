@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragwitness.asking.budget import OPTIONS, Use
-from ragwitness.asking.governor import Governor
 from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Progress, Worker
+from ragwitness.asking.worker import Progress, Spender, Worker
 from ragwitness.audits.forecast import rehearse
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import PILOT
@@ -167,7 +166,7 @@ async def pilot_use(audit: Audit, known_out: Sequence[Document], proxy: Language
 
 async def run_pilot(
     target: Target,
-    governor: Governor | None,
+    governor: Spender | None,
     run: Path | None,
     audit: Audit,
     known_out: Sequence[Document],
