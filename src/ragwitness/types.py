@@ -161,6 +161,14 @@ class Answer:
     error: str | None = None
 
 
+SILENT: dict[str | None, str] = {
+    "length": "its tokens were spent before it said anything, as a hidden thought does",
+    "tool_calls": "it called a tool instead of answering",
+    "content_filter": "a content filter withheld the answer",
+}
+"""Why an answer has no text, by the reason for which it ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A number known to lie in ``[low, high]``; a point where both are equal."""

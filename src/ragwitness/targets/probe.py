@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
-from ragwitness.targets.wire import SILENT
-from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
+from ragwitness.types import SILENT, Answer, Capability, Query, Target, TokenLogprob
 
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.

@@ -14,13 +14,6 @@ from ragwitness.types import Answer, TokenLogprob
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
 
-SILENT: dict[str | None, str] = {
-    "length": "its tokens were spent before it said anything, as a hidden thought does",
-    "tool_calls": "it called a tool instead of answering",
-    "content_filter": "a content filter withheld the answer",
-}
-"""Why an answer has no text, by the reason for which it ended."""
-
 _ROUNDING = 1e-6  # a certain token's log-probability may be this far above 0
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 from ragwitness.membership.reading.continuation import begins_to_echo, echo
 from ragwitness.membership.reading.tokens import SPECIAL, answer_tokens, kept
-from ragwitness.targets.wire import SILENT
 from ragwitness.text.replies import declines, preamble
 from ragwitness.text.words import split_words
-from ragwitness.types import Answer, Query, TokenLogprob
+from ragwitness.types import SILENT, Answer, Query, TokenLogprob
 
 READING = "+reading.3"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
