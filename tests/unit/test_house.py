@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.house import (
     circles,
     climbs,
+    code_of,
     lines_of,
     misnamed_files,
     own_line_comments,
@@ -24,9 +26,22 @@ def wheel() -> list[Path]:
     return sources()
 
 
-def test_few_files_and_few_lines(wheel):
-    assert len(wheel) <= 420
-    assert lines_of(wheel) <= 95_150  # the goal was 65,000: docs/design/architecture.md
+def test_no_room_has_more_code_than_it_was_left_with(wheel):
+    budget = tomllib.loads(Path(__file__).with_name("house.toml").read_text())
+    counts = code_of(wheel)
+    assert counts.keys() == budget.keys()
+    over = {
+        room: (now, budget[room])
+        for room, now in counts.items()
+        if now[0] > budget[room][0] or now[1] > budget[room][1]
+    }
+    assert over == {}
+
+
+def test_words_are_no_code(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text('"""Says what it is."""\n\n# Step 1.\nx = (\n    1 +\n    2\n)\n')
+    assert code_of([path], tmp_path)["wheel"] == (4, 12)
 
 
 def test_steps_are_named_in_comments(wheel):
