@@ -33,6 +33,7 @@ from typing import Any
 
 from ragwitness.audits.plan import among
 from ragwitness.membership.registry import AUDITS, build_audit
+from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
@@ -158,6 +159,16 @@ def queries_of(audit: Audit, document: Document, most: int) -> list[Query]:
         return []
 
 
+def whole(audit: Audit, pool: Sequence[Document]) -> Audit:
+    """Return an audit as it is for documents of one set, each of which it asks about as a whole.
+
+    What the documents share tells none of them apart, as in any audit. Windows are not cut: the
+    corpus is about reading, and a document of it is one passage.
+    """
+    placed = among(audit, pool)
+    return placed.inner if isinstance(placed, WindowedAudit) else placed
+
+
 def truth_of(query: Query, document: Document) -> dict[str, Any]:
     """Return what an answer that draws on the document says.
 
@@ -207,8 +218,7 @@ def questions(
     for language in LANGUAGES:
         pool = documents_of(language, POOL)
         rng = random.Random(f"{language} passages")
-        # As in an audit of these documents: what they share tells none of them apart.
-        placed = {name: among(one, pool) for name, one in audits.items()}
+        placed = {name: whole(one, pool) for name, one in audits.items()}
         for (method, audit), (number, prompt) in product(placed.items(), enumerate(PROMPTS)):
             # 1. Other documents behind each prompt; those without a question are passed over.
             found = 0

@@ -23,10 +23,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.real.collect import LANGUAGES, POOL, documents_of, load_rows
+from experiments.real.collect import LANGUAGES, POOL, documents_of, load_rows, whole
 from ragwitness.asking.journal import decode_answer
 from ragwitness.asking.worker import Done, advance, probe_of
-from ragwitness.audits.plan import among
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.models.registry import load_language_model
 from ragwitness.text.words import core, split_words
@@ -74,8 +73,7 @@ def cases(rows: Sequence[Row], method: str) -> Iterator[tuple[str, Case]]:
         method, load_language_model("reader"), configure(method, _QUESTIONS.get(method, {}))
     )
     mine = [row for row in rows if row["method"] == method]
-    # As it was asked: what documents of a language share tells none of them apart.
-    placed = {language: among(audit, documents_of(language, POOL)) for language in LANGUAGES}
+    placed = {language: whole(audit, documents_of(language, POOL)) for language in LANGUAGES}
     groups: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in mine:
         groups[row["model"], row["template"], row["document"], row["shown"]].append(row)
