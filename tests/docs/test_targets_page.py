@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -39,13 +40,13 @@ def doctor(spec: str) -> CapabilityReport:
 def test_every_scheme_is_described_and_every_address_has_one() -> None:
     for scheme in SCHEMES:
         assert re.search(rf"`{scheme}[/:]", _PAGE), scheme
-    lines = "".join(blocks("")).splitlines()
+    lines = "".join(blocks("")).replace("\\\n", "").splitlines()
     assert len(lines) > 8
     for line in lines:
-        address = line.removeprefix("ragwitness doctor ").strip('"')
+        _, _, address, *_ = shlex.split(line)
         parsed = parse_address(address)
         assert parsed is not None
-        assert address.startswith("http://") or parsed.scheme in SCHEMES
+        assert address.startswith(("http://", "https://")) or parsed.scheme in SCHEMES
 
 
 def test_the_described_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
