@@ -92,10 +92,9 @@ def test_a_cap_too_small_for_the_first_question_is_one_line(call) -> None:
 def test_an_owner_that_reaches_a_cap_can_go_on(call) -> None:
     with rough() as server:
         url = f"{server.url}#m"
-        code, text, _ = call("owner", url, "--max-queries", 3)
+        code, text, _ = call("owner", url, "--max-queries", 1)
         assert code == 1
-        # Which kind is named follows from the random order.
-        assert "query cap reached before enough " in text
+        assert "query cap reached" in text
         code, text, found = call("owner", url, "--max-queries", 29)
         assert code == 0, text
         assert found["spent"]["stopped_by"] == "query"

@@ -36,7 +36,8 @@ class Chat:
     def __init__(self, model: ToyModel) -> None:
         self.model = model
         self.name = "toy"
-        self.capabilities = frozenset({Capability.TEXT})
+        # It may be asked for log-probabilities, and gives them where the model does.
+        self.capabilities = frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})
 
     async def ask(self, query: Query) -> Answer:
         self.model.asked += 1
