@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("answers", type=Path, help="appended to")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--bits", type=int, default=16, choices=(8, 16), help="8: on a CPU alone")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--top", type=int, help="alternatives of each token, whatever is asked for")
     parser.add_argument("--limit", type=int, help="answer so many requests at most")
@@ -256,11 +257,17 @@ def main() -> None:
     given = parser.parse_args()
     began = time.monotonic()
     torch.set_num_threads(given.threads)
-    answerer = Answerer(*load(given.model, given.device))
-    print(f"loaded in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     # 1. What is left to be answered, and fits the model.
-    done = answered(given.answers)
     rows = [json.loads(line) for line in given.questions.read_text("utf-8").splitlines()]
+    model, tokenizer = load(given.model, given.device)
+    if given.bits == 8:
+        from experiments.real.eight_bits import in_eight_bits
+
+        prose = rows[0]["body"]["messages"][-1]["content"]
+        model = in_eight_bits(model, tokenizer, prose)
+    answerer = Answerer(model, tokenizer)
+    print(f"loaded in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    done = answered(given.answers)
     waiting = [row for row in rows if row["custom_id"] not in done][: given.limit]
     requests = [answerer.request(row, given.top) for row in waiting]
     # 2. Batch by batch; each is on the disk before the next begins.

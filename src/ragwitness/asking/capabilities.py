@@ -82,7 +82,8 @@ async def require_capabilities(
     found = await measured(target, governor, run, audit.requires)
     missing = sorted(audit.requires - found.capabilities)
     if missing:
-        because = "; it leaves them out without a word" if found.dropped_logprobs else ""
+        dropped = found.dropped_logprobs and Capability.TOP_LOGPROBS in missing
+        because = "; it leaves them out without a word" if dropped else ""
         if Capability.TEXT in missing:
             because = f": {found.silence}"
         raise CapabilityError(
