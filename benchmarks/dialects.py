@@ -114,7 +114,7 @@ def _judged(
     # 1. A refusal: nothing was asked about a document, and the cause is named.
     if not rows and code and not about:
         told = " ".join(re.findall(r"^ *(?:error|next):.*(?:\n .*)*", said, re.MULTILINE))
-        named = dialect.cause and re.search(dialect.cause, told or said, re.IGNORECASE)
+        named = dialect.cause and re.search(dialect.cause, told, re.IGNORECASE)
         return (_REFUSED if named else _WRONG), _last_words(told or said)
     # 2. Verdicts.
     if rows and not dialect.refused and found >= _ENOUGH * len(held) and not others:

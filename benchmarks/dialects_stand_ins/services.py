@@ -67,10 +67,11 @@ class Application:
 
     def _masks(self, question: str, sources: Sequence[tuple[str, ...]]) -> str | None:
         """Fill masks where a source has the words around them."""
-        masked = [part for part in question.split("\n\n") if _MASK.search(part)]
+        paragraphs = question.split("\n\n")
+        masked = [n for n, one in enumerate(paragraphs) if re.search(r"\[Mask_\d", one)]
         if not masked:
             return None
-        part = max(masked, key=len)
+        part = "\n\n".join(paragraphs[masked[0] : masked[-1] + 1])
         numbers = [mask[0] for mask in _MASK.finditer(part)]
         words = _words(_MASK.sub(f" {_GAP} ", part))
         fills = []
