@@ -80,8 +80,10 @@ def make_world(kind: str, held: int = 6, others: int = 6, known_out: int = 40) -
     texts = _foreign((document.text for document in load_sample()), draw)
     draw.shuffle(texts)
     made = _documents(_KINDS[kind], iter(texts), draw)
-    parts = [[next(made) for _ in range(n)] for n in (held, others, known_out, held)]
-    return World(*parts[:3], index=parts[0] + parts[3])
+    inside, outside, known, further = (
+        [next(made) for _ in range(n)] for n in (held, others, known_out, held)
+    )
+    return World(inside, outside, known, [*inside, *further])
 
 
 def _foreign(texts: Iterable[str], draw: random.Random) -> list[str]:
