@@ -54,9 +54,9 @@ def audit(
         str | None,
         typer.Option(
             help="The audit: auto chooses by what the target, the documents and the caps admit, and"
-            " says why. Or s-rag, mba, rag-mia, s2mia, min-k, min-k++ or passages. NAME:paper is"
-            " the audit as its paper has it, s2mia:t and s2mia:m those with thresholds or a"
-            " classifier.",
+            " says why. Or runon, s-rag, mba, rag-mia, s2mia, min-k, min-k++ or passages."
+            " NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
+            " thresholds or a classifier.",
             show_default="auto; mba with --collection",
         ),
     ] = None,

@@ -420,7 +420,8 @@ async def load_object(path: str) -> Any:
             f"python:{path} names no object.", "Write python:MODULE:OBJECT, e.g. python:my.rag:ask."
         )
     found = _attribute(await asyncio.to_thread(_imported, module), module, attribute)
-    if inspect.isfunction(found) and not inspect.signature(found).parameters:
+    # Decorated too, as by functools.cache: what is wrapped is a function.
+    if inspect.isfunction(inspect.unwrap(found)) and not inspect.signature(found).parameters:
         found = await _made(found, path)
     return found
 

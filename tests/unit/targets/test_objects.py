@@ -19,7 +19,7 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.targets.objects import wrap
+from ragwitness.targets.objects import load_object, wrap
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.types import Answer, Capability, Query
@@ -442,3 +442,12 @@ def test_unusable_addresses_are_named(spec: str, says: str) -> None:
     with pytest.raises(InputError, match=says) as caught:
         said(spec)
     assert SECRET not in str(caught.value)
+
+
+def test_a_maker_that_keeps_what_it_made_is_called(tmp_path, monkeypatch) -> None:
+    (tmp_path / "cached_app.py").write_text(
+        "import functools\n\n\n@functools.cache\ndef app():\n    return lambda question: question\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    answer = asyncio.run(load_object("cached_app:app"))
+    assert answer("said") == "said"
