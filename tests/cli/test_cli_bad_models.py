@@ -65,8 +65,8 @@ def _cut(text: str, **message: object) -> bytes:
         ),
         (
             lambda _: _cut("", content=None, reasoning_content="Let me see. The user"),
-            "its tokens were spent before it said anything, as a hidden thought does",
-            "its tokens were spent before it said anything, as a hidden thought does",
+            "4 of 4 pilot answers cannot be read: it thought until its tokens were spent",
+            "cannot be read: it thought until its tokens were spent",
         ),
         (
             lambda _: reply(chat_body(_GERMAN)),
@@ -79,9 +79,9 @@ def _cut(text: str, **message: object) -> bytes:
                 if said[40:]
                 else reply(chat_body("Hello."))
             ),
-            f"4 of 4 pilot answers cannot be read: {{url}} refused the request with status 400:"
+            f"4 of 4 pilot answers cannot be read: {{url}} refused the request (status 400):"
             f" {_REFUSED.rstrip('.')};",
-            f"{{url}} refused the request with status 400: {_REFUSED.rstrip('.')} ",
+            f"{{url}} refused the request (status 400): {_REFUSED.rstrip('.')} ",
         ),
     ],
     ids=["thinks", "thinks in secret", "another language", "small context"],
@@ -102,9 +102,9 @@ def test_a_target_that_no_method_can_read(verbs, answer, audited: str, examined:
     [
         (
             reply({"error": {"message": _BASE}}, 400),
-            f"refused the request with status 400: {_BASE}",
+            f"has no chat for this model (status 400): {_BASE}",
         ),
-        (reply({"detail": "Not Found"}, 404), "knows no such model or address"),
+        (reply({"detail": "Not Found"}, 404), "knows no such address"),
         (reply({"object": "list", "data": [{"embedding": [0.1]}]}), "there are no choices"),
         (reply(b"<html>Welcome</html>", kind="text/html"), "HTML (a web page)"),
     ],

@@ -143,6 +143,7 @@ def _without_starts(result: dict[str, Any]) -> object:
     told = same(result)
     if "counts" in told:  # of synthesis: queries of this start, for records not finished before
         del told["queries"]
+        told.pop("skipped", None)  # "left_out" by now
     told.pop("caution", None)  # of a collection: said since texts are compared
     if "calibration" in told.get("summary", {}):
         told["summary"] = errands.as_before(told["summary"])

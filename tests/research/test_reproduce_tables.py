@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.audits.measure import measure
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, ModelError
 from ragwitness.membership.registry import configure
 from ragwitness.models.registry import load_language_model
 from ragwitness.results.evaluation import Battery, Cost
@@ -186,9 +186,12 @@ def test_worlds_are_readers_by_name(tmp_path: Path) -> None:
     )
     assert len({easy.generator, hard.generator, warm.generator}) == 3
     assert [one.twins for one in (easy, hard, warm, twins)] == [False, False, False, True]
-    for world in (easy, hard, warm, twins):
+    for world in (easy, warm, twins):
         assert load_language_model(world.generator).name
         assert world.why
+    # Its reader left the tree; the message says where it is.
+    with pytest.raises(ModelError, match="reader-1-step-250"):
+        load_language_model(hard.generator)
     with pytest.raises(InputError, match="no world 'harder'"):
         load_world("harder", _TABLES)
     (tmp_path / "worlds.toml").write_text('[easy]\ncolour = "red"\n')
