@@ -115,5 +115,10 @@ def test_a_target_that_shows_nothing_is_refused_with_what_to_do() -> None:
     with pytest.raises(CapabilityError, match="needs contexts") as caught:
         asyncio.run(require_capabilities(target, Passages(Copier())))
     assert "docs/targets.md" in str(caught.value.hint)
+    # One that drops log-probabilities is not said to have dropped passages.
+    silent = LabTarget(build_system(_corpus()[:10], RagConfig(generator="repeat")))
+    with pytest.raises(CapabilityError, match="needs contexts") as caught:
+        asyncio.run(require_capabilities(silent, Passages(Copier())))
+    assert "without a word" not in caught.value.message
     shown = asyncio.run(require_capabilities(target.for_owner(), Passages(Copier())))
     assert Capability.CONTEXTS in shown.capabilities
