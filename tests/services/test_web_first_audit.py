@@ -184,7 +184,7 @@ def test_the_first_audit_by_clicks_alone(
     looks += accessible(page)
     page.get_by_label("Upload").first.set_input_files(files / "contract.pdf")
     press("Check")
-    assert "A PDF is not read" in page.inner_text("main")
+    assert "the end of the PDF is missing" in page.inner_text("main")
     # 3. The documents, and the address of a server that is not there.
     page.get_by_label("Upload").first.set_input_files(files / "My stories.jsonl")
     page.get_by_label("Upload").nth(1).set_input_files(files / "outside.jsonl")
