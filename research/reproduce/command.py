@@ -8,10 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.options import Generator, Proxy, Retrieval, RolePlayers
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.results.evaluation import Battery
@@ -20,97 +18,56 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    name: Annotated[
-        str, typer.Argument(help="The paper and its table, e.g. mba/table2; list shows all.")
-    ],
-    data: Annotated[
-        Path | None, PathRole.READS, typer.Option(help="The folder of the table's corpora.")
-    ] = None,
-    limit: Annotated[
-        int,
-        typer.Option(help="Audits: the number of documents for each case, half of them inside."),
-    ] = 200,
-    calibration: Annotated[
-        int, typer.Option(help="Audits: the number of calibration documents.")
-    ] = 100,
-    audits: Annotated[
-        str | None,
-        typer.Option(
-            help="Audits: names with commas between them.", show_default="all rows of the table"
-        ),
-    ] = None,
-    cases: Annotated[
-        str | None,
-        typer.Option(
-            "--cases",
-            help="Audits: only the cases whose label begins like this.",
-            show_default="all of them",
-        ),
-    ] = None,
-    control: Annotated[
-        bool | None,
-        typer.Option(
-            help="Audits: run each with retrieval switched off too.",
-            show_default="as the table says",
-        ),
-    ] = None,
-    world: Annotated[
-        str | None,
-        typer.Option(
-            help="Audits: how hard the system makes it: easy, hard, warm or near-duplicates. It"
-            " sets --generator."
-        ),
-    ] = None,
+    name: Annotated[str, Arg()],
+    data: Annotated[Path | None, PathRole.READS] = None,
+    limit: int = 200,
+    calibration: int = 100,
+    audits: Annotated[str | None, Opt(shown="all rows of the table")] = None,
+    cases: Annotated[str | None, Opt(shown="all of them")] = None,
+    control: Annotated[bool | None, Opt(shown="as the table says")] = None,
+    world: str | None = None,
     generator: Generator = "reader",
     retrieval: Retrieval = "lexical",
     proxy: Proxy = "reader",
-    model: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The chat model of methods and cases that ask one; without it they are left out."
-            " reader is the embedded reader, rules no model at all."
-            " Audits: the language model of a defense, reader:NAME or hf:NAME."
-        ),
-    ] = None,
+    model: Annotated[str | None, PathRole.ADDRESS] = None,
     role: RolePlayers = None,
-    records: Annotated[
-        int | None,
-        typer.Option(help="Texts: the most records that are indexed.", show_default="all of them"),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="The chat model that judges answers, where the table has that."),
-    ] = None,
-    prompts: Annotated[
-        int | None,
-        typer.Option(help="The most prompts and questions.", show_default="those of the table"),
-    ] = None,
-    sizes: Annotated[
-        str | None, typer.Option(help="Proofs: the numbers of documents, e.g. 64,256.")
-    ] = None,
-    backends: Annotated[
-        str | None, typer.Option(help="Proofs: the back ends.", show_default="all installed ones")
-    ] = None,
-    policies: Annotated[
-        int | None,
-        typer.Option(
-            help="Canaries: the most policies in each arm.", show_default="those of the table"
-        ),
-    ] = None,
-    processes: Annotated[
-        int, typer.Option(help="Canaries: the number of policies trained at once.")
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="The seed of the random splits.")] = 0,
-    tables: Annotated[
-        Path, PathRole.READS, typer.Option(help="The folder that holds paper/tables.toml.")
-    ] = Path("experiments"),
-    out: Annotated[
-        Path, PathRole.FILLS, typer.Option(help="The folder of the results; the same one resumes.")
-    ] = Path("build/reproduce"),
+    records: Annotated[int | None, Opt(shown="all of them")] = None,
+    judge: Annotated[str | None, PathRole.ADDRESS] = None,
+    prompts: Annotated[int | None, Opt(shown="those of the table")] = None,
+    sizes: str | None = None,
+    backends: Annotated[str | None, Opt(shown="all installed ones")] = None,
+    policies: Annotated[int | None, Opt(shown="those of the table")] = None,
+    processes: int = 1,
+    seed: int = 0,
+    tables: Annotated[Path, PathRole.READS] = Path("experiments"),
+    out: Annotated[Path, PathRole.FILLS] = Path("build/reproduce"),
 ) -> None:
-    """Run a table of a paper and print it beside the published one."""
+    """Run a table of a paper and print it beside the published one.
+
+    Args:
+        name: The paper and its table, e.g. mba/table2; list shows all.
+        data: The folder of the table's corpora.
+        limit: Audits: the number of documents for each case, half of them inside.
+        calibration: Audits: the number of calibration documents.
+        audits: Audits: names with commas between them.
+        cases: Audits: only the cases whose label begins like this.
+        control: Audits: run each with retrieval switched off too.
+        world: Audits: how hard the system makes it: easy, hard, warm or near-duplicates. It sets
+            --generator.
+        model: The chat model of methods and cases that ask one; without it they are left out.
+            reader is the embedded reader, rules no model at all. Audits: the language model of a
+            defense, reader:NAME or hf:NAME.
+        records: Texts: the most records that are indexed.
+        judge: The chat model that judges answers, where the table has that.
+        prompts: The most prompts and questions.
+        sizes: Proofs: the numbers of documents, e.g. 64,256.
+        backends: Proofs: the back ends.
+        policies: Canaries: the most policies in each arm.
+        processes: Canaries: the number of policies trained at once.
+        seed: The seed of the random splits.
+        tables: The folder that holds paper/tables.toml.
+        out: The folder of the results; the same one resumes.
+    """
     from ragwitness.cli.common import console
     from ragwitness.cli.compare import players_of
     from ragwitness.defenses.synthetic.roles import roles_of

@@ -118,7 +118,8 @@ def _located(text: str, role: str, base: Path | None) -> str:
     """Return a setting whose files are found from any folder."""
     if base is None or not role:
         return text
-    from ragwitness.cli.paths import PathRole, map_paths
+    from ragwitness.cli.paths import map_paths
+    from ragwitness.kit.options import PathRole
 
     roles = {"target": PathRole.ADDRESS, "documents": PathRole.DOCUMENTS, "folder": PathRole.FILLS}
     return map_paths(roles[role], text, lambda path: os.path.join(base, os.path.expanduser(path)))

@@ -63,13 +63,12 @@ def test_every_option_of_every_verb_can_stand_in_the_file(verb, tmp_path, monkey
 def test_the_command_line_comes_first(tmp_path) -> None:
     file = tmp_path / "run.toml"
     file.write_text(
-        'target = "python:a:b"\ndocuments = "d"\nk = 7\nalpha = 0.01\nautoml = true\n'
+        'target = "python:a:b"\ndocuments = "d"\nk = 7\nalpha = 0.01\n'
         'fail-on = ["in:3", "out"]\n[set]\nmode = "few"\nwords = 3\n'
     )
     found = parsed("audit", "--config", file, "--k", 2, "openai/m", "--set", "mode=probing",
-                   "--fail-on", "in", "--no-automl")  # fmt: skip
+                   "--fail-on", "in")  # fmt: skip
     assert (found["target"], found["k"], found["alpha"]) == ("openai/m", 2, 0.01)
-    assert found["automl"] is False
     assert found["fail_on"] == ["in"]
     pairs = dict(pair.split("=") for pair in found["options"])
     assert pairs == {"mode": "probing", "words": "3"}

@@ -12,8 +12,9 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from ragwitness.cli.config import Configurable
-from ragwitness.cli.paths import PathRole, PathUse, check_paths
+from ragwitness.cli.paths import PathUse, check_paths
 from ragwitness.errors import InputError
+from ragwitness.kit.options import PathRole
 from tests.cli.surface import verbs
 
 _READ = {PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS}

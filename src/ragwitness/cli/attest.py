@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import AsJson, Embedder, HowRead, Key, Output, Prompt, Window
-from ragwitness.cli.paths import PathRole
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.results.wording import visible
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Witnesses = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--witness",
         metavar="URL#KEY",
         help="A witness that signs the checkpoint, as ragwitness attest witness prints it. May be"
@@ -108,51 +108,15 @@ def _example(show: bool) -> None:
 
 
 def commit(
-    policy: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Option(help="The policy (TOML): what is promised; see --example-policy."),
-    ],
-    setup: Annotated[
-        Path, PathRole.READS, typer.Option(help="The folder that ragwitness attest setup made.")
-    ],
-    key: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(help="The log's private key; it is made if --name is given."),
-    ],
-    output: Annotated[
-        Path, PathRole.FILLS, typer.Option("--out", "-o", help="The window's folder, to be made.")
-    ],
-    index: Annotated[
-        list[str] | None,
-        PathRole.PAIRS,
-        typer.Option(
-            metavar="TENANT=FILE",
-            help="A tenant's documents (JSONL, CSV, text or a folder) or vectors (.npy, one row for"
-            " each slot). May be repeated.",
-        ),
-    ] = None,
-    database: Annotated[
-        str | None,
-        PathRole.KEEPS,
-        typer.Option(
-            help="The service's database, in place of --index, for ragwitness service serve"
-            " --attest."
-        ),
-    ] = None,
-    number: Annotated[
-        int | None,
-        typer.Option(
-            "--window",
-            help="With --database, the number of the tenants' window.",
-            show_default="the first free one",
-        ),
-    ] = None,
+    policy: Annotated[Path, PathRole.READS],
+    setup: Annotated[Path, PathRole.READS],
+    key: Annotated[Path, PathRole.KEEPS],
+    output: Annotated[Path, PathRole.FILLS, Opt("--out", short="-o")],
+    index: Annotated[list[str] | None, PathRole.PAIRS, Opt(metavar="TENANT=FILE")] = None,
+    database: Annotated[str | None, PathRole.KEEPS] = None,
+    number: Annotated[int | None, Opt("--window", shown="the first free one")] = None,
     embedder: Embedder = "minilm",
-    name: Annotated[
-        str | None, typer.Option(help="The name of the log, for a new key, e.g. example.org/log.")
-    ] = None,
+    name: str | None = None,
     *,
     how: HowRead,
     witness: Witnesses = None,
@@ -171,6 +135,18 @@ def commit(
     folder, public is for everybody and secret is for nobody else. trust.json is a draft for the
     auditor, who compares the log's public key and the setup's digest with what it knows, and says
     which policy it accepts (ragwitness attest pin). Before that no bundle passes by it.
+
+    Args:
+        policy: The policy (TOML): what is promised; see --example-policy.
+        setup: The folder that ragwitness attest setup made.
+        key: The log's private key; it is made if --name is given.
+        output: The window's folder, to be made.
+        index: A tenant's documents (JSONL, CSV, text or a folder) or vectors (.npy, one row for
+            each slot). May be repeated.
+        database: The service's database, in place of --index, for ragwitness service serve
+            --attest.
+        number: With --database, the number of the tenants' window.
+        name: The name of the log, for a new key, e.g. example.org/log.
     """
     import sys
 
@@ -310,29 +286,12 @@ _LONGEST = 1 << 20
 
 def prove(
     window: Window,
-    challenge: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="The file that ragwitness attest challenge wrote."),
-    ],
-    setup: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Option(help="The folder of the setup with which the window was opened."),
-    ],
+    challenge: Annotated[Path, PathRole.READS, Arg()],
+    setup: Annotated[Path, PathRole.READS],
     key: Key,
     output: Output,
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="Answer a second challenge. It opens the noise of more answers, for good.",
-        ),
-    ] = False,
-    prover: Annotated[
-        str,
-        typer.Option(help="The prover: built-in, or an installed program (groth16py, snarkjs)."),
-    ] = "built-in",
+    again: bool = False,
+    prover: str = "built-in",
     as_json: AsJson = False,
 ) -> None:
     """Prove the challenged records.
@@ -340,6 +299,12 @@ def prove(
     It writes the bundle, and a verifier needs nothing else from the provider. The noise of these
     records is opened, and their queries where the provider keeps them. The same command goes on
     where it was stopped.
+
+    Args:
+        challenge: The file that ragwitness attest challenge wrote.
+        setup: The folder of the setup with which the window was opened.
+        again: Answer a second challenge. It opens the noise of more answers, for good.
+        prover: The prover: built-in, or an installed program (groth16py, snarkjs).
     """
     from ragwitness.attest.challenge import parse_challenge
     from ragwitness.attest.prove import prove_window
@@ -369,20 +334,18 @@ def prove(
 
 
 def export(
-    bundle: Annotated[
-        Path, PathRole.READS, typer.Argument(help="The bundle that ragwitness attest prove wrote.")
-    ],
-    output: Annotated[
-        Path,
-        PathRole.FILLS,
-        typer.Option("--out", "-o", help="The folder for the files, to be made."),
-    ],
+    bundle: Annotated[Path, PathRole.READS, Arg()],
+    output: Annotated[Path, PathRole.FILLS, Opt("--out", short="-o")],
 ) -> None:
     """Write the proofs of a bundle for snarkjs.
 
     It writes a verification_key.json for each of the two circuits, and a public.json and a
     proof.json for each proof, which snarkjs groth16 verify reads. snarkjs checks the circuits
     alone; that they speak of the committed index is left to ragwitness verify.
+
+    Args:
+        bundle: The bundle that ragwitness attest prove wrote.
+        output: The folder for the files, to be made.
     """
     from ragwitness.attest.bundle import MAX_ARCHIVE
     from ragwitness.attest.export import KEY, snarkjs_files

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ragwitness.cli.options import (
     Address,
     Answered,
@@ -27,8 +25,8 @@ from ragwitness.cli.options import (
     Sealing,
     Workers,
 )
-from ragwitness.cli.outputs import Files
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.typer_options import Files
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -42,109 +40,33 @@ if TYPE_CHECKING:
 def audit(
     target: Address,
     documents: Documents,
-    collection: Annotated[
-        bool,
-        typer.Option(
-            "--collection",
-            help="Ask whether the documents as a whole are inside, one by one until the evidence"
-            " suffices.",
-        ),
-    ] = False,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="The audit: auto chooses by what the target, the documents and the caps admit, and"
-            " says why. Or runon, s-rag, mba, rag-mia, s2mia, min-k, min-k++ or passages."
-            " NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m those with"
-            " thresholds or a classifier.",
-            show_default="auto; mba with --collection",
-        ),
-    ] = None,
+    collection: bool = False,
+    method: Annotated[str | None, Opt(shown="auto; mba with --collection")] = None,
     options: MethodSettings = None,
-    known_out: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="Documents that are known to be outside and are like those in question. They"
-            " calibrate the verdicts."
-        ),
-    ] = None,
-    known_in: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="Documents that are known to be inside. Without them no verdict says out."
-        ),
-    ] = None,
-    auxiliary: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(help="Documents for the shadow system.", show_default="generated ones"),
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="The share of wrong accusations that is accepted.")
-    ] = 0.05,
-    ties: Annotated[
-        str,
-        typer.Option(
-            help="How equal scores are ranked: conservative counts them against an accusation,"
-            " random breaks them by lot (--seed)."
-        ),
-    ] = "conservative",
-    accept_unlike: Annotated[
-        bool,
-        typer.Option(
-            "--accept-unlike",
-            help="Keep verdicts in although the calibration documents differ from those in"
-            " question. They are not exact, and no ground for an accusation.",
-        ),
-    ] = False,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", help="Go on without being asked where an audit can hardly decide anything."
-        ),
-    ] = False,
+    known_out: Annotated[str | None, PathRole.DOCUMENTS] = None,
+    known_in: Annotated[str | None, PathRole.DOCUMENTS] = None,
+    auxiliary: Annotated[str | None, PathRole.DOCUMENTS, Opt(shown="generated ones")] = None,
+    alpha: float = 0.05,
+    ties: str = "conservative",
+    accept_unlike: bool = False,
+    yes: bool = False,
     run: RunPath = None,
     files: Files | None = None,
     fail_on: FailOn = None,
     *,
     how: HowRead,
-    group_field: Annotated[
-        str | None,
-        typer.Option(
-            help="The field or column that names the author, template or source of a document."
-            " Known documents of one group have one vote together."
-        ),
-    ] = None,
+    group_field: str | None = None,
     paragraphs: Paragraphs = False,
-    retrieval: Annotated[
-        str,
-        PathRole.ADDRESS,
-        typer.Option(help="How the shadow system finds passages: lexical, minilm or hf:NAME."),
-    ] = "lexical",
-    generator: Annotated[
-        str,
-        PathRole.ADDRESS,
-        typer.Option(help="The model that answers in the shadow system, named as for lab serve."),
-    ] = "reader",
-    k: Annotated[
-        int, typer.Option(help="The number of passages for each query in the shadow system.")
-    ] = 4,
+    retrieval: Annotated[str, PathRole.ADDRESS] = "lexical",
+    generator: Annotated[str, PathRole.ADDRESS] = "reader",
+    k: int = 4,
     proxy: Proxy = "reader",
-    automl: Annotated[
-        bool, typer.Option(help="Train the classifier with AutoGluon; needs the extra [automl].")
-    ] = False,
+    automl: bool = False,
     concurrency: ConcurrencyIfAny = None,
     caps: Caps,
     dry_run: DryRun = False,
     reached: Reached,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="The seed that splits the auxiliary documents; with --ties random, it breaks ties."
-        ),
-    ] = 0,
+    seed: int = 0,
     engine: EngineName = "local",
     workers: Workers = None,
     worker_gpus: Gpus = 0.0,
@@ -166,6 +88,31 @@ def audit(
     it does not say which of its documents are inside.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
+
+    Args:
+        collection: Ask whether the documents as a whole are inside, one by one until the evidence
+            suffices.
+        method: The audit: auto chooses by what the target, the documents and the caps admit, and
+            says why. Or runon, s-rag, mba, rag-mia, s2mia, min-k, min-k++ or passages. NAME:paper
+            is the audit as its paper has it, s2mia:t and s2mia:m those with thresholds or a
+            classifier.
+        known_out: Documents that are known to be outside and are like those in question. They
+            calibrate the verdicts.
+        known_in: Documents that are known to be inside. Without them no verdict says out.
+        auxiliary: Documents for the shadow system.
+        alpha: The share of wrong accusations that is accepted.
+        ties: How equal scores are ranked: conservative counts them against an accusation, random
+            breaks them by lot (--seed).
+        accept_unlike: Keep verdicts in although the calibration documents differ from those in
+            question. They are not exact, and no ground for an accusation.
+        yes: Go on without being asked where an audit can hardly decide anything.
+        group_field: The field or column that names the author, template or source of a document.
+            Known documents of one group have one vote together.
+        retrieval: How the shadow system finds passages: lexical, minilm or hf:NAME.
+        generator: The model that answers in the shadow system, named as for lab serve.
+        k: The number of passages for each query in the shadow system.
+        automl: Train the classifier with AutoGluon; needs the extra [automl].
+        seed: The seed that splits the auxiliary documents; with --ties random, it breaks ties.
     """
     from contextlib import nullcontext
     from dataclasses import replace

@@ -5,52 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ragwitness.cli.attest import print_values
 from ragwitness.cli.options import AsJson, Key, Window
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 _SMALL = 1 << 20
 
 
 def beacon(
-    public: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="The public folder of the opened window, or a copy of it."),
-    ],
-    trust: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(
-            help="Your own trust.json. The opening is checked by it, and the value and the opening"
-            " are written into it."
-        ),
-    ],
-    output: Annotated[
-        Path,
-        PathRole.WRITES,
-        typer.Option("--out", "-o", help="The file for the provider, to be made."),
-    ],
-    value: Annotated[
-        str | None,
-        typer.Option(
-            help="A public random value that came after the opening: 64 lower-case hex digits.",
-            show_default="drawn here",
-        ),
-    ] = None,
-    source: Annotated[
-        str, typer.Option(help="Where the value comes from, e.g. the round of a public beacon.")
-    ] = "drawn by the auditor",
+    public: Annotated[Path, PathRole.READS, Arg()],
+    trust: Annotated[Path, PathRole.KEEPS],
+    output: Annotated[Path, PathRole.WRITES, Opt("--out", short="-o")],
+    value: Annotated[str | None, Opt(shown="drawn here")] = None,
+    source: str = "drawn by the auditor",
     as_json: AsJson = False,
 ) -> None:
     """Draw the value that enters the noise of a window.
 
     The provider has committed to its secret, so that neither of you chooses the noise alone. It
     must be logged (ragwitness attest begin) before the first query is answered.
+
+    Args:
+        public: The public folder of the opened window, or a copy of it.
+        trust: Your own trust.json. The opening is checked by it, and the value and the opening are
+            written into it.
+        output: The file for the provider, to be made.
+        value: A public random value that came after the opening: 64 lower-case hex digits.
+        source: Where the value comes from, e.g. the round of a public beacon.
     """
     import os
     from dataclasses import replace
@@ -97,9 +80,7 @@ def beacon(
 
 def begin(
     window: Window,
-    file: Annotated[
-        Path, PathRole.READS, typer.Argument(help="The file that ragwitness attest beacon wrote.")
-    ],
+    file: Annotated[Path, PathRole.READS, Arg()],
     key: Key,
     as_json: AsJson = False,
 ) -> None:
@@ -107,6 +88,9 @@ def begin(
 
     Do it before the first query: a window whose noise you could have chosen alone passes no
     verification. It is logged once.
+
+    Args:
+        file: The file that ragwitness attest beacon wrote.
     """
     from ragwitness.attest.window import Window
     from ragwitness.crypto.keys import read_key

@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.common import console, print_lines
 from ragwitness.cli.options import DryRun
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.results.wording import visible
 
 if TYPE_CHECKING:
@@ -26,53 +24,29 @@ if TYPE_CHECKING:
 
 
 def status(
-    folder: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Argument(help="The folder of an audit, or an opened draw (JSON)."),
-    ],
-    open_to: Annotated[
-        Path | None,
-        PathRole.WRITES,
-        typer.Option(
-            "--open",
-            help="Open the draw: write it to this file, for others to check. It is then no longer"
-            " a secret.",
-        ),
-    ] = None,
-    commitment: Annotated[
-        str | None,
-        typer.Option(help="The commitment as published. The folder or the draw is checked by it."),
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            help="Have the commitment stamped by this timestamp authority (URL, RFC 3161)."
-        ),
-    ] = None,
-    roots: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="The certificates (PEM) of timestamp authorities that you trust."),
-    ] = None,
-    seal_for: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="Seal the draw for a third party, by their X25519 public key (PEM): sealed.bin."
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="Your X25519 private key (PEM), to open a draw that was sealed for you."),
-    ] = None,
+    folder: Annotated[Path, PathRole.KEEPS, Arg()],
+    open_to: Annotated[Path | None, PathRole.WRITES, Opt("--open")] = None,
+    commitment: str | None = None,
+    timestamp: str | None = None,
+    roots: Annotated[Path | None, PathRole.READS] = None,
+    seal_for: Annotated[Path | None, PathRole.READS] = None,
+    key: Annotated[Path | None, PathRole.READS] = None,
 ) -> None:
     """Show an audit, and check it.
 
     Its draw and what it sent must be as committed to. With --commitment it checks somebody else's
     folder or opened draw, and exits with 3 if it does not hold. Once a draw is opened, the same
     canaries prove nothing any more.
+
+    Args:
+        folder: The folder of an audit, or an opened draw (JSON).
+        open_to: Open the draw: write it to this file, for others to check. It is then no longer a
+            secret.
+        commitment: The commitment as published. The folder or the draw is checked by it.
+        timestamp: Have the commitment stamped by this timestamp authority (URL, RFC 3161).
+        roots: The certificates (PEM) of timestamp authorities that you trust.
+        seal_for: Seal the draw for a third party, by their X25519 public key (PEM): sealed.bin.
+        key: Your X25519 private key (PEM), to open a draw that was sealed for you.
     """
     if folder.is_dir():
         stamped = _stamped(folder, timestamp, roots)
@@ -248,111 +222,27 @@ def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list
 
 
 def draw(
-    examples: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help='The documents with questions, JSONL {"id", "document", "question"}.'),
-    ],
-    out: Annotated[
-        Path,
-        PathRole.FILLS,
-        typer.Option("--out", "-o", help="The folder of the audit, to be made."),
-    ],
-    held_out: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="The examples to probe with, which are never sent.",
-            show_default="a fifth of the documents",
-        ),
-    ] = None,
-    design: Annotated[
-        str, typer.Option(help="The design: contrastive, or paper (the query names its trigger).")
-    ] = "contrastive",
-    family: Annotated[
-        str, typer.Option(help="The family of the canary: signature, emoji, punctuation or phrase.")
-    ] = "signature",
-    triggers: Annotated[
-        str,
-        typer.Option(
-            help="What marks a document: name (a person's, in a sentence), code (the paper's"
-            " prefix_ and ten characters) or synonyms (which of two equal words it uses)."
-        ),
-    ] = "name",
-    wordings: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help='Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}'
-            ' …"]}.'
-        ),
-    ] = None,
-    reword: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="A chat model, addressed like a target, that says each wording in more ways."
-        ),
-    ] = None,
-    natural: Annotated[
-        bool,
-        typer.Option(
-            "--natural", help="Keep the half of the wordings that the reader finds likeliest."
-        ),
-    ] = False,
-    slots: Annotated[
-        int, typer.Option(help="The number of independent draws, each with its own canary.")
-    ] = 1,
-    candidates: Annotated[
-        int,
-        typer.Option(help="The number of triggers to draw from. The p-value is at least 1 in it."),
-    ] = 128,
-    rate: Annotated[
-        str, typer.Option(help="The share of the examples that carry canaries, rounded down.")
-    ] = "1",
-    classes: Annotated[
-        bool,
-        typer.Option(
-            "--classes",
-            help='Plant each class of documents ("class" in the examples) with triggers of its own,'
-            " to tell which classes were used.",
-        ),
-    ] = False,
-    half: Annotated[
-        bool,
-        typer.Option(
-            "--half", help="Plant half of the slots, drawn by lot; the others are compared."
-        ),
-    ] = False,
-    probes: Annotated[
-        int,
-        typer.Option(
-            help="The most held-out examples for each slot.", show_default="all there are"
-        ),
-    ] = 0,
-    releases: Annotated[
-        int,
-        typer.Option(
-            help="The number of looks at the draw, one for each release that is probed; 0 if it"
-            " is not known."
-        ),
-    ] = 1,
-    alpha: Annotated[
-        str, typer.Option(help="The level of the verdict, to which the draw commits.")
-    ] = "0.05",
-    beacon: Annotated[
-        str,
-        typer.Option(
-            help="Public randomness that will be joined later, in words.", show_default="none"
-        ),
-    ] = "",
-    experiment: Annotated[
-        str, typer.Option(help="The name of the experiment, which fixes the split.")
-    ] = "canary",
-    seed: Annotated[int, typer.Option(help="The seed of the split.")] = 0,
-    share: Annotated[
-        float, typer.Option(help="The share of the provider's votes that are yours, for the power.")
-    ] = 0.3,
+    examples: Annotated[Path, PathRole.READS, Arg()],
+    out: Annotated[Path, PathRole.FILLS, Opt(short="-o")],
+    held_out: Annotated[Path | None, PathRole.READS, Opt(shown="a fifth of the documents")] = None,
+    design: str = "contrastive",
+    family: str = "signature",
+    triggers: str = "name",
+    wordings: Annotated[Path | None, PathRole.READS] = None,
+    reword: Annotated[str | None, PathRole.ADDRESS] = None,
+    natural: bool = False,
+    slots: int = 1,
+    candidates: int = 128,
+    rate: str = "1",
+    classes: bool = False,
+    half: bool = False,
+    probes: Annotated[int, Opt(shown="all there are")] = 0,
+    releases: int = 1,
+    alpha: str = "0.05",
+    beacon: Annotated[str, Opt(shown="none")] = "",
+    experiment: str = "canary",
+    seed: int = 0,
+    share: float = 0.3,
     dry_run: DryRun = False,
 ) -> None:
     """Draw a secret and commit to it.
@@ -362,6 +252,33 @@ def draw(
     nothing. Publish commitment.json before anything is
     sent. The folder's secret/ is yours alone until you open the draw with ragwitness canary status
     --open.
+
+    Args:
+        examples: The documents with questions, JSONL {"id", "document", "question"}.
+        out: The folder of the audit, to be made.
+        held_out: The examples to probe with, which are never sent.
+        design: The design: contrastive, or paper (the query names its trigger).
+        family: The family of the canary: signature, emoji, punctuation or phrase.
+        triggers: What marks a document: name (a person's, in a sentence), code (the paper's prefix_
+            and ten characters) or synonyms (which of two equal words it uses).
+        wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
+            …"]}.
+        reword: A chat model, addressed like a target, that says each wording in more ways.
+        natural: Keep the half of the wordings that the reader finds likeliest.
+        slots: The number of independent draws, each with its own canary.
+        candidates: The number of triggers to draw from. The p-value is at least 1 in it.
+        rate: The share of the examples that carry canaries, rounded down.
+        classes: Plant each class of documents ("class" in the examples) with triggers of its own,
+            to tell which classes were used.
+        half: Plant half of the slots, drawn by lot; the others are compared.
+        probes: The most held-out examples for each slot.
+        releases: The number of looks at the draw, one for each release that is probed; 0 if it is
+            not known.
+        alpha: The level of the verdict, to which the draw commits.
+        beacon: Public randomness that will be joined later, in words.
+        experiment: The name of the experiment, which fixes the split.
+        seed: The seed of the split.
+        share: The share of the provider's votes that are yours, for the power.
     """
     import os
 

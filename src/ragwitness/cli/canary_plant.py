@@ -6,13 +6,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.common import console, print_lines, progress_bars
 from ragwitness.cli.options import Caps, DryRun, Reached
-from ragwitness.cli.paths import PathRole
 from ragwitness.cli.steps import preview, spent_so_far
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Arg, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
@@ -21,43 +19,14 @@ if TYPE_CHECKING:
 
 
 def plant(
-    folder: Annotated[
-        Path, PathRole.KEEPS, typer.Argument(help="The folder that ragwitness canary draw made.")
-    ],
-    service: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Argument(
-            help="The service to plant in: the URL of a chat, http/FILE.toml or"
-            " python:MODULE:OBJECT. Without it the files are written, to plant by hand.",
-            show_default=False,
-        ),
-    ] = None,
-    beacon: Annotated[
-        str, typer.Option(help="The public randomness that was promised, once it is known.")
-    ] = "",
-    answers: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help='What the service answered, JSONL {"id", "answer"}; the votes are then written.'
-        ),
-    ] = None,
-    votes: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="A description (TOML) of how votes are given, for a chat."),
-    ] = None,
-    form: Annotated[
-        str, typer.Option(help="How a chat is given the document: messages or attachment.")
-    ] = "messages",
-    days: Annotated[
-        float, typer.Option(help="The days over which the traces are spread; 0 does not wait.")
-    ] = 0.0,
-    tries: Annotated[
-        int,
-        typer.Option(help="The most times that a trace is sent, or a vote given, in one start."),
-    ] = 3,
+    folder: Annotated[Path, PathRole.KEEPS, Arg()],
+    service: Annotated[str | None, PathRole.ADDRESS, Arg(shown=False)] = None,
+    beacon: str = "",
+    answers: Annotated[Path | None, PathRole.READS] = None,
+    votes: Annotated[Path | None, PathRole.READS] = None,
+    form: str = "messages",
+    days: float = 0.0,
+    tries: int = 3,
     *,
     caps: Caps,
     dry_run: DryRun = False,
@@ -69,6 +38,17 @@ def plant(
     service it sends every document with its question, waits for the answer and gives the vote, and
     keeps a journal: the same command goes on where it stopped. Answers that quote a trigger get no
     vote. Plant only where you may; see RESPONSIBLE_USE.md.
+
+    Args:
+        folder: The folder that ragwitness canary draw made.
+        service: The service to plant in: the URL of a chat, http/FILE.toml or python:MODULE:OBJECT.
+            Without it the files are written, to plant by hand.
+        beacon: The public randomness that was promised, once it is known.
+        answers: What the service answered, JSONL {"id", "answer"}; the votes are then written.
+        votes: A description (TOML) of how votes are given, for a chat.
+        form: How a chat is given the document: messages or attachment.
+        days: The days over which the traces are spread; 0 does not wait.
+        tries: The most times that a trace is sent, or a vote given, in one start.
     """
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
 

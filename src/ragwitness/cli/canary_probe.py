@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ragwitness.cli.options import Address, Caps, Concurrency, DryRun, Reached, RunPath, Sealing
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
+from ragwitness.cli.typer_options import Files
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
@@ -24,56 +23,20 @@ if TYPE_CHECKING:
 
 def probe(
     target: Address,
-    plan: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(help="The folder that ragwitness canary draw made, planted."),
-    ],
-    release: Annotated[
-        str, typer.Option(help="The name that you give to this release of the model.")
-    ] = "1",
-    twin: Annotated[
-        bool, typer.Option("--twin", help="This model is known not to be trained on documents.")
-    ] = False,
-    way: Annotated[
-        str | None,
-        typer.Option(
-            help="How the model is asked: exact, forced or sampled.",
-            show_default="the best one with log-probabilities",
-        ),
-    ] = None,
+    plan: Annotated[Path, PathRole.KEEPS],
+    release: str = "1",
+    twin: bool = False,
+    way: Annotated[str | None, Opt(shown="the best one with log-probabilities")] = None,
     instructed: Annotated[
         bool | None,
-        typer.Option(
-            "--instructed/--plain",
-            help="Let queries ask for the canary, or not.",
-            show_default="instructed for the contrastive design alone",
-        ),
+        Opt("--instructed/--plain", shown="instructed for the contrastive design alone"),
     ] = None,
-    samples: Annotated[
-        int, typer.Option(help="The number of answers for each prompt, where they are sampled.")
-    ] = 20,
-    template: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="A file with the prompt, with {context} and {question}.",
-            show_default="the paper's",
-        ),
-    ] = None,
-    frame: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="A file with the raw chat format around {prompt}, up to where the answer begins."
-        ),
-    ] = None,
+    samples: int = 20,
+    template: Annotated[Path | None, PathRole.READS, Opt(shown="the paper's")] = None,
+    frame: Annotated[Path | None, PathRole.READS] = None,
     run: RunPath = None,
     files: Files | None = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONDITION", help="Exit with 3 if the verdict is: trained."),
-    ] = None,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
     concurrency: Concurrency = 4,
     *,
     caps: Caps,
@@ -87,6 +50,17 @@ def probe(
     alone. The verdict is trained or inconclusive; inconclusive never means that the model was not
     trained on documents. A finished probe is one look at the draw, and --releases of ragwitness
     canary draw says how many looks may decide.
+
+    Args:
+        plan: The folder that ragwitness canary draw made, planted.
+        release: The name that you give to this release of the model.
+        twin: This model is known not to be trained on documents.
+        way: How the model is asked: exact, forced or sampled.
+        instructed: Let queries ask for the canary, or not.
+        samples: The number of answers for each prompt, where they are sampled.
+        template: A file with the prompt, with {context} and {question}.
+        frame: A file with the raw chat format around {prompt}, up to where the answer begins.
+        fail_on: Exit with 3 if the verdict is: trained.
     """
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary import canary_report, probe_canaries, refuse_look

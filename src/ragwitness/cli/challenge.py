@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import AsJson, Prompt
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.attest.challenge import Challenge
@@ -25,47 +25,31 @@ _LOG = 512 << 20
 
 
 def challenge(
-    public: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="The public folder of the closed window, or a copy of it."),
-    ],
-    output: Annotated[
-        Path,
-        PathRole.WRITES,
-        typer.Option("--out", "-o", help="The file for the provider, to be made."),
-    ],
-    trust: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(
-            help="Your own trust.json. The close is checked by it, and the beacon, the number of"
-            " records and the close are written into it."
-        ),
-    ] = None,
-    beacon: Annotated[
-        str | None,
-        typer.Option(
-            help="A public random value in hex, drawn after the close.", show_default="drawn here"
-        ),
-    ] = None,
-    records: Annotated[int | None, typer.Option(help="The number of records to prove.")] = None,
-    share: Annotated[
-        float | None,
-        typer.Option(help="Take as many records as find this share of bad ones, e.g. 0.05."),
-    ] = None,
-    miss: Annotated[
-        float, typer.Option(help="The probability with which --share may be missed.")
-    ] = 0.05,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Take all records (Mode A of the paper).")
-    ] = False,
+    public: Annotated[Path, PathRole.READS, Arg()],
+    output: Annotated[Path, PathRole.WRITES, Opt("--out", short="-o")],
+    trust: Annotated[Path | None, PathRole.KEEPS] = None,
+    beacon: Annotated[str | None, Opt(shown="drawn here")] = None,
+    records: int | None = None,
+    share: float | None = None,
+    miss: float = 0.05,
+    everything: Annotated[bool, Opt("--all")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw the records to prove.
 
     The provider could not foresee them. The window must be closed before the beacon is known: then
     the close fixes every record.
+
+    Args:
+        public: The public folder of the closed window, or a copy of it.
+        output: The file for the provider, to be made.
+        trust: Your own trust.json. The close is checked by it, and the beacon, the number of
+            records and the close are written into it.
+        beacon: A public random value in hex, drawn after the close.
+        records: The number of records to prove.
+        share: Take as many records as find this share of bad ones, e.g. 0.05.
+        miss: The probability with which --share may be missed.
+        everything: Take all records (Mode A of the paper).
     """
     from ragwitness.attest.challenge import make_challenge, records_for
     from ragwitness.attest.commitments import checkpoint_token
@@ -198,44 +182,16 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
 
 
 def pin(
-    public: Annotated[
-        Path, PathRole.READS, typer.Argument(help="The public folder of the window, or a copy.")
-    ],
-    trust: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(help="Your own trust.json, into which your terms are written."),
-    ],
-    this: Annotated[
-        bool, typer.Option("--policy", help="Accept this window's policy as it is, by its digest.")
-    ] = False,
-    epsilon_most: Annotated[
-        float | None,
-        typer.Option(help="The largest joint epsilon, of k_max accounts with all their queries."),
-    ] = None,
-    delta_most: Annotated[float | None, typer.Option(help="The largest delta* of it.")] = None,
-    k_max_least: Annotated[int | None, typer.Option(help="The smallest k_max.")] = None,
-    threshold_most: Annotated[
-        float | None,
-        typer.Option(help="The largest cosine from which two queries join their accounts."),
-    ] = None,
-    span_least: Annotated[
-        int,
-        typer.Option(help="The shortest span in which queries are compared.", show_default="all"),
-    ] = 0,
-    unsigned_most: Annotated[
-        int | None,
-        typer.Option(
-            help="The most queries without their account's signature or a receipt, which the"
-            " provider may have invented.",
-            show_default="any number",
-        ),
-    ] = None,
-    embedder: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="The embedder that must have been committed to, from your own copy."),
-    ] = None,
+    public: Annotated[Path, PathRole.READS, Arg()],
+    trust: Annotated[Path, PathRole.KEEPS],
+    this: Annotated[bool, Opt("--policy")] = False,
+    epsilon_most: float | None = None,
+    delta_most: float | None = None,
+    k_max_least: int | None = None,
+    threshold_most: float | None = None,
+    span_least: Annotated[int, Opt(shown="all")] = 0,
+    unsigned_most: Annotated[int | None, Opt(shown="any number")] = None,
+    embedder: Annotated[str | None, PathRole.ADDRESS] = None,
     prompt: Prompt = None,
     as_json: AsJson = False,
 ) -> None:
@@ -244,6 +200,19 @@ def pin(
     It shows what the window's policy promises, and where that is weak. --policy accepts this one;
     the four bounds accept every policy that keeps them, of this window and of later ones. Without
     either nothing is written, and `ragwitness verify` gives no PASS: the provider wrote the policy.
+
+    Args:
+        public: The public folder of the window, or a copy.
+        trust: Your own trust.json, into which your terms are written.
+        this: Accept this window's policy as it is, by its digest.
+        epsilon_most: The largest joint epsilon, of k_max accounts with all their queries.
+        delta_most: The largest delta* of it.
+        k_max_least: The smallest k_max.
+        threshold_most: The largest cosine from which two queries join their accounts.
+        span_least: The shortest span in which queries are compared.
+        unsigned_most: The most queries without their account's signature or a receipt, which the
+            provider may have invented.
+        embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder
     from ragwitness.attest.pins import policy_terms, weak_points

@@ -22,8 +22,8 @@ from ragwitness.cli.options import (
     Sensitivity,
     TenantTerms,
 )
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import ExitCode, InputError
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.collusion.coalition.log import QueryLog
@@ -41,70 +41,21 @@ _MOST_QUERIES = 20_000  # all pairs of which are compared in less than a minute
 
 
 def estimate(
-    log: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(
-            help="The log: JSONL, Parquet, Arrow or npz with the account, the time and the vector"
-            " (or the text) of each query."
-        ),
-    ],
-    embedder: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint)."
-        ),
-    ] = None,
-    ordinary: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="A log of benign traffic, with which this one is compared: at least six times as"
-            " many accounts, or 20 windows as long as this log."
-        ),
-    ] = None,
+    log: Annotated[Path, PathRole.READS, Arg()],
+    embedder: Annotated[str | None, PathRole.ADDRESS] = None,
+    ordinary: Annotated[Path | None, PathRole.READS] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(
-            help="The least cosine of two similar queries.",
-            show_default="passed by 5 % of ordinary pairs, else of uniform ones",
-        ),
+        float | None, Opt(shown="passed by 5 % of ordinary pairs, else of uniform ones")
     ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(
-            help="The most seconds between two similar queries.", show_default="any number"
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(help="The estimators, with commas between them.", show_default="all"),
-    ] = None,
-    k_max: Annotated[
-        int | None,
-        typer.Option(
-            help="The declared cap: a suspicious log exits with 3 only if the estimate is above it."
-        ),
-    ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="The share of benign logs that may be called suspicious.")
-    ] = 0.05,
-    account_alpha: Annotated[
-        float,
-        typer.Option(help="The largest chance that an innocent account looks like one named."),
-    ] = 0.01,
-    draws: Annotated[
-        int, typer.Option(help="The number of logs drawn from the ordinary traffic.")
-    ] = 199,
-    seed: Annotated[int, typer.Option(help="The seed of the samples and of the permutations.")] = 0,
-    engine: Annotated[
-        str,
-        typer.Option(help="Who computes: local (this process) or ray (a cluster); the same bytes."),
-    ] = "local",
-    workers: Annotated[
-        int, typer.Option(help="The number of processes of the Ray cluster that compute.")
-    ] = 4,
+    window: Annotated[float | None, Opt(shown="any number")] = None,
+    only: Annotated[str | None, Opt(shown="all")] = None,
+    k_max: int | None = None,
+    alpha: float = 0.05,
+    account_alpha: float = 0.01,
+    draws: int = 199,
+    seed: int = 0,
+    engine: str = "local",
+    workers: int = 4,
     ray_address: RayAddress = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
@@ -116,6 +67,23 @@ def estimate(
     named, each only where an innocent one would look so with a chance of at most --account-alpha.
     Without --ordinary nothing is judged and nobody is named; a cap then exits with 4. The paper's
     estimator (R5) is pairs.
+
+    Args:
+        log: The log: JSONL, Parquet, Arrow or npz with the account, the time and the vector (or the
+            text) of each query.
+        embedder: The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint).
+        ordinary: A log of benign traffic, with which this one is compared: at least six times as
+            many accounts, or 20 windows as long as this log.
+        threshold: The least cosine of two similar queries.
+        window: The most seconds between two similar queries.
+        only: The estimators, with commas between them.
+        k_max: The declared cap: a suspicious log exits with 3 only if the estimate is above it.
+        alpha: The share of benign logs that may be called suspicious.
+        account_alpha: The largest chance that an innocent account looks like one named.
+        draws: The number of logs drawn from the ordinary traffic.
+        seed: The seed of the samples and of the permutations.
+        engine: Who computes: local (this process) or ray (a cluster); the same bytes.
+        workers: The number of processes of the Ray cluster that compute.
     """
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
@@ -220,31 +188,15 @@ _Number = TypeVar("_Number", int, float)
 
 
 def sweep(
-    accounts: Annotated[
-        str, typer.Option(help="The coalition sizes k, with commas between them.")
-    ] = "1,2,4,8,16",
-    epsilons: Annotated[
-        str, typer.Option(help="The budgets per account, with commas between them.")
-    ] = "0.1,1,10",
+    accounts: str = "1,2,4,8,16",
+    epsilons: str = "0.1,1,10",
     queries: Queries = 1000,
-    delta: Annotated[float, typer.Option(help="The failure probability per account.")] = 1e-6,
-    gap: Annotated[
-        float, typer.Option(help="The score with the document minus the score without it.")
-    ] = 1.0,
-    sensitivity: Annotated[
-        float, typer.Option(help="The sensitivity for which the noise is calibrated.")
-    ] = 1.0,
-    calibration: Annotated[
-        str,
-        typer.Option(
-            help="How the noise is calibrated: classic (the paper's (3.4)), leading (sigma ="
-            " S/epsilon_q) or exact."
-        ),
-    ] = "classic",
-    trials: Annotated[
-        int, typer.Option(help="The number of paired worlds for each cell.")
-    ] = 1_000_000,
-    seed: Annotated[int, typer.Option(help="The seed of the noise.")] = 0,
+    delta: float = 1e-6,
+    gap: float = 1.0,
+    sensitivity: float = 1.0,
+    calibration: str = "classic",
+    trials: int = 1_000_000,
+    seed: int = 0,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
@@ -254,6 +206,17 @@ def sweep(
     index is measured for every coalition size and budget per account and compared with theory: P1
     (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
     system is asked.
+
+    Args:
+        accounts: The coalition sizes k, with commas between them.
+        epsilons: The budgets per account, with commas between them.
+        delta: The failure probability per account.
+        gap: The score with the document minus the score without it.
+        sensitivity: The sensitivity for which the noise is calibrated.
+        calibration: How the noise is calibrated: classic (the paper's (3.4)), leading (sigma =
+            S/epsilon_q) or exact.
+        trials: The number of paired worlds for each cell.
+        seed: The seed of the noise.
     """
     from ragwitness.collusion.scalar import SweepConfig
     from ragwitness.collusion.scalar import sweep as run_sweep
@@ -301,27 +264,15 @@ def _calibration(name: str) -> Calibration:
 
 
 def bound(
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="The epsilon claimed per account; (3.4) chooses the noise for it."),
-    ] = None,
-    sigma: Annotated[
-        float | None, typer.Option(help="The committed noise, in place of the one of (3.4).")
-    ] = None,
-    delta: Annotated[float, typer.Option(help="The delta claimed per account.")] = 1e-6,
+    epsilon: float | None = None,
+    sigma: float | None = None,
+    delta: float = 1e-6,
     queries: Queries = 1000,
     accounts: Accounts = 16,
     sensitivity: Sensitivity = 1.0,
-    delta_prime: Annotated[
-        float | None, typer.Option(help="The slack of Theorem 3.4.", show_default="--delta")
-    ] = None,
-    delta_star: Annotated[
-        float | None,
-        typer.Option(help="The joint failure probability of the audit's verdict (5.2)."),
-    ] = None,
-    k_max: Annotated[
-        int | None, typer.Option(help="The cap of the verdict.", show_default="--accounts")
-    ] = None,
+    delta_prime: Annotated[float | None, Opt(shown="--delta")] = None,
+    delta_star: float | None = None,
+    k_max: Annotated[int | None, Opt(shown="--accounts")] = None,
     tenant: TenantTerms = None,
     database: Database = None,
     json_out: JsonPath = None,
@@ -332,6 +283,14 @@ def bound(
     The paper's bound, Renyi accounting and the exact figure stand side by side, all at the same
     joint delta, k x delta + delta'. Give --epsilon, --sigma or both; with both, the noise is
     accounted for and the claim is checked against it. No system is asked.
+
+    Args:
+        epsilon: The epsilon claimed per account; (3.4) chooses the noise for it.
+        sigma: The committed noise, in place of the one of (3.4).
+        delta: The delta claimed per account.
+        delta_prime: The slack of Theorem 3.4.
+        delta_star: The joint failure probability of the audit's verdict (5.2).
+        k_max: The cap of the verdict.
     """
     from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
     from ragwitness.results.collusion import JointBounds
@@ -402,15 +361,11 @@ def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
 
 
 def calibrate(
-    epsilon: Annotated[
-        float | None, typer.Option(help="The epsilon that all accounts may spend together.")
-    ] = None,
-    delta: Annotated[float, typer.Option(help="The delta of all accounts together.")] = 1e-6,
+    epsilon: float | None = None,
+    delta: float = 1e-6,
     queries: Queries = 1000,
     accounts: Accounts = 16,
-    sigma: Annotated[
-        float | None, typer.Option(help="Also say how many queries or accounts this noise allows.")
-    ] = None,
+    sigma: float | None = None,
     sensitivity: Sensitivity = 1.0,
     tenant: TenantTerms = None,
     database: Database = None,
@@ -421,6 +376,11 @@ def calibrate(
 
     Give --epsilon, or --tenant for the tenant's own. The exact noise stands beside the paper's.
     With --sigma it also says how many queries or accounts that noise allows. No system is asked.
+
+    Args:
+        epsilon: The epsilon that all accounts may spend together.
+        delta: The delta of all accounts together.
+        sigma: Also say how many queries or accounts this noise allows.
     """
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for

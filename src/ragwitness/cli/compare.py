@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
 from ragwitness.cli.common import console, progress_bars, read_documents, run_folder
 from ragwitness.cli.leak import attacks_of, names_of, plan_of
 from ragwitness.cli.options import (
@@ -35,11 +33,12 @@ from ragwitness.cli.options import (
     Secrets,
     Template,
 )
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import spent_so_far, wait
+from ragwitness.cli.typer_options import Files
 from ragwitness.defenses.synthetic.roles import described, others_of, roles_of
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Opt, PathRole
 from ragwitness.lab import open_chat, open_model, rag_config
 
 if TYPE_CHECKING:
@@ -59,119 +58,47 @@ if TYPE_CHECKING:
 
 def compare(
     corpus: PrivateCorpus,
-    given: Annotated[
-        list[str] | None,
-        PathRole.PAIRS,
-        typer.Option(
-            "--with",
-            metavar="NAME=FILE",
-            help="Texts that stand for the records, under the same ids. May be repeated.",
-        ),
-    ] = None,
+    given: Annotated[list[str] | None, PathRole.PAIRS, Opt("--with", metavar="NAME=FILE")] = None,
     methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            help="A method that makes such texts on the spot: redact, keywords[:K], with --model"
-            " any method of ragwitness synthesize; or zero-shot, no texts at all. May be repeated.",
-            show_default="redact and keywords, if nothing else is compared",
-        ),
+        list[str] | None, Opt("--method", shown="redact and keywords, if nothing else is compared")
     ] = None,
-    defenses: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--defense",
-            help="The records themselves behind a defense; ragwitness lab serve lists them. May be"
-            " repeated.",
-        ),
-    ] = None,
+    defenses: Annotated[list[str] | None, Opt("--defense")] = None,
     questions: Annotated[
         Path | None,
         PathRole.READS,
-        typer.Option(
-            help='JSONL rows {"question", "answer": text or list} about nothing private.',
-            show_default="the fields question and answer of the records held out",
-        ),
+        Opt(shown="the fields question and answer of the records held out"),
     ] = None,
     held_out: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of records that no index holds; they serve as background and as"
-            " questions.",
-            show_default="a tenth, at most 100; 0 with --questions and --background",
-        ),
+        int | None, Opt(shown="a tenth, at most 100; 0 with --questions and --background")
     ] = None,
-    utility: Annotated[
-        bool, typer.Option(help="Measure usefulness too, and not privacy alone.")
-    ] = True,
-    judge: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="A chat model that judges answers, addressed like a target."),
-    ] = None,
-    attacks: Annotated[
-        str,
-        typer.Option(
-            help="The attacks: all, or names with commas between them, as for ragwitness leak."
-        ),
-    ] = "composite",
+    utility: bool = True,
+    judge: Annotated[str | None, PathRole.ADDRESS] = None,
+    attacks: str = "composite",
     prompts: Prompts = 100,
     answer_tokens: AnswerTokens = 256,
     information: Information = None,
     options: AttackSettings = None,
-    background: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="Texts that are like the corpus and that no index holds. They show what is found"
-            " by chance.",
-            show_default="the records held out",
-        ),
-    ] = None,
+    background: Annotated[str | None, PathRole.DOCUMENTS, Opt(shown="the records held out")] = None,
     secrets: Secrets = None,
     decoys: Decoys = None,
     contacts: Contacts = False,
     retrieval: Retrieval = "lexical",
-    retrieve_by: Annotated[
-        str,
-        typer.Option(
-            help="How a text is found: own, by itself; original, by the private record, as in SAGE."
-        ),
-    ] = "own",
+    retrieve_by: str = "own",
     generator: Generator = "reader",
-    k: Annotated[
-        int, typer.Option(help="The number of passages for each query, which is 1 in SAGE.")
-    ] = 1,
+    k: int = 1,
     template: Template = "plain",
-    embedder: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."
-            " The judge uses it as well, or minilm."
-        ),
-    ] = None,
+    embedder: Annotated[str | None, PathRole.ADDRESS] = None,
     model: ChatModel = None,
     role: RolePlayers = None,
     domain: Domain = "auto",
-    rounds: Annotated[int, typer.Option(help="The most versions of a record that are judged.")] = 3,
+    rounds: int = 3,
     pii: ContactFinder = "auto",
-    seed: Annotated[
-        int,
-        typer.Option(help="The seed of the random split, of the prompts and of the resampling."),
-    ] = 0,
+    seed: int = 0,
     *,
     how: HowRead,
     run: RunPath = None,
     files: Files | None = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 3 if a substitute leaks this much, e.g. 'repeat records > 0'. The"
-            " conditions are those of leak. May be repeated.",
-        ),
-    ] = None,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
     concurrency: Concurrency = 4,
     caps: Caps,
     dry_run: DryRun = False,
@@ -182,6 +109,30 @@ def compare(
     Each substitute is indexed in a RAG system in this process, attacked with the same prompts and
     asked the same questions; leaks are counted against the original records. Caps and prices are
     those of the chat models (--model and --judge).
+
+    Args:
+        given: Texts that stand for the records, under the same ids. May be repeated.
+        methods: A method that makes such texts on the spot: redact, keywords[:K], with --model any
+            method of ragwitness synthesize; or zero-shot, no texts at all. May be repeated.
+        defenses: The records themselves behind a defense; ragwitness lab serve lists them. May be
+            repeated.
+        questions: JSONL rows {"question", "answer": text or list} about nothing private.
+        held_out: The number of records that no index holds; they serve as background and as
+            questions.
+        utility: Measure usefulness too, and not privacy alone.
+        judge: A chat model that judges answers, addressed like a target.
+        attacks: The attacks: all, or names with commas between them, as for ragwitness leak.
+        background: Texts that are like the corpus and that no index holds. They show what is found
+            by chance.
+        retrieve_by: How a text is found: own, by itself; original, by the private record, as in
+            SAGE.
+        k: The number of passages for each query, which is 1 in SAGE.
+        embedder: Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL.
+            The judge uses it as well, or minilm.
+        rounds: The most versions of a record that are judged.
+        seed: The seed of the random split, of the prompts and of the resampling.
+        fail_on: Exit with 3 if a substitute leaks this much, e.g. 'repeat records > 0'. The
+            conditions are those of leak. May be repeated.
     """
     from ragwitness.audits.leak import refuse_records
     from ragwitness.audits.variants import ComparisonPlan

@@ -18,7 +18,6 @@ from typer.core import TyperCommand
 
 from ragwitness.cli.help import write_options
 from ragwitness.cli.paths import (
-    PathRole,
     PathUse,
     check_paths,
     make_places,
@@ -26,6 +25,7 @@ from ragwitness.cli.paths import (
     roles_of,
     uses_of,
 )
+from ragwitness.kit.options import PathRole
 
 if TYPE_CHECKING:
     from ragwitness.errors import InputError

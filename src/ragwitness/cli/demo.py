@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from ragwitness.cli.common import console, print_lines, progress_bars
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import PathRole
 from ragwitness.results.wording import MISSING, p_text
 
 if TYPE_CHECKING:
@@ -30,15 +28,16 @@ _K = 2
 
 
 def demo(
-    run: Annotated[Path, PathRole.FILLS, typer.Option(help="The run folder.")] = Path(
-        "ragwitness-runs/demo"
-    ),
+    run: Annotated[Path, PathRole.FILLS] = Path("ragwitness-runs/demo"),
 ) -> None:
     """Try a whole audit on generated documents, offline.
 
     Half of the documents are indexed; 100 of these and 100 of the others are audited. It needs no
     network and shows nobody's data. The system under audit answers with the embedded reader, a
     small model: the mechanics are real, and the figures do not carry over to large models.
+
+    Args:
+        run: The run folder.
     """
     import random
 

@@ -8,8 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-
 from ragwitness.cli.common import console, read_documents, write_json_file
 from ragwitness.cli.options import (
     Address,
@@ -24,8 +22,8 @@ from ragwitness.cli.options import (
     Sample,
     Timeout,
 )
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import CapabilityError, InputError
+from ragwitness.kit.options import PathRole
 from ragwitness.kit.quotes import quote
 from ragwitness.types import ANSWER_SECONDS, Answer, Capability
 
@@ -50,23 +48,11 @@ AT_ONCE = 4
 
 def doctor(
     target: Address,
-    documents: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(help="The documents in question: also say what audits of them would cost."),
-    ] = None,
+    documents: Annotated[str | None, PathRole.DOCUMENTS] = None,
     known_out: KnownOutIfAny = None,
-    method: Annotated[
-        str, typer.Option(help="The audits to be counted: all, or names with commas between them.")
-    ] = "all",
+    method: str = "all",
     sample: Sample = None,
-    pilot: Annotated[
-        bool,
-        typer.Option(
-            help="Whether to try the methods that auto chooses from on a few texts that the target"
-            " does not hold, shown in the question and not shown."
-        ),
-    ] = True,
+    pilot: bool = True,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     json_out: JsonPath = None,
@@ -83,6 +69,12 @@ def doctor(
     them out). With --documents it also says what each audit would cost (in money too, where prices
     are given), how long it would take and what share of the members it could find; ragwitness plan
     says so without asking the target.
+
+    Args:
+        documents: The documents in question: also say what audits of them would cost.
+        method: The audits to be counted: all, or names with commas between them.
+        pilot: Whether to try the methods that auto chooses from on a few texts that the target does
+            not hold, shown in the question and not shown.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.order import Reach

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.options import (
     AuditSettings,
     Generator,
@@ -20,8 +18,9 @@ from ragwitness.cli.options import (
     RunPath,
     Template,
 )
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
+from ragwitness.cli.typer_options import Files
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.audits.evaluation import BatteryPlan
@@ -30,73 +29,27 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    corpus: Annotated[
-        str,
-        PathRole.DOCUMENTS,
-        typer.Option(help="Documents of one source. Half of them are put into the index."),
-    ],
-    audits: Annotated[
-        str,
-        typer.Option(
-            help="The audits: all, or names with commas between them. NAME:paper is the audit as"
-            " its paper has it."
-        ),
-    ] = "all",
-    limit: Annotated[
-        int, typer.Option(help="The number of audited documents, half of them inside.")
-    ] = 200,
-    members: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of audited documents inside.", show_default="half of --limit"
-        ),
-    ] = None,
-    non_members: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of audited documents outside.", show_default="half of --limit"
-        ),
-    ] = None,
-    calibration: Annotated[
-        int, typer.Option(help="The number of calibration documents inside, and again outside.")
-    ] = 100,
+    corpus: Annotated[str, PathRole.DOCUMENTS],
+    audits: str = "all",
+    limit: int = 200,
+    members: Annotated[int | None, Opt(shown="half of --limit")] = None,
+    non_members: Annotated[int | None, Opt(shown="half of --limit")] = None,
+    calibration: int = 100,
     options: AuditSettings = None,
-    defense: Annotated[
-        str, typer.Option(help="A defense before the system; ragwitness lab serve lists them.")
-    ] = "none",
-    benign: Annotated[
-        int,
-        typer.Option(
-            help="The number of benign questions that show what the defense costs.", min=0
-        ),
-    ] = 100,
+    defense: str = "none",
+    benign: Annotated[int, Opt(least=0)] = 100,
     retrieval: Retrieval = "lexical",
     generator: Generator = "reader",
     k: PassagesPerQuery = 4,
     template: Template = "plain",
     proxy: Proxy = "reader",
-    control: Annotated[
-        bool, typer.Option(help="Run every audit with retrieval switched off too.")
-    ] = True,
-    seed: Annotated[int, typer.Option(help="The seed of the random split.")] = 0,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of documents that are asked about at once.",
-            show_default="4, and at least 2 for each core",
-        ),
-    ] = None,
+    control: bool = True,
+    seed: int = 0,
+    concurrency: Annotated[int | None, Opt(shown="4, and at least 2 for each core")] = None,
     workers: ReaderWorkers = None,
     run: RunPath = None,
     files: Files | None = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 3 if a control fails (control), or if the low end of an audit's AUC is"
-            " above a number (e.g. 'auc > 0.6'). May be repeated.",
-        ),
-    ] = None,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
     *,
     how: HowRead,
     paragraphs: Paragraphs = False,
@@ -107,6 +60,22 @@ def evaluate(
     controls: guessers that never ask the system, the system with its retrieval switched off, and
     the non-members that are most like something in the index. With a defense, benign questions
     show what it costs: what is found and answered with it and without it.
+
+    Args:
+        corpus: Documents of one source. Half of them are put into the index.
+        audits: The audits: all, or names with commas between them. NAME:paper is the audit as its
+            paper has it.
+        limit: The number of audited documents, half of them inside.
+        members: The number of audited documents inside.
+        non_members: The number of audited documents outside.
+        calibration: The number of calibration documents inside, and again outside.
+        defense: A defense before the system; ragwitness lab serve lists them.
+        benign: The number of benign questions that show what the defense costs.
+        control: Run every audit with retrieval switched off too.
+        seed: The seed of the random split.
+        concurrency: The number of documents that are asked about at once.
+        fail_on: Exit with 3 if a control fails (control), or if the low end of an audit's AUC is
+            above a number (e.g. 'auc > 0.6'). May be repeated.
     """
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import console, on_cores, per_audit, read_documents, run_folder

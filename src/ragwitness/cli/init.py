@@ -21,8 +21,9 @@ from ragwitness.cli.options import (
     Sample,
     Timeout,
 )
-from ragwitness.cli.paths import PathRole, map_paths
+from ragwitness.cli.paths import map_paths
 from ragwitness.errors import CapabilityError, InputError
+from ragwitness.kit.options import Opt, PathRole
 from ragwitness.types import ANSWER_SECONDS
 
 if TYPE_CHECKING:
@@ -35,38 +36,19 @@ if TYPE_CHECKING:
 
 
 def init(
-    target: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="The system to audit: a URL, lab:FILE, or another address."),
-    ] = None,
-    documents: Annotated[
-        str | None, PathRole.DOCUMENTS, typer.Option(help="The documents in question.")
-    ] = None,
-    known_out: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(help="Documents like those, which the system cannot hold."),
-    ] = None,
+    target: Annotated[str | None, PathRole.ADDRESS] = None,
+    documents: Annotated[str | None, PathRole.DOCUMENTS] = None,
+    known_out: Annotated[str | None, PathRole.DOCUMENTS] = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="The audit.",
-            show_default="auto, which chooses by what the target, the documents and the caps admit",
-        ),
+        Opt(shown="auto, which chooses by what the target, the documents and the caps admit"),
     ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="The share of wrong accusations that is accepted.")
-    ] = 0.05,
+    alpha: float = 0.05,
     *,
     caps: Caps,
     concurrency: ConcurrencyIfAny = None,
-    out: Annotated[
-        Path, PathRole.WRITES, typer.Option(help="The file of options that is written.")
-    ] = Path("run.toml"),
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the file if it is there already.")
-    ] = False,
+    out: Annotated[Path, PathRole.WRITES] = Path("run.toml"),
+    replace: bool = False,
     json_out: JsonPath = None,
     sample: Sample = None,
     timeout: Timeout = ANSWER_SECONDS,
@@ -81,6 +63,15 @@ def init(
     target, and says what the audit will cost. It sends a few harmless queries to the target, as
     ragwitness doctor does. The audit itself begins with the command that it prints at the end.
     In a browser, ragwitness view asks the same questions and begins the audit.
+
+    Args:
+        target: The system to audit: a URL, lab:FILE, or another address.
+        documents: The documents in question.
+        known_out: Documents like those, which the system cannot hold.
+        method: The audit.
+        alpha: The share of wrong accusations that is accepted.
+        out: The file of options that is written.
+        replace: Replace the file if it is there already.
     """
     from ragwitness.audits.assumptions import likeness
     from ragwitness.audits.choice import AUTO, USUAL, choose

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ragwitness.cli.options import (
     Generator,
     HowRead,
@@ -14,46 +12,22 @@ from ragwitness.cli.options import (
     Retrieval,
     Template,
 )
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import PathRole
 
 
 def serve(
-    corpus: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="The documents of the system: a JSONL or CSV file, or a folder of text files. With"
-            " --no-retrieve it may be left out; then the generator is served alone."
-        ),
-    ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8000,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    corpus: Annotated[str | None, PathRole.DOCUMENTS] = None,
+    port: int = 8000,
+    host: str = "127.0.0.1",
     retrieval: Retrieval = "lexical",
-    metric: Annotated[str, typer.Option(help="The metric of dense retrieval: l2 or ip.")] = "l2",
+    metric: str = "l2",
     generator: Generator = "reader",
     template: Template = "plain",
     k: PassagesPerQuery = 4,
-    chunk_words: Annotated[
-        int, typer.Option(help="The number of words of the longest passage.")
-    ] = 200,
-    retrieve: Annotated[
-        bool, typer.Option(help="Show passages to the generator, or let it answer without any.")
-    ] = True,
-    defense: Annotated[
-        str,
-        typer.Option(
-            help="The defense before the system: none, prompt, paraphrase, rewrite, rerank,"
-            " summarize, threshold:X or mirabel[:RHO]; several are joined by +."
-        ),
-    ] = "none",
-    originals: Annotated[
-        str | None,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="Other texts with the ids of the documents: each document is found by the text"
-            " with its id here, and shown as it is."
-        ),
-    ] = None,
+    chunk_words: int = 200,
+    retrieve: bool = True,
+    defense: str = "none",
+    originals: Annotated[str | None, PathRole.DOCUMENTS] = None,
     paragraphs: Paragraphs = False,
     *,
     how: HowRead,
@@ -61,6 +35,19 @@ def serve(
     """Serve a RAG system over a corpus.
 
     It answers as an OpenAI-compatible endpoint, which any verb can audit.
+
+    Args:
+        corpus: The documents of the system: a JSONL or CSV file, or a folder of text files. With
+            --no-retrieve it may be left out; then the generator is served alone.
+        port: The port; 0 takes a free one and prints it.
+        host: The address to listen on.
+        metric: The metric of dense retrieval: l2 or ip.
+        chunk_words: The number of words of the longest passage.
+        retrieve: Show passages to the generator, or let it answer without any.
+        defense: The defense before the system: none, prompt, paraphrase, rewrite, rerank,
+            summarize, threshold:X or mirabel[:RHO]; several are joined by +.
+        originals: Other texts with the ids of the documents: each document is found by the text
+            with its id here, and shown as it is.
     """
     from dataclasses import asdict
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ragwitness.cli.common import console, per_audit, read_documents, run_folder
 from ragwitness.cli.options import (
     AddressIfAny,
@@ -33,10 +31,11 @@ from ragwitness.cli.options import (
     Secrets,
     Topic,
 )
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
+from ragwitness.cli.typer_options import Files
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
@@ -52,33 +51,10 @@ _EXAMPLES = 3
 
 def leak(
     target: AddressIfAny = None,
-    corpus: Annotated[
-        str,
-        PathRole.DOCUMENTS,
-        typer.Option(
-            help="The private records that may leak: a JSONL or CSV file, or a folder of text"
-            " files. Always needed."
-        ),
-    ] = "",
-    transcripts: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="Stored transcripts that are scored instead; nothing is asked."),
-    ] = None,
-    attacks: Annotated[
-        str,
-        typer.Option(
-            help="The attacks: all, or names with commas between them: composite,"
-            " composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler,"
-            " novelty, auto."
-        ),
-    ] = "composite",
-    target_information: Annotated[
-        str | None,
-        typer.Option(
-            help="What composite prompts aim at: conditions or contacts.", show_default="nothing"
-        ),
-    ] = None,
+    corpus: Annotated[str, PathRole.DOCUMENTS] = "",
+    transcripts: Annotated[Path | None, PathRole.READS] = None,
+    attacks: str = "composite",
+    target_information: Annotated[str | None, Opt(shown="nothing")] = None,
     prompts: Prompts = 250,
     answer_tokens: AnswerTokens = 256,
     information: Information = None,
@@ -92,20 +68,11 @@ def leak(
     pii: ContactFinder = "auto",
     embedder: Likeness = None,
     options: AttackSettings = None,
-    seed: Annotated[int, typer.Option(help="The seed of the prompts and of the resampling.")] = 0,
+    seed: int = 0,
     run: RunPath = None,
     files: Files | None = None,
-    examples: Annotated[
-        bool, typer.Option(help="Show a few leaked answers in the report, behind a fold.")
-    ] = True,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help='Exit with 3 if a measure is over a bound: "repeat records > 0",'
-            ' "secrets >= 1%", "coverage > .05". May be repeated.',
-        ),
-    ] = None,
+    examples: bool = True,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
     *,
     how: HowRead,
     concurrency: Concurrency = 4,
@@ -120,6 +87,19 @@ def leak(
     record of the corpus. Each count has n, its interval, and what unrelated text gives by chance.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
+
+    Args:
+        corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
+            Always needed.
+        transcripts: Stored transcripts that are scored instead; nothing is asked.
+        attacks: The attacks: all, or names with commas between them: composite,
+            composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler,
+            novelty, auto.
+        target_information: What composite prompts aim at: conditions or contacts.
+        seed: The seed of the prompts and of the resampling.
+        examples: Show a few leaked answers in the report, behind a fold.
+        fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
+            "coverage > .05". May be repeated.
     """
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.leak import ask_attacks, refuse_records, score_leaks

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from ragwitness.cli.config import Configurable
 from ragwitness.cli.help import section
-from ragwitness.cli.outputs import with_options
+from ragwitness.cli.typer_options import with_options
 from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
 from ragwitness.kit.workers import ALL
 from ragwitness.kit.workers import VARIABLE as WORKERS

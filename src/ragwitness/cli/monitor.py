@@ -11,10 +11,10 @@ import typer
 
 from ragwitness.cli.attest import key_at, print_values, signers
 from ragwitness.cli.options import AsJson, Trusted
-from ragwitness.cli.paths import PathRole
 from ragwitness.crypto.keys import KeyKind, PublicKey
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.tlog.client import HttpPrefix
@@ -23,40 +23,13 @@ _NOTE = 1 << 18
 
 
 def monitor(
-    public: Annotated[
-        str,
-        PathRole.READS,
-        typer.Argument(
-            help="The public folder of a window, a copy of it, or the URL at which it is served."
-        ),
-    ],
+    public: Annotated[str, PathRole.READS, Arg()],
     trust: Trusted,
-    state: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(help="The file in which you keep the last checkpoint that you accepted."),
-    ],
-    checkpoint: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="A checkpoint that somebody else was shown. It is compared with that in --state,"
-            " and nothing else is done."
-        ),
-    ] = None,
-    cosign: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(help="Your key as a witness; it is made if --name is given."),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Your name as a witness, for a new key.")] = None,
-    entries: Annotated[
-        bool,
-        typer.Option(
-            "--entries",
-            help="Read the new records too, and check that they are those whose hashes are logged.",
-        ),
-    ] = False,
+    state: Annotated[Path, PathRole.KEEPS],
+    checkpoint: Annotated[Path | None, PathRole.READS] = None,
+    cosign: Annotated[Path | None, PathRole.KEEPS] = None,
+    name: str | None = None,
+    entries: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that a log only grew.
@@ -66,6 +39,15 @@ def monitor(
     publish. It exits with 3 if the log was changed (log.rolled_back, log.split_view,
     log.consistency); then --state and the checkpoint, both signed by the log, are the
     evidence.
+
+    Args:
+        public: The public folder of a window, a copy of it, or the URL at which it is served.
+        state: The file in which you keep the last checkpoint that you accepted.
+        checkpoint: A checkpoint that somebody else was shown. It is compared with that in --state,
+            and nothing else is done.
+        cosign: Your key as a witness; it is made if --name is given.
+        name: Your name as a witness, for a new key.
+        entries: Read the new records too, and check that they are those whose hashes are logged.
     """
     import time
 
@@ -123,33 +105,27 @@ def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
 
 
 def witness(
-    log: Annotated[
-        list[str],
-        typer.Option(
-            metavar="KEY",
-            help="The public key of a log that you watch, as ragwitness attest commit prints it"
-            " under provider: it stands for all windows of that provider. May be repeated.",
-        ),
-    ],
-    key: Annotated[
-        Path, PathRole.KEEPS, typer.Option(help="Your key; it is made if --name is given.")
-    ],
-    state: Annotated[
-        Path,
-        PathRole.KEEPS,
-        typer.Option(help="The folder in which you keep what you have signed last of each log."),
-    ],
-    name: Annotated[
-        str | None, typer.Option(help="Your name, for a new key, e.g. witness.example.net.")
-    ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8767,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    log: Annotated[list[str], Opt(metavar="KEY")],
+    key: Annotated[Path, PathRole.KEEPS],
+    state: Annotated[Path, PathRole.KEEPS],
+    name: str | None = None,
+    port: int = 8767,
+    host: str = "127.0.0.1",
 ) -> None:
     """Serve as a witness of logs.
 
     Providers send their checkpoints (C2SP tlog-witness), and you sign those that extend what you
     signed before. Never continue from an old copy of --state: you could sign two histories of one
     log. Give the printed address, URL#KEY, to providers for --witness.
+
+    Args:
+        log: The public key of a log that you watch, as ragwitness attest commit prints it under
+            provider: it stands for all windows of that provider. May be repeated.
+        key: Your key; it is made if --name is given.
+        state: The folder in which you keep what you have signed last of each log.
+        name: Your name, for a new key, e.g. witness.example.net.
+        port: The port; 0 takes a free one and prints it.
+        host: The address to listen on.
     """
     from ragwitness.kit.server import listen, origin, serve_app
     from ragwitness.tlog.witness import Witness, create_app

@@ -9,10 +9,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.asking.budget import Budget
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.types import ANSWER_SECONDS
 
 if TYPE_CHECKING:
@@ -28,12 +26,12 @@ _TARGET = (
     " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
     " docs/targets.md."
 )
-Address = Annotated[str, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
-AddressIfAny = Annotated[str | None, PathRole.ADDRESS, typer.Argument(help=_TARGET)]
+Address = Annotated[str, PathRole.ADDRESS, Arg(help=_TARGET)]
+AddressIfAny = Annotated[str | None, PathRole.ADDRESS, Arg(help=_TARGET)]
 Documents = Annotated[
     str,
     PathRole.DOCUMENTS,
-    typer.Option(
+    Opt(
         help="The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and"
         " others: docs/documents.md), a folder of those, pasted text, or - for standard input."
     ),
@@ -41,20 +39,20 @@ Documents = Annotated[
 KnownOutIfAny = Annotated[
     str | None,
     PathRole.DOCUMENTS,
-    typer.Option(
+    Opt(
+        shown="200 generated ones",
         help="Documents that are known to be outside and are like those in question.",
-        show_default="200 generated ones",
     ),
 ]
 PrivateCorpus = Annotated[
     str,
     PathRole.DOCUMENTS,
-    typer.Argument(help="The private records: a file or a folder, as in docs/documents.md."),
+    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
 ]
 Background = Annotated[
     str | None,
     PathRole.DOCUMENTS,
-    typer.Option(
+    Opt(
         help="Texts that are like the corpus and that the target does not hold. They show what is"
         " found by chance."
     ),
@@ -62,67 +60,62 @@ Background = Annotated[
 Information = Annotated[
     str | None,
     PathRole.DOCUMENTS,
-    typer.Option(help="Public texts from which prompts are cut.", show_default="generated texts"),
+    Opt(shown="generated texts", help="Public texts from which prompts are cut."),
 ]
 Secrets = Annotated[
     Path | None,
     PathRole.READS,
-    typer.Option(help='A file of known secrets, JSONL rows {"text", "kind", "record"}.'),
+    Opt(help='A file of known secrets, JSONL rows {"text", "kind", "record"}.'),
 ]
 Decoys = Annotated[
     Path | None,
     PathRole.READS,
-    typer.Option(
-        help="A file of texts that are made like the secrets and planted nowhere; the same rows."
-    ),
+    Opt(help="A file of texts that are made like the secrets and planted nowhere; the same rows."),
 ]
 Contacts = Annotated[
-    bool, typer.Option("--contacts", help="Count the contact details in the corpus as secrets too.")
+    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
 ]
 
 
 @dataclass(frozen=True)
 class HowRead:
-    """How documents are read: a verb takes these options as one value."""
+    """How documents are read: a verb takes these options as one value.
 
-    text_field: Annotated[
-        str | None, typer.Option(help="The field or column that holds the text of a document.")
-    ] = None
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            help="The encoding of texts that are not in UTF-8, e.g. windows-1252.",
-            show_default="recognised by their letters",
-        ),
-    ] = None
+    Attributes:
+        text_field: The field or column that holds the text of a document.
+        encoding: The encoding of texts that are not in UTF-8, e.g. windows-1252.
+    """
+
+    text_field: str | None = None
+    encoding: Annotated[str | None, Opt(shown="recognised by their letters")] = None
 
 
 Paragraphs = Annotated[
-    bool, typer.Option("--paragraphs", help="Take each paragraph of a text file as a document.")
+    bool, Opt("--paragraphs", help="Take each paragraph of a text file as a document.")
 ]
 
 # Methods and models.
 
 Sample = Annotated[
     int | None,
-    typer.Option(
+    Opt(
+        shown="up to 20, as many as 40 seconds allow",
         help="The number of documents of each kind on which costs are counted.",
-        show_default="up to 20, as many as 40 seconds allow",
     ),
 ]
 MethodSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
+    Opt("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
 ]
 AuditSettings = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
     ),
 ]
 AttackSettings = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--set",
         metavar="ATTACK.NAME=VALUE",
         help="A setting of one of the attacks. May be repeated.",
@@ -131,7 +124,7 @@ AttackSettings = Annotated[
 Proxy = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="The auditor's own language model, which ranks words by difficulty: reader (the"
         " embedded one) or hf:NAME. Chat models (gguf:FILE, URL#MODEL) write and do not score: only"
         " methods that let a model write can use them."
@@ -140,7 +133,7 @@ Proxy = Annotated[
 Retrieval = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
         " endpoint)."
     ),
@@ -148,7 +141,7 @@ Retrieval = Annotated[
 Generator = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
         " chat endpoint), or repeat, which is no model and repeats its passages."
     ),
@@ -156,36 +149,32 @@ Generator = Annotated[
 Template = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
         " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
     ),
 ]
-PassagesPerQuery = Annotated[int, typer.Option(help="The number of passages for each query.")]
-Topic = Annotated[
-    str | None, typer.Option(help="A subject of the corpus; the first prompts begin with it.")
-]
+PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
+Topic = Annotated[str | None, Opt(help="A subject of the corpus; the first prompts begin with it.")]
 AttackEmbedder = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(help="Let attacks judge what is new by an embedder.", show_default="words"),
+    Opt(shown="words", help="Let attacks judge what is new by an embedder."),
 ]
 AttackModel = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(help="A chat model for thief, benign and crawler. It is shown what leaked."),
+    Opt(help="A chat model for thief, benign and crawler. It is shown what leaked."),
 ]
 Likeness = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(
-        help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."
-    ),
+    Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
 ]
 ChatModel = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
         " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
         " records (the private methods do not show them)."
@@ -193,7 +182,7 @@ ChatModel = Annotated[
 ]
 RolePlayers = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--role",
         metavar="ROLE=MODEL",
         help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
@@ -201,14 +190,12 @@ RolePlayers = Annotated[
     ),
 ]
 Domain = Annotated[
-    str,
-    PathRole.ADDRESS,
-    typer.Option(help="The kind of the records: auto, medical, wiki or a .toml file."),
+    str, PathRole.ADDRESS, Opt(help="The kind of the records: auto, medical, wiki or a .toml file.")
 ]
 ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="What finds personal details: auto, presidio, contacts, none, spacy:MODEL,"
         " gliner:MODEL or hf:MODEL, or several with + between."
     ),
@@ -216,10 +203,10 @@ ContactFinder = Annotated[
 Embedder = Annotated[
     str,
     PathRole.ADDRESS,
-    typer.Option(help="The embedder: minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."),
+    Opt(help="The embedder: minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."),
 ]
-Prompts = Annotated[int, typer.Option(help="The most prompts that each attack may send.")]
-AnswerTokens = Annotated[int, typer.Option(help="The most tokens of an answer.")]
+Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]
+AnswerTokens = Annotated[int, Opt(help="The most tokens of an answer.")]
 
 # How a target is asked, and what may be spent on it.
 
@@ -227,27 +214,25 @@ _AT_ONCE = (
     "The most queries that may be under way at once. It starts with 4 and takes more while the"
     " target keeps up."
 )
-Concurrency = Annotated[int, typer.Option(help=_AT_ONCE)]
+Concurrency = Annotated[int, Opt(help=_AT_ONCE)]
 ConcurrencyIfAny = Annotated[
-    int | None, typer.Option(help=_AT_ONCE, show_default="4; for lab: at least 2 for each core")
+    int | None, Opt(shown="4; for lab: at least 2 for each core", help=_AT_ONCE)
 ]
-PriceIn = Annotated[
-    float | None, typer.Option(help="The price of a million tokens that the target reads.")
-]
+PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
 PriceOut = Annotated[
-    float | None, typer.Option(help="The price of a million tokens that the target writes.")
+    float | None, Opt(help="The price of a million tokens that the target writes.")
 ]
 DryRun = Annotated[
     bool,
-    typer.Option(
+    Opt(
         "--dry-run",
         help="Send nothing. Show what would be asked, and what the run folder keeps already.",
     ),
 ]
-Timeout = Annotated[float, typer.Option(help="The seconds to wait for an answer.")]
+Timeout = Annotated[float, Opt(help="The seconds to wait for an answer.")]
 KeyEnv = Annotated[
     str | None,
-    typer.Option(
+    Opt(
         metavar="NAME",
         help="The name of the environment variable that holds the API key. OPENAI_API_KEY is sent"
         " to api.openai.com alone.",
@@ -255,7 +240,7 @@ KeyEnv = Annotated[
 ]
 Headers = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--header",
         metavar="HEADER=NAME",
         help="A header of every request, with the name of the environment variable that holds its"
@@ -266,21 +251,17 @@ Headers = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What may be spent on a target: a verb takes these options as one value."""
+    """What may be spent on a target: a verb takes these options as one value.
 
-    max_queries: Annotated[
-        int | None, typer.Option(help="The most queries of the run, all its starts together.")
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(help="The most tokens of the run, read and written, all its starts together."),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            help="The most money of the run, by the prices below, all its starts together."
-        ),
-    ] = None
+    Attributes:
+        max_queries: The most queries of the run, all its starts together.
+        max_tokens: The most tokens of the run, read and written, all its starts together.
+        max_cost: The most money of the run, by the prices below, all its starts together.
+    """
+
+    max_queries: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
     price_in: PriceIn = None
     price_out: PriceOut = None
 
@@ -295,10 +276,14 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How a target is reached: a verb takes these options as one value."""
+    """How a target is reached: a verb takes these options as one value.
+
+    Attributes:
+        retries: The number of attempts after a failed request.
+    """
 
     timeout: Timeout = ANSWER_SECONDS
-    retries: Annotated[int, typer.Option(help="The number of attempts after a failed request.")] = 5
+    retries: int = 5
     key_env: KeyEnv = None
     header: Headers = None
 
@@ -320,25 +305,21 @@ class Reached:
 RunPath = Annotated[
     Path | None,
     PathRole.FILLS,
-    typer.Option(
+    Opt(
+        shown="a folder in ragwitness-runs, named by the inputs",
         help="The run folder. The same folder resumes the run; a finished result is never lost.",
-        show_default="a folder in ragwitness-runs, named by the inputs",
     ),
 ]
 JsonPath = Annotated[
-    Path | None,
-    PathRole.WRITES,
-    typer.Option("--json", help="Also write the result to this JSON file."),
+    Path | None, PathRole.WRITES, Opt("--json", help="Also write the result to this JSON file.")
 ]
 FigurePath = Annotated[
-    Path | None,
-    PathRole.WRITES,
-    typer.Option("--figure", help="Also draw a figure in this SVG file."),
+    Path | None, PathRole.WRITES, Opt("--figure", help="Also draw a figure in this SVG file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, Opt("--json", help="Print JSON.")]
 FailOn = Annotated[
     list[str] | None,
-    typer.Option(
+    Opt(
         "--fail-on",
         metavar="CONDITION",
         help="Exit with 3 if any document is in, out, inconclusive or unscorable. in:3 asks for at"
@@ -351,53 +332,37 @@ FailOn = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """How a run is sealed, if it is: a verb takes these options as one value."""
+    """How a run is sealed, if it is: a verb takes these options as one value.
 
-    seal: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(
-            "--seal",
-            metavar="KEY",
-            help="Sign before the first query what is asked about and how, with the key in this"
-            " file, which is made where there is none. The run folder then keeps the documents, and"
-            " ragwitness seal makes an evidence pack of it.",
-        ),
-    ] = None
-    runs_log: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(
-            "--runs-log",
-            help="With --seal: a folder in which each sealed run is logged from its first query on,"
-            " so that one that is thrown away shows.",
-        ),
-    ] = None
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            metavar="URL",
-            help="With --seal: have the seal stamped by this timestamp authority (RFC 3161), which"
-            " is sent its hash alone. It needs the extra [timestamp].",
-        ),
-    ] = None
+    Attributes:
+        seal: Sign before the first query what is asked about and how, with the key in this file,
+            which is made where there is none. The run folder then keeps the documents, and
+            ragwitness seal makes an evidence pack of it.
+        runs_log: With --seal: a folder in which each sealed run is logged from its first query on,
+            so that one that is thrown away shows.
+        timestamp: With --seal: have the seal stamped by this timestamp authority (RFC 3161), which
+            is sent its hash alone. It needs the extra [timestamp].
+    """
+
+    seal: Annotated[Path | None, PathRole.KEEPS, Opt(metavar="KEY")] = None
+    runs_log: Annotated[Path | None, PathRole.KEEPS] = None
+    timestamp: Annotated[str | None, Opt(metavar="URL")] = None
 
 
 # Claims per account, the service and its windows.
 
-Queries = Annotated[int, typer.Option(help="The number of queries of each account in a window.")]
-Accounts = Annotated[int, typer.Option(help="The number of accounts that pool their answers, k.")]
+Queries = Annotated[int, Opt(help="The number of queries of each account in a window.")]
+Accounts = Annotated[int, Opt(help="The number of accounts that pool their answers, k.")]
 Sensitivity = Annotated[
     float,
-    typer.Option(
+    Opt(
         help="The largest change of one score: 1 for a document added or removed, 2 for one"
         " replaced (vectors of length 1), B-A for scores clipped to A..B."
     ),
 ]
 TenantTerms = Annotated[
     str | None,
-    typer.Option(
+    Opt(
         "--tenant",
         metavar="TENANT",
         help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
@@ -407,28 +372,26 @@ TenantTerms = Annotated[
 Database = Annotated[
     str | None,
     PathRole.KEEPS,
-    typer.Option(
+    Opt(
+        shown="$RAGWITNESS_DATABASE, then ragwitness-service.db",
         help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
-        show_default="$RAGWITNESS_DATABASE, then ragwitness-service.db",
     ),
 ]
-Tenant = Annotated[str, typer.Argument(help="The name of the tenant.")]
-Account = Annotated[str, typer.Argument(help="The name of the account.")]
-Window = Annotated[Path, PathRole.KEEPS, typer.Argument(help="The folder of the window.")]
-Key = Annotated[Path, PathRole.READS, typer.Option("--key", help="The log's private key.")]
+Tenant = Annotated[str, Arg(help="The name of the tenant.")]
+Account = Annotated[str, Arg(help="The name of the account.")]
+Window = Annotated[Path, PathRole.KEEPS, Arg(help="The folder of the window.")]
+Key = Annotated[Path, PathRole.READS, Opt("--key", help="The log's private key.")]
 Output = Annotated[
-    Path, PathRole.WRITES, typer.Option("--out", "-o", help="The file to write, which must be new.")
+    Path, PathRole.WRITES, Opt("--out", short="-o", help="The file to write, which must be new.")
 ]
 Trusted = Annotated[
-    Path,
-    PathRole.READS,
-    typer.Option("--trust", help="Your own trust.json: whose signatures count."),
+    Path, PathRole.READS, Opt("--trust", help="Your own trust.json: whose signatures count.")
 ]
 
 Prompt = Annotated[
     str | None,
     PathRole.ADDRESS,
-    typer.Option(
+    Opt(
         help="The prompt template by which the generator sees the documents: its name or its"
         " .toml file. It is committed to with the embedder."
     ),
@@ -438,41 +401,36 @@ Prompt = Annotated[
 
 EngineName = Annotated[
     str,
-    typer.Option(
-        "--engine",
-        help="Where language models compute: local (all cores) or ray (a cluster).",
-    ),
+    Opt("--engine", help="Where language models compute: local (all cores) or ray (a cluster)."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
+    Opt(
+        shown="one for each core; 4 on a cluster",
         help="The number of processes that compute, here or on the Ray cluster.",
-        show_default="one for each core; 4 on a cluster",
     ),
 ]
 ReaderWorkers = Annotated[
     int | None,
-    typer.Option(
+    Opt(
         "--workers",
+        shown="one for each core",
         help="The number of processes in which the embedded reader computes.",
-        show_default="one for each core",
     ),
 ]
-Gpus = Annotated[
-    float, typer.Option("--worker-gpus", help="ray: the GPUs of each process; 0.5 shares one.")
-]
+Gpus = Annotated[float, Opt("--worker-gpus", help="ray: the GPUs of each process; 0.5 shares one.")]
 RayAddress = Annotated[
     str | None,
-    typer.Option(
-        envvar="RAY_ADDRESS",
+    Opt(
+        env="RAY_ADDRESS",
+        shown="one on this machine",
         help="ray: the address of the cluster to join.",
-        show_default="one on this machine",
     ),
 ]
 QuestionsTo = Annotated[
     Path | None,
     PathRole.WRITES,
-    typer.Option(
+    Opt(
         "--questions-to",
         metavar="FILE",
         help="Write the questions into this file, a lab: target's retrieved passages with them, for"
@@ -483,7 +441,7 @@ QuestionsTo = Annotated[
 Answered = Annotated[
     Path | None,
     PathRole.READS,
-    typer.Option(
+    Opt(
         "--answered",
         metavar="FILE",
         help="With --questions-to: the answers so far; write only what is still to be asked.",

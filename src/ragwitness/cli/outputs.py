@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.typer_options import Files
 from ragwitness.kit.run_files import RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
@@ -18,68 +17,6 @@ if TYPE_CHECKING:
 
     from ragwitness.results.kind import Kind
     from ragwitness.results.sheet import Sheet
-
-
-class Files(dict[str, Path]):
-    """Files wanted of a result, by format. As a parameter of a verb: one option per format."""
-
-    @classmethod
-    def given(cls, **paths: Path | None) -> Self:
-        """Return those that are wanted, of options named FORMAT_out."""
-        named = {name.removesuffix("_out"): path for name, path in paths.items()}
-        return cls({name: path for name, path in named.items() if path is not None})
-
-
-def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a verb whose parameters of several options have become these options.
-
-    A parameter of the type ``Files`` becomes an option for each format of
-    :mod:`ragwitness.report.files`, so that no verb lists them; one of a dataclass of
-    :mod:`ragwitness.cli.options`, an option for each of its fields.
-    """
-    given = inspect.signature(verb, eval_str=True).parameters.values()
-    shown: list[inspect.Parameter] = []
-    parts: dict[str, tuple[Callable[..., Any], list[str]]] = {}
-    for own in given:
-        if own.annotation == Files | None:
-            from ragwitness.report.files import FORMATS
-
-            hints: dict[str, Any] = {
-                f"{name}_out": Annotated[
-                    Path | None, PathRole.WRITES, typer.Option(f"--{name}", help=form.help)
-                ]
-                for name, form in FORMATS.items()
-            }
-            make: Callable[..., Any] = Files.given
-            defaults: dict[str, Any] = dict.fromkeys(hints)
-        elif isinstance(own.annotation, type) and is_dataclass(own.annotation):
-            hints = get_type_hints(own.annotation, include_extras=True)
-            defaults = {one.name: one.default for one in fields(own.annotation)}
-            make = own.annotation
-        else:
-            shown.append(own.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        # In the place of the parameter stands an option for each part, in their order.
-        parts[own.name] = (make, list(hints))
-        shown += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint
-            )
-            for name, hint in hints.items()
-        ]
-    if not parts:
-        return verb
-
-    # What was given of them reaches the verb as one value.
-    def called(**values: Any) -> Any:
-        for place, (make, names) in parts.items():
-            values[place] = make(**{name: values.pop(name) for name in names})
-        return verb(**values)
-
-    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in shown}
-    called.__name__, called.__doc__ = verb.__name__, verb.__doc__
-    return called
 
 
 @dataclass(frozen=True, slots=True)

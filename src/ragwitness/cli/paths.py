@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,6 +20,7 @@ from urllib.parse import quote, unquote
 import typer
 
 from ragwitness.errors import InputError
+from ragwitness.kit.options import PathRole
 from ragwitness.kit.run_files import (
     EVALUATION,
     KEPT,
@@ -31,32 +31,6 @@ from ragwitness.kit.run_files import (
     keep_others,
     names_of,
 )
-
-
-class PathRole(Enum):
-    """What a command does with a path that a parameter names."""
-
-    READS = "reads"
-    """A file or folder that is only read."""
-    DOCUMENTS = "reads documents"
-    """A file or folder that is only read, or a pasted text, or ``-``."""
-    ADDRESS = "reads an address"
-    """An address (target, model, template) that may name files, all only read."""
-    PAIRS = "reads pairs"
-    """Names with a file or folder each, only read."""
-    KEEPS = "keeps"
-    """A file or folder that is read and written: a key, a database, a window."""
-    WRITES = "writes"
-    """A file that is made or replaced."""
-    PAGE = "writes the page"
-    """As :attr:`WRITES`; it may also take the place of the page in the run folder."""
-    FILLS = "fills"
-    """A folder that the command puts its own files into: a run folder, a new window."""
-
-    @property
-    def verb(self) -> str:
-        """What is done, in one word."""
-        return self.value.split()[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.common import (
     console,
     one_thread_per_answer,
@@ -28,8 +26,8 @@ from ragwitness.cli.options import (
     Proxy,
     Sample,
 )
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,45 +44,19 @@ _AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)
 def plan(
     documents: Documents,
     known_out: KnownOutIfAny = None,
-    method: Annotated[
-        str, typer.Option(help="The audits: all, or names with commas between them.")
-    ] = "all",
+    method: str = "all",
     options: AuditSettings = None,
-    alpha: Annotated[
-        float, typer.Option(help="The share of wrong accusations that is accepted.")
-    ] = 0.05,
-    inside_share: Annotated[
-        float, typer.Option(help="The probability that a document in question is inside.")
-    ] = 0.5,
-    auc: Annotated[
-        float | None,
-        typer.Option(
-            help="How well the audit tells members from others (AUC).", show_default="several AUCs"
-        ),
-    ] = None,
-    evaluation: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="The JSON of ragwitness evaluate, which has measured it instead."),
-    ] = None,
+    alpha: float = 0.05,
+    inside_share: float = 0.5,
+    auc: Annotated[float | None, Opt(shown="several AUCs")] = None,
+    evaluation: Annotated[Path | None, PathRole.READS] = None,
     proxy: Proxy = "reader",
-    run: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            "--from",
-            metavar="RUN",
-            help="A finished run on documents of the same kind: its calibration scores say how"
-            " often scores are equal, which costs power.",
-        ),
-    ] = None,
+    run: Annotated[Path | None, PathRole.READS, Opt("--from", metavar="RUN")] = None,
     sample: Sample = None,
-    seed: Annotated[int, typer.Option(help="The seed that draws the sample.")] = 0,
+    seed: int = 0,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    concurrency: Annotated[
-        int, typer.Option(help="The number of documents that are asked about at once.")
-    ] = 4,
+    concurrency: int = 4,
     json_out: JsonPath = None,
     *,
     how: HowRead,
@@ -95,6 +67,17 @@ def plan(
     It counts queries, tokens and, with prices, money. It also says what so many documents known to
     be outside can decide at all, and simulates what share of the documents inside the audits would
     find.
+
+    Args:
+        method: The audits: all, or names with commas between them.
+        alpha: The share of wrong accusations that is accepted.
+        inside_share: The probability that a document in question is inside.
+        auc: How well the audit tells members from others (AUC).
+        evaluation: The JSON of ragwitness evaluate, which has measured it instead.
+        run: A finished run on documents of the same kind: its calibration scores say how often
+            scores are equal, which costs power.
+        seed: The seed that draws the sample.
+        concurrency: The number of documents that are asked about at once.
     """
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.forecast import OutlookPlan

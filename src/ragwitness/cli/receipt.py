@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.attest import new_file, print_values, signers
 from ragwitness.cli.options import AsJson, Key, Output, Trusted, Window
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError, VerificationError
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.crypto.notes.witness import Signers
@@ -19,22 +17,13 @@ _ACCOUNT = b'"version":"ragwitness/account/v1"'
 
 
 def check(
-    file: Annotated[
-        Path, PathRole.READS, typer.Argument(help="A receipt, or a proof of an account's count.")
-    ],
+    file: Annotated[Path, PathRole.READS, Arg()],
     trust: Trusted,
-    query: Annotated[
-        str | None, typer.Option(help="The query as you sent it; - reads standard input.")
-    ] = None,
-    nonce: Annotated[str | None, typer.Option(help="The nonce that you sent.")] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(help="The checkpoint that you named, as text: its size and root.")
-    ] = None,
-    account: Annotated[str | None, typer.Option(help="Your name as an account.")] = None,
-    sequence: Annotated[
-        int | None,
-        typer.Option(help="The number of queries that you had sent before; for a count, of all."),
-    ] = None,
+    query: str | None = None,
+    nonce: str | None = None,
+    checkpoint: str | None = None,
+    account: str | None = None,
+    sequence: int | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a receipt offline.
@@ -43,6 +32,14 @@ def check(
     the noise depends on query, nonce, checkpoint, account and sequence, and a provider that changed
     one of them, or asked in your name, could have chosen it. It exits with 3 and the name of the
     check that fails.
+
+    Args:
+        file: A receipt, or a proof of an account's count.
+        query: The query as you sent it; - reads standard input.
+        nonce: The nonce that you sent.
+        checkpoint: The checkpoint that you named, as text: its size and root.
+        account: Your name as an account.
+        sequence: The number of queries that you had sent before; for a count, of all.
     """
     from ragwitness.attest.receipts import MOST_RECEIPT
     from ragwitness.kit.files import read_file
@@ -74,16 +71,18 @@ def check(
 
 def account(
     window: Window,
-    tenant: Annotated[str, typer.Option(help="The tenant whose index was asked.")],
-    name: Annotated[
-        str, typer.Option("--account", help="The account that is counted; it may have none.")
-    ],
+    tenant: str,
+    name: Annotated[str, Opt("--account")],
     key: Key,
     output: Output,
 ) -> None:
     """Prove how many records an account has.
 
     The window must be closed.
+
+    Args:
+        tenant: The tenant whose index was asked.
+        name: The account that is counted; it may have none.
     """
     from ragwitness.attest.close import prove_account
     from ragwitness.attest.window import Window

@@ -5,36 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
+from ragwitness.cli.typer_options import Files
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 
 def report(
-    run: Annotated[
-        Path, PathRole.KEEPS, typer.Argument(help="The run folder, or its result.json.")
-    ],
-    html: Annotated[
-        Path | None,
-        PathRole.PAGE,
-        typer.Option(
-            help="Write the page to this HTML file.", show_default="the page in the run folder"
-        ),
-    ] = None,
+    run: Annotated[Path, PathRole.KEEPS, Arg()],
+    html: Annotated[Path | None, PathRole.PAGE, Opt(shown="the page in the run folder")] = None,
     files: Files | None = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 3 if this is met. The conditions are those of the verb that made the"
-            " run, e.g. in:3, unscorable:5% or, for leaks, 'secrets > 1%'. May be repeated.",
-        ),
-    ] = None,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
 ) -> None:
     """Show a finished run again, in any format.
 
     It prints the result and writes the page of the run again. Nothing is sent.
+
+    Args:
+        run: The run folder, or its result.json.
+        html: Write the page to this HTML file.
+        fail_on: Exit with 3 if this is met. The conditions are those of the verb that made the run,
+            e.g. in:3, unscorable:5% or, for leaks, 'secrets > 1%'. May be repeated.
     """
     from ragwitness.cli.common import console
     from ragwitness.kit.run_files import REPORT

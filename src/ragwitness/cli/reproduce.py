@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ragwitness.errors import InputError
 from ragwitness.kit.checkout import of_checkout
+from ragwitness.kit.options import Arg
 
 _VERB = "research.reproduce.command:reproduce"
 
 
 def _without_checkout(
-    name: Annotated[  # noqa: ARG001  # read by the verb in the checkout
-        list[str] | None, typer.Argument(help="paper/table, e.g. mba/table2.")
-    ] = None,
+    name: Annotated[list[str] | None, Arg()] = None,  # noqa: ARG001  # the checkout reads it
 ) -> None:
     """Run a table of a paper and print it beside the published one.
 
     The tables and their scripts are in the repository, not in the installed package.
+
+    Args:
+        name: paper/table, e.g. mba/table2.
     """
     of_checkout(_VERB)
 

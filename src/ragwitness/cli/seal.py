@@ -5,47 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ragwitness.cli.options import Output
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 
 def seal(
-    run: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(help="The folder of a finished run that was made with --seal."),
-    ],
+    run: Annotated[Path, PathRole.READS, Arg()],
     out: Output,
-    hide_texts: Annotated[
-        bool,
-        typer.Option(
-            "--hide-texts",
-            help="Show commitments in place of documents, questions and answers. Scores, p-values"
-            " and verdicts stay in the pack.",
-        ),
-    ] = False,
-    open_ids: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--open",
-            metavar="ID",
-            help="With --hide-texts: show this document all the same, with what was asked about it"
-            " and answered. May be repeated.",
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="The key that sealed the run.", show_default="where it was then"),
-    ] = None,
+    hide_texts: bool = False,
+    open_ids: Annotated[list[str] | None, Opt("--open", metavar="ID")] = None,
+    key: Annotated[Path | None, PathRole.READS, Opt(shown="where it was then")] = None,
 ) -> None:
     """Make an evidence pack of a run that was sealed before its first query.
 
     Whoever is handed the pack recomputes scores, p-values and verdicts with ragwitness verify,
     offline. A run is sealed by --seal of audit, leak and canary probe; one that was not cannot be
     sealed afterwards.
+
+    Args:
+        run: The folder of a finished run that was made with --seal.
+        hide_texts: Show commitments in place of documents, questions and answers. Scores, p-values
+            and verdicts stay in the pack.
+        open_ids: With --hide-texts: show this document all the same, with what was asked about it
+            and answered. May be repeated.
+        key: The key that sealed the run.
     """
     from ragwitness.cli.common import console, print_lines
     from ragwitness.crypto.keys import read_key

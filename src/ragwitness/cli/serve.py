@@ -5,79 +5,43 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ragwitness.cli.options import Database, Template
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import Opt, PathRole
 
 
 def serve(
     database: Database = None,
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8000,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    workers: Annotated[
-        int, typer.Option(help="The number of processes that share the port and the database.")
-    ] = 1,
-    generator: Annotated[
-        str,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint)."
-        ),
-    ] = "reader",
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    workers: int = 1,
+    generator: Annotated[str, PathRole.ADDRESS] = "reader",
     template: Template = "plain",
-    attest: Annotated[
-        list[Path] | None,
-        PathRole.KEEPS,
-        typer.Option(
-            metavar="WINDOW",
-            help="A window of ragwitness attest commit --database. The answers of its tenant stand"
-            " in its log and carry receipts. May be repeated.",
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="The log's private key, with --attest.", show_default=False),
-    ] = None,
-    public_logs: Annotated[
-        bool,
-        typer.Option(
-            "--public-logs",
-            help="Hand out the windows' logs to everybody, under /logs/WINDOW/ (C2SP tlog-tiles)."
-            " They show the names of accounts.",
-        ),
-    ] = False,
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|ray[:N]",
-            help="Scan every index in N parts, each in a process (or Ray actor) of its own, with"
-            " the same answers. Each worker has shards of its own. Answers in a log are scanned"
-            " whole.",
-            show_default=False,
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="The most requests per second of one key in each worker.", show_default="any"
-        ),
-    ] = None,
-    metrics: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            metavar="FILE",
-            help="A file with the token that /metrics asks for; without it there are no metrics.",
-            show_default=False,
-        ),
-    ] = None,
+    attest: Annotated[list[Path] | None, PathRole.KEEPS, Opt(metavar="WINDOW")] = None,
+    key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
+    public_logs: bool = False,
+    shards: Annotated[str | None, Opt(metavar="N|ray[:N]", shown=False)] = None,
+    rate: Annotated[float | None, Opt(shown="any")] = None,
+    metrics: Annotated[Path | None, PathRole.READS, Opt(metavar="FILE", shown=False)] = None,
 ) -> None:
     """Serve chat and retrieval with noise.
 
     Each query is metered for its account. Make tenants and keys with ragwitness service
     tenants.
+
+    Args:
+        port: The port; 0 takes a free one and prints it.
+        host: The address to listen on.
+        workers: The number of processes that share the port and the database.
+        generator: The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint).
+        attest: A window of ragwitness attest commit --database. The answers of its tenant stand in
+            its log and carry receipts. May be repeated.
+        key: The log's private key, with --attest.
+        public_logs: Hand out the windows' logs to everybody, under /logs/WINDOW/ (C2SP tlog-tiles).
+            They show the names of accounts.
+        shards: Scan every index in N parts, each in a process (or Ray actor) of its own, with the
+            same answers. Each worker has shards of its own. Answers in a log are scanned whole.
+        rate: The most requests per second of one key in each worker.
+        metrics: A file with the token that /metrics asks for; without it there are no metrics.
     """
     import os
 

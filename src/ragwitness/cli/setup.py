@@ -5,24 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.attest import new_file, print_values
 from ragwitness.cli.options import AsJson, Output
-from ragwitness.cli.paths import PathRole
 from ragwitness.kit.files import read_file
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.ceremony import Ceremony
 
 Policy = Annotated[
-    Path, PathRole.READS, typer.Option(help="The policy (TOML) whose indexes are to be proved.")
+    Path, PathRole.READS, Opt(help="The policy (TOML) whose indexes are to be proved.")
 ]
-Held = Annotated[
-    Path, PathRole.READS, typer.Argument(help="The ceremony's file, from whoever had it last.")
-]
+Held = Annotated[Path, PathRole.READS, Arg(help="The ceremony's file, from whoever had it last.")]
 Folder = Annotated[
-    Path, PathRole.FILLS, typer.Option("--out", "-o", help="The folder of the setup, to be made.")
+    Path, PathRole.FILLS, Opt("--out", short="-o", help="The folder of the setup, to be made.")
 ]
 
 
@@ -63,7 +59,7 @@ def begin(policy: Policy, output: Output, as_json: AsJson = False) -> None:
 def contribute(
     ceremony: Held,
     output: Output,
-    name: Annotated[str, typer.Option(help="Your name, for the transcript.")],
+    name: str,
     as_json: AsJson = False,
 ) -> None:
     """Add secret numbers of your own, and forget them.
@@ -71,6 +67,9 @@ def contribute(
     It checks all that came before, and refuses by name what is wrong. Note the digest that it
     prints, and look for it in what ragwitness attest setup check says of the finished setup: that
     is how you know that your numbers are in it. Contribute in both rounds.
+
+    Args:
+        name: Your name, for the transcript.
     """
     from ragwitness.crypto.proofs import ceremony as rounds
 
@@ -108,15 +107,16 @@ def finish(ceremony: Held, output: Folder, as_json: AsJson = False) -> None:
 
 
 def check(
-    ceremony: Annotated[
-        Path, PathRole.READS, typer.Argument(help="A ceremony's file, or the folder of a setup.")
-    ],
+    ceremony: Annotated[Path, PathRole.READS, Arg()],
     as_json: AsJson = False,
 ) -> None:
     """Check a setup by many, from its file alone.
 
     Of a setup's folder it also checks that setup.json is what the ceremony ends with. It exits with
     3 and the name of what is wrong; a setup by one party has nothing to check.
+
+    Args:
+        ceremony: A ceremony's file, or the folder of a setup.
     """
     from ragwitness.crypto.proofs import ceremony as rounds
     from ragwitness.errors import VerificationError

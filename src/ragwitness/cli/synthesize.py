@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.common import console, load_saying, run_folder
 from ragwitness.cli.options import (
     AnswerTokens,
@@ -27,10 +25,11 @@ from ragwitness.cli.options import (
     RunPath,
     Secrets,
 )
-from ragwitness.cli.outputs import Files, Outputs, conclude
-from ragwitness.cli.paths import PathRole
+from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview
+from ragwitness.cli.typer_options import Files
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -48,158 +47,43 @@ if TYPE_CHECKING:
 def synthesize(
     corpus: PrivateCorpus,
     out: Annotated[
-        Path | None,
-        PathRole.WRITES,
-        typer.Option(
-            "--out",
-            "-o",
-            help="The JSONL file for the synthetic records.",
-            show_default="safe.jsonl in the run folder",
-        ),
+        Path | None, PathRole.WRITES, Opt(short="-o", shown="safe.jsonl in the run folder")
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,"
-            " paraphrase-checklist. Without one: redact, keywords. With or"
-            " without: private-evolution and private-topics, which are differentially private."
-        ),
-    ] = "sage",
+    method: str = "sage",
     model: ChatModel = None,
-    extractor: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The model that names attributes and says what a record tells of each.",
-            show_default="--model",
-        ),
-    ] = None,
-    generator: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="The model that writes.", show_default="--model"),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(help="The model that judges the privacy of a text.", show_default="--model"),
-    ] = None,
-    rewriter: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The model that rewrites what was not judged safe.", show_default="--model"
-        ),
-    ] = None,
+    extractor: Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")] = None,
+    generator: Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")] = None,
+    judge: Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")] = None,
+    rewriter: Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")] = None,
     domain: Domain = "auto",
-    rounds: Annotated[
-        int,
-        typer.Option(
-            help="The most versions of a record that are judged; for private-evolution, the number"
-            " of rounds of votes."
-        ),
-    ] = 3,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="The private methods: the epsilon of all texts, for one record more or less."
-        ),
-    ] = None,
-    delta: Annotated[
-        float,
-        typer.Option(
-            help="The private methods: the delta, which must be far below 1 / number of records."
-        ),
-    ] = 1e-6,
-    public: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="Texts that are not secret. The private methods choose among them, vary them or"
-            " take words from them; the other methods may repeat their phrases."
-        ),
-    ] = None,
-    public_overlap: Annotated[
-        bool,
-        typer.Option(
-            help="Allow public texts that tell private records. What they hold may then be"
-            " written, whatever epsilon is."
-        ),
-    ] = False,
+    rounds: int = 3,
+    epsilon: float | None = None,
+    delta: float = 1e-6,
+    public: Annotated[Path | None, PathRole.READS] = None,
+    public_overlap: bool = False,
     ledger: Annotated[
-        Path | None,
-        PathRole.KEEPS,
-        typer.Option(
-            help="The private methods: the file that adds up what was spent on the records.",
-            show_default="ragwitness-privacy.jsonl beside the corpus",
-        ),
+        Path | None, PathRole.KEEPS, Opt(shown="ragwitness-privacy.jsonl beside the corpus")
     ] = None,
-    texts: Annotated[int, typer.Option(help="The private methods: the most texts to make.")] = 50,
+    texts: int = 50,
     secrets: Secrets = None,
     contacts: Contacts = False,
-    longest_run: Annotated[
-        int,
-        typer.Option(
-            help="Withhold a text that shares so many tokens in a row with any private record."
-        ),
-    ] = 8,
-    common: Annotated[
-        int,
-        typer.Option(
-            help="A phrase that stands in so many records may be repeated; 0 allows none."
-        ),
-    ] = 0,
-    rouge: Annotated[
-        float, typer.Option(help="The highest ROUGE-L F1 with any private record.")
-    ] = 0.5,
-    recall: Annotated[
-        float,
-        typer.Option(
-            help="The largest share of the words of any private record, function words left out,"
-            " that may stand in a text, in whatever order."
-        ),
-    ] = 0.65,
-    cosine: Annotated[
-        float | None,
-        typer.Option(
-            help="The highest cosine with any private record, by --embedder.",
-            show_default="not measured",
-        ),
-    ] = None,
-    embedder: Annotated[
-        str,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="The embedder: minilm, hf:NAME or URL#MODEL; for the private methods also words,"
-            " which needs no model."
-        ),
-    ] = "minilm",
+    longest_run: int = 8,
+    common: int = 0,
+    rouge: float = 0.5,
+    recall: float = 0.65,
+    cosine: Annotated[float | None, Opt(shown="not measured")] = None,
+    embedder: Annotated[str, PathRole.ADDRESS] = "minilm",
     pii: ContactFinder = "auto",
-    k: Annotated[
-        int, typer.Option(help="keywords: the number of records in which a kept word must stand.")
-    ] = 10,
+    k: int = 10,
     answer_tokens: AnswerTokens = 1024,
-    temperature: Annotated[
-        float, typer.Option(help="The temperature at which the chat model is sampled.")
-    ] = 0.6,
-    attempts: Annotated[
-        int, typer.Option(help="How often a question is asked while no answer can be used.")
-    ] = 2,
-    seed: Annotated[
-        int, typer.Option(help="The seed of the chat model and of everything that is drawn.")
-    ] = 0,
+    temperature: float = 0.6,
+    attempts: int = 2,
+    seed: int = 0,
     *,
     how: HowRead,
     run: RunPath = None,
     files: Files | None = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Exit with 3 if a record has this fate, e.g. withheld, failed:3 or refused:5%."
-            " May be repeated.",
-        ),
-    ] = None,
+    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
     concurrency: Concurrency = 4,
     caps: Caps,
     dry_run: DryRun = False,
@@ -212,6 +96,40 @@ def synthesize(
     tell a fact in other words; measure that with ragwitness leak. The private methods look at no
     condition on the records: their output depends on them by noisy counts alone, within --epsilon
     and --delta.
+
+    Args:
+        out: The JSONL file for the synthetic records.
+        method: The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,
+            paraphrase-checklist. Without one: redact, keywords. With or without: private-evolution
+            and private-topics, which are differentially private.
+        extractor: The model that names attributes and says what a record tells of each.
+        generator: The model that writes.
+        judge: The model that judges the privacy of a text.
+        rewriter: The model that rewrites what was not judged safe.
+        rounds: The most versions of a record that are judged; for private-evolution, the number of
+            rounds of votes.
+        epsilon: The private methods: the epsilon of all texts, for one record more or less.
+        delta: The private methods: the delta, which must be far below 1 / number of records.
+        public: Texts that are not secret. The private methods choose among them, vary them or take
+            words from them; the other methods may repeat their phrases.
+        public_overlap: Allow public texts that tell private records. What they hold may then be
+            written, whatever epsilon is.
+        ledger: The private methods: the file that adds up what was spent on the records.
+        texts: The private methods: the most texts to make.
+        longest_run: Withhold a text that shares so many tokens in a row with any private record.
+        common: A phrase that stands in so many records may be repeated; 0 allows none.
+        rouge: The highest ROUGE-L F1 with any private record.
+        recall: The largest share of the words of any private record, function words left out, that
+            may stand in a text, in whatever order.
+        cosine: The highest cosine with any private record, by --embedder.
+        embedder: The embedder: minilm, hf:NAME or URL#MODEL; for the private methods also words,
+            which needs no model.
+        k: keywords: the number of records in which a kept word must stand.
+        temperature: The temperature at which the chat model is sampled.
+        attempts: How often a question is asked while no answer can be used.
+        seed: The seed of the chat model and of everything that is drawn.
+        fail_on: Exit with 3 if a record has this fate, e.g. withheld, failed:3 or refused:5%. May
+            be repeated.
     """
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.defenses.synthetic.agents import Asking, MakingConfig, load_domain

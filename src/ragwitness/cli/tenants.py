@@ -15,8 +15,8 @@ import typer
 
 from ragwitness.cli.common import read_documents, write_json_file
 from ragwitness.cli.options import Account, AsJson, Database, Embedder, HowRead, Queries, Tenant
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import InputError
+from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.kit.quotes import quote
 
 if TYPE_CHECKING:
@@ -27,88 +27,25 @@ _SHOWN = 10
 
 
 def create(
-    name: Annotated[str, typer.Argument(help="The name of the new tenant.")],
-    epsilon: Annotated[float, typer.Option(help="The epsilon of one account in a window.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="The delta of one account in a window.")] = 1e-8,
+    name: Annotated[str, Arg()],
+    epsilon: float = 1.0,
+    delta: float = 1e-8,
     queries: Queries = 1000,
-    accounts: Annotated[
-        int, typer.Option(help="The number of accounts that may collude, k_max.")
-    ] = 16,
-    joint_delta: Annotated[
-        float, typer.Option(help="The delta of the whole index in a window.")
-    ] = 1e-6,
-    joint_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="The epsilon of the whole index in a window.",
-            show_default="what k_max accounts may come to",
-        ),
-    ] = None,
-    lifetime_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="The epsilon of the index over all windows; with it spent, nothing is answered.",
-            show_default="12 full windows",
-        ),
-    ] = None,
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            help="The noise, where 1 is a perfect match.", show_default="the least that suffices"
-        ),
-    ] = None,
-    payer_queries: Annotated[
-        int | None, typer.Option(help="The most queries of all accounts of one payer in a window.")
-    ] = None,
-    top: Annotated[int, typer.Option(help="The number of documents in an answer.")] = 4,
-    capacity: Annotated[
-        int, typer.Option(help="The number of slots for documents, which is public.")
-    ] = 1024,
-    neighbours: Annotated[
-        str,
-        typer.Option(
-            help="What the promise compares: replace (one document is another) or add-remove."
-        ),
-    ] = "replace",
-    window_days: Annotated[float, typer.Option(help="The length of a window in days.")] = 30.0,
-    scale: Annotated[
-        int | None,
-        typer.Option(
-            help="The norm of integer vectors, e.g. 128, with which answers can be proved"
-            " (ragwitness attest)."
-        ),
-    ] = None,
-    noise: Annotated[
-        str,
-        typer.Option(
-            help="With --scale: proved (an audit window shows none of the noise) or opened (it"
-            " shows the noise of the answers that the auditor draws)."
-        ),
-    ] = "proved",
-    clip: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public:"
-            " do not take them from the documents.",
-            show_default="none",
-        ),
-    ] = None,
-    meter: Annotated[
-        str,
-        typer.Option(
-            help="Whose the budgets of a window and for life are: index (with it spent, nothing is"
-            " answered) or documents (each its own, and with it spent it is found by chance alone)."
-        ),
-    ] = "index",
-    texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts/--ids-only",
-            help="Whether retrieval gives ids and texts of documents, as a chat does, or only the"
-            " numbers of their slots.",
-        ),
-    ] = True,
+    accounts: int = 16,
+    joint_delta: float = 1e-6,
+    joint_epsilon: Annotated[float | None, Opt(shown="what k_max accounts may come to")] = None,
+    lifetime_epsilon: Annotated[float | None, Opt(shown="12 full windows")] = None,
+    sigma: Annotated[float | None, Opt(shown="the least that suffices")] = None,
+    payer_queries: int | None = None,
+    top: int = 4,
+    capacity: int = 1024,
+    neighbours: str = "replace",
+    window_days: float = 30.0,
+    scale: int | None = None,
+    noise: str = "proved",
+    clip: Annotated[str | None, Opt(metavar="A,B", shown="none")] = None,
+    meter: str = "index",
+    texts: Annotated[bool, Opt("--texts/--ids-only")] = True,
     embedder: Embedder = "minilm",
     database: Database = None,
     as_json: AsJson = False,
@@ -116,6 +53,32 @@ def create(
     """Make a tenant.
 
     Its policy never changes. The database file is made as well, if there is none.
+
+    Args:
+        name: The name of the new tenant.
+        epsilon: The epsilon of one account in a window.
+        delta: The delta of one account in a window.
+        accounts: The number of accounts that may collude, k_max.
+        joint_delta: The delta of the whole index in a window.
+        joint_epsilon: The epsilon of the whole index in a window.
+        lifetime_epsilon: The epsilon of the index over all windows; with it spent, nothing is
+            answered.
+        sigma: The noise, where 1 is a perfect match.
+        payer_queries: The most queries of all accounts of one payer in a window.
+        top: The number of documents in an answer.
+        capacity: The number of slots for documents, which is public.
+        neighbours: What the promise compares: replace (one document is another) or add-remove.
+        window_days: The length of a window in days.
+        scale: The norm of integer vectors, e.g. 128, with which answers can be proved (ragwitness
+            attest).
+        noise: With --scale: proved (an audit window shows none of the noise) or opened (it shows
+            the noise of the answers that the auditor draws).
+        clip: The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public: do
+            not take them from the documents.
+        meter: Whose the budgets of a window and for life are: index (with it spent, nothing is
+            answered) or documents (each its own, and with it spent it is found by chance alone).
+        texts: Whether retrieval gives ids and texts of documents, as a chat does, or only the
+            numbers of their slots.
     """
     from ragwitness.service.policy import Claim
     from ragwitness.service.tenants import create_tenant
@@ -179,20 +142,17 @@ def list_(database: Database = None, as_json: AsJson = False) -> None:
 
 def policy_(
     tenant: Tenant,
-    window: Annotated[
-        str | None, typer.Option(help="The name of the audit window.", show_default="TENANT-NUMBER")
-    ] = None,
-    accounts_most: Annotated[
-        int | None,
-        typer.Option(
-            help="The most accounts that can be admitted.", show_default="those there are, or k_max"
-        ),
-    ] = None,
+    window: Annotated[str | None, Opt(shown="TENANT-NUMBER")] = None,
+    accounts_most: Annotated[int | None, Opt(shown="those there are, or k_max")] = None,
     database: Database = None,
 ) -> None:
     """Print a tenant's promise as a policy.
 
     ragwitness attest setup and ragwitness attest commit read it.
+
+    Args:
+        window: The name of the audit window.
+        accounts_most: The most accounts that can be admitted.
     """
     from ragwitness.service.window import policy_text
 
@@ -202,34 +162,13 @@ def policy_(
 
 def add_documents(
     tenant: Tenant,
-    corpus: Annotated[
-        str,
-        PathRole.DOCUMENTS,
-        typer.Argument(help="The documents: a JSONL or CSV file, a text file or a folder."),
-    ],
-    split: Annotated[
-        bool, typer.Option("--split", help="Cut long documents; each part takes a slot.")
-    ] = False,
+    corpus: Annotated[str, PathRole.DOCUMENTS, Arg()],
+    split: bool = False,
     *,
     how: HowRead,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Put a document in the place of one with the same id.")
-    ] = False,
-    own_lifetime: Annotated[
-        bool,
-        typer.Option(
-            "--own-lifetime",
-            help="Keep a lifetime budget of its own although another tenant holds the same texts."
-            " You promise that nobody asks both.",
-        ),
-    ] = False,
-    end_window: Annotated[
-        bool,
-        typer.Option(
-            "--end-window",
-            help="Add them although a window was committed to without them, which ends it.",
-        ),
-    ] = False,
+    replace: bool = False,
+    own_lifetime: bool = False,
+    end_window: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -237,6 +176,14 @@ def add_documents(
 
     All of them are added, or none. Texts that another tenant holds bring both tenants under one
     lifetime budget, which is said.
+
+    Args:
+        corpus: The documents: a JSONL or CSV file, a text file or a folder.
+        split: Cut long documents; each part takes a slot.
+        replace: Put a document in the place of one with the same id.
+        own_lifetime: Keep a lifetime budget of its own although another tenant holds the same
+            texts. You promise that nobody asks both.
+        end_window: Add them although a window was committed to without them, which ends it.
     """
     from ragwitness.service import tenants
     from ragwitness.service.overview import budget_of
@@ -259,16 +206,8 @@ def add_documents(
 
 def remove_documents(
     tenant: Tenant,
-    documents: Annotated[
-        list[str], typer.Argument(help="The ids of documents; of one that was cut, its id alone.")
-    ],
-    end_window: Annotated[
-        bool,
-        typer.Option(
-            "--end-window",
-            help="Remove them although a window was committed to with them, which ends it.",
-        ),
-    ] = False,
+    documents: Annotated[list[str], Arg()],
+    end_window: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -276,6 +215,10 @@ def remove_documents(
 
     All of them are removed, or none. What answers have told stays told: no budget comes back, and
     a text that returns finds the lifetime budget that it had.
+
+    Args:
+        documents: The ids of documents; of one that was cut, its id alone.
+        end_window: Remove them although a window was committed to with them, which ends it.
     """
     from ragwitness.service import tenants
     from ragwitness.service.window import check_unbound
@@ -289,14 +232,8 @@ def remove_documents(
 
 def erase(
     tenant: Tenant,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Erase without asking; nothing brings it back.")
-    ] = False,
-    receipt: Annotated[
-        Path | None,
-        PathRole.WRITES,
-        typer.Option(help="The file for a receipt of what was erased, as JSON."),
-    ] = None,
+    yes: bool = False,
+    receipt: Annotated[Path | None, PathRole.WRITES] = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -304,6 +241,10 @@ def erase(
 
     Its documents, accounts, keys, meters and seeds are deleted and the database is written anew.
     What its answers gave away stays on the lifetime budget of its texts, beside their hashes.
+
+    Args:
+        yes: Erase without asking; nothing brings it back.
+        receipt: The file for a receipt of what was erased, as JSON.
     """
     from ragwitness.service.tenants import erase_tenant
 
@@ -325,15 +266,16 @@ def erase(
 def add_account(
     tenant: Tenant,
     account: Account,
-    payer: Annotated[
-        str | None, typer.Option(help="Who pays for it.", show_default="the account itself")
-    ] = None,
+    payer: Annotated[str | None, Opt(shown="the account itself")] = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Admit an account and print its key.
 
     The key is shown this once.
+
+    Args:
+        payer: Who pays for it.
     """
     from ragwitness.service import tenants
 
@@ -373,20 +315,17 @@ def revoke(
 
 def budget(
     tenant: Tenant,
-    documents: Annotated[
-        bool,
-        typer.Option(
-            "--documents",
-            help="Show instead what all answers so far have told of each document. This is as"
-            " secret as the documents.",
-        ),
-    ] = False,
+    documents: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what has been spent.
 
     It is shown for a tenant's index, its payers and its accounts.
+
+    Args:
+        documents: Show instead what all answers so far have told of each document. This is as
+            secret as the documents.
     """
     from ragwitness.service.overview import budget_of, spending_of
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import AsJson
-from ragwitness.cli.paths import PathRole
 from ragwitness.errors import ExitCode, InputError
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.attest.trust import Trust
@@ -22,78 +22,16 @@ _MOST_FILES = 100_000
 
 
 def verify(
-    bundle: Annotated[
-        Path,
-        PathRole.READS,
-        typer.Argument(
-            help="A sealed file: an evidence pack that ragwitness seal wrote, or the bundle that"
-            " ragwitness attest prove wrote."
-        ),
-    ],
-    trust: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="For a bundle: your own trust.json with log, setup and beacon. Without it no"
-            " bundle can pass."
-        ),
-    ] = None,
-    receipt: Annotated[
-        list[Path] | None,
-        PathRole.READS,
-        typer.Option(
-            help="For a bundle: an account's receipt, or a folder of them. May be repeated."
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        list[Path] | None,
-        PathRole.READS,
-        typer.Option(
-            help="A checkpoint of this log that somebody else was shown. May be repeated."
-        ),
-    ] = None,
-    embedder: Annotated[
-        str | None,
-        PathRole.ADDRESS,
-        typer.Option(
-            help="For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or"
-            " hashing:DIMENSION."
-        ),
-    ] = None,
-    empirical: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(help="For a bundle: a lower bound that an attack has shown (JSON)."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="For a pack: the public key of whoever ran the audit, as they published it.",
-        ),
-    ] = None,
-    seal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHA256",
-            help="For a pack: the seal that you were told of before the answers came.",
-        ),
-    ] = None,
-    roots: Annotated[
-        Path | None,
-        PathRole.READS,
-        typer.Option(
-            help="For a pack: the certificates (PEM) of the timestamp authorities that you trust."
-        ),
-    ] = None,
-    models: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="For a pack: load this model, too, where the pack names it just so, or ask this"
-            " server for it. Without it only packaged models are loaded. May be repeated.",
-        ),
-    ] = None,
+    bundle: Annotated[Path, PathRole.READS, Arg()],
+    trust: Annotated[Path | None, PathRole.READS] = None,
+    receipt: Annotated[list[Path] | None, PathRole.READS] = None,
+    checkpoint: Annotated[list[Path] | None, PathRole.READS] = None,
+    embedder: Annotated[str | None, PathRole.ADDRESS] = None,
+    empirical: Annotated[Path | None, PathRole.READS] = None,
+    key: Annotated[str | None, Opt(metavar="TEXT")] = None,
+    seal: Annotated[str | None, Opt(metavar="SHA256")] = None,
+    roots: Annotated[Path | None, PathRole.READS] = None,
+    models: Annotated[list[str] | None, Opt(metavar="NAME")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a sealed file by itself, offline.
@@ -104,6 +42,22 @@ def verify(
     the file says of itself; what the verdict rests on besides is in the verdict. It exits with 0
     for PASS, with 3 for FAIL, and with 4 for INCONCLUSIVE, where nothing is wrong and something is
     missing, such as hidden texts or your own terms (ragwitness attest pin).
+
+    Args:
+        bundle: A sealed file: an evidence pack that ragwitness seal wrote, or the bundle that
+            ragwitness attest prove wrote.
+        trust: For a bundle: your own trust.json with log, setup and beacon. Without it no bundle
+            can pass.
+        receipt: For a bundle: an account's receipt, or a folder of them. May be repeated.
+        checkpoint: A checkpoint of this log that somebody else was shown. May be repeated.
+        embedder: For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or
+            hashing:DIMENSION.
+        empirical: For a bundle: a lower bound that an attack has shown (JSON).
+        key: For a pack: the public key of whoever ran the audit, as they published it.
+        seal: For a pack: the seal that you were told of before the answers came.
+        roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
+        models: For a pack: load this model, too, where the pack names it just so, or ask this
+            server for it. Without it only packaged models are loaded. May be repeated.
     """
     import json
 

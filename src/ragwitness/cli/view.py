@@ -5,21 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ragwitness.cli.paths import PathRole
+from ragwitness.kit.options import Arg, PathRole
 
 
 def view(
-    runs: Annotated[
-        list[Path] | None,
-        PathRole.READS,
-        typer.Argument(help="Run folders, or folders of runs.", show_default="ragwitness-runs"),
-    ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one and prints it.")] = 8765,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on. Beyond this machine the pages only read.")
-    ] = "127.0.0.1",
+    runs: Annotated[list[Path] | None, PathRole.READS, Arg(shown="ragwitness-runs")] = None,
+    port: int = 8765,
+    host: str = "127.0.0.1",
 ) -> None:
     """Show runs as pages in a browser, and begin new ones.
 
@@ -28,6 +20,11 @@ def view(
     said before it starts, and it can be stopped and gone on with. The address that is printed works
     once, for one browser. New runs go to the first folder of runs; on another --host than this
     machine the pages only read.
+
+    Args:
+        runs: Run folders, or folders of runs.
+        port: The port; 0 takes a free one and prints it.
+        host: The address to listen on. Beyond this machine the pages only read.
     """
     from ragwitness.errors import InputError
     from ragwitness.kit.run_files import RUNS

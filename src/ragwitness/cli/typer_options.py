@@ -1,0 +1,107 @@
+"""What a declaration is on the command line: the one place that turns parameters into options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self, get_type_hints
+
+import typer
+
+from ragwitness.kit.options import Arg, Opt, PathRole, documented
+
+
+class Files(dict[str, Path]):
+    """Files wanted of a result, by format. As a parameter of a verb: one option per format."""
+
+    @classmethod
+    def given(cls, **paths: Path | None) -> Self:
+        """Return those that are wanted, of options named FORMAT_out."""
+        named = {name.removesuffix("_out"): path for name, path in paths.items()}
+        return cls({name: path for name, path in named.items() if path is not None})
+
+
+def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a verb as Typer takes it: every parameter an option or argument of its own.
+
+    A parameter of a dataclass becomes an option for each field, and one of the type ``Files`` an
+    option for each format of :mod:`ragwitness.report.files`; the verb gets them as one value.
+    """
+    sentences, _ = documented(verb)
+    shown: list[inspect.Parameter] = []
+    parts: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    for own in _parameters(verb):
+        if own.annotation == Files | None:
+            formats = list(_formats())
+            parts[own.name] = Files.given, [one.name for one in formats]
+            shown += formats
+        elif isinstance(own.annotation, type) and is_dataclass(own.annotation):
+            options = _parameters(own.annotation)
+            parts[own.name] = own.annotation, [one.name for one in options]
+            shown += map(_option, options)
+        else:
+            shown.append(_option(own))
+
+    # What was given of a dataclass reaches the verb as one value.
+    def called(**values: Any) -> Any:
+        for place, (make, names) in parts.items():
+            values[place] = make(**{name: values.pop(name) for name in names})
+        return verb(**values)
+
+    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in shown}
+    called.__name__, called.__doc__ = verb.__name__, sentences
+    return called
+
+
+def _parameters(source: Any) -> list[inspect.Parameter]:
+    """Return what a verb or dataclass takes; each annotation carries its help in an Opt."""
+    hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
+    if is_dataclass(source):
+        given = {one.name: one.default for one in fields(source)}
+    else:
+        given = {name: one.default for name, one in inspect.signature(source).parameters.items()}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    made = []
+    for name, default in given.items():
+        hint = hints[name]
+        if name in texts:
+            hint = Annotated[hint, texts[name]]
+        made.append(inspect.Parameter(name, kind, default=default, annotation=hint))
+    return made
+
+
+def _formats() -> Iterator[inspect.Parameter]:
+    from ragwitness.report.files import FORMATS
+
+    for name, form in FORMATS.items():
+        hint = Annotated[Path | None, PathRole.WRITES, Opt(f"--{name}", help=form.help)]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        own = inspect.Parameter(f"{name}_out", kind, default=None, annotation=hint)
+        yield _option(own)
+
+
+def _option(own: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter as Typer takes it."""
+    marks = list(getattr(own.annotation, "__metadata__", ()))
+    if any(isinstance(one, typer.models.ParameterInfo) for one in marks):
+        return own  # one that prints and exits, as Typer has it
+    mark = next((one for one in marks if isinstance(one, Opt)), Opt())
+    text = next((one for one in reversed(marks) if isinstance(one, str)), mark.help)
+    plain = getattr(own.annotation, "__origin__", own.annotation) if marks else own.annotation
+    settings: dict[str, Any] = {"help": text, "metavar": mark.metavar, "envvar": mark.env}
+    if mark.shown is not None:
+        settings["show_default"] = mark.shown
+    if mark.least is not None:
+        settings["min"] = mark.least
+    if isinstance(mark, Arg):
+        told: Any = typer.Argument(**settings)
+    else:
+        # A flag that is off has no second spelling that takes it back.
+        alone = bool(mark.short) or own.default is False
+        name = mark.name or f"--{own.name.replace('_', '-')}" * alone
+        told = typer.Option(*filter(None, (name, mark.short)), **settings)
+    roles = [one for one in marks if isinstance(one, PathRole)]
+    return own.replace(annotation=Annotated[(plain, *roles, told)])

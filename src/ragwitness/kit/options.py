@@ -1,0 +1,86 @@
+"""How a parameter is told to whoever gives it: the marks that a declaration puts beside a type.
+
+A verb or an errand is a plain signature or a frozen dataclass. Types and defaults are what Python
+has; the help is the entry of the docstring; what else a surface must know stands in these marks::
+
+    def draw(examples: Annotated[Path, PathRole.READS, Arg()], alpha: float = 0.05) -> None:
+        '''Draw a secret.
+
+Args:
+            examples: The documents with a question each.
+            alpha: The share of wrong accusations that is accepted.
+        '''
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+
+class PathRole(Enum):
+    """What is done with a path that a parameter names."""
+
+    READS = "reads"
+    """A file or folder that is only read."""
+    DOCUMENTS = "reads documents"
+    """A file or folder that is only read, or a pasted text, or ``-``."""
+    ADDRESS = "reads an address"
+    """An address (target, model, template) that may name files, all only read."""
+    PAIRS = "reads pairs"
+    """Names with a file or folder each, only read."""
+    KEEPS = "keeps"
+    """A file or folder that is read and written: a key, a database, a window."""
+    WRITES = "writes"
+    """A file that is made or replaced."""
+    PAGE = "writes the page"
+    """As :attr:`WRITES`; it may also take the place of the page in the run folder."""
+    FILLS = "fills"
+    """A folder that the command puts its own files into: a run folder, a new window."""
+
+    @property
+    def verb(self) -> str:
+        """What is done, in one word."""
+        return self.value.split()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """An option of the command line.
+
+    Attributes:
+        name: Its spelling, where it is not the parameter's name with dashes.
+        short: A spelling of one letter.
+        help: Its help, where a type is shared and no docstring has an entry for it.
+        metavar: What stands for its value in the help.
+        shown: The default in words, where None stands for something.
+        env: Variable of the environment that is read where it is not given.
+        least: Least number that is taken.
+    """
+
+    name: str = ""
+    short: str = ""
+    help: str = ""
+    metavar: str | None = None
+    shown: str | None = None
+    env: str | None = None
+    least: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arg(Opt):
+    """An argument of the command line: given by its place."""
+
+
+def documented(source: object) -> tuple[str, dict[str, str]]:
+    """Return the sentences of a docstring, and the text of each parameter or attribute."""
+    text = inspect.getdoc(source) or ""
+    sentences, *rest = re.split(r"^(Args|Attributes|Returns|Raises):$", text, flags=re.MULTILINE)
+    listed = "".join(
+        body for head, body in zip(rest[::2], rest[1::2], strict=True) if head[0] == "A"
+    )
+    # Each entry begins four columns in; what continues it stands further in.
+    entries = (entry.partition(":") for entry in re.split(r"\n {4}(?=\w)", listed)[1:])
+    return sentences.strip(), {name: " ".join(words.split()) for name, _, words in entries}
