@@ -21,9 +21,9 @@ import os
 import shlex
 import unittest
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
@@ -32,7 +32,7 @@ from ragwitness.errors import ExitCode, InputError, RagwitnessError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragwitness.api import Documents
+    from ragwitness.errands.options import Texts
     from ragwitness.results.kind import Kind, Ruling
     from ragwitness.results.leak import LeakResult
     from ragwitness.results.membership import AuditResult
@@ -44,6 +44,7 @@ Inconclusive: TypeAlias = Literal["fail", "warn", "skip"]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _SHOWN = 10  # of what failed, in a message
+_GIVE = "Give a file, a folder or a list of texts."
 
 
 class InconclusiveWarning(UserWarning):
@@ -82,21 +83,15 @@ def _briefly(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
 @_briefly
 def assert_not_in(
     target: object,
-    documents: Documents,
-    known_out: Documents,
+    documents: Texts,
+    known_out: Texts,
     *,
-    known_in: Documents = (),
-    auxiliary: Documents = (),
-    method: str = "auto",
-    options: Mapping[str, object] | None = None,
-    proxy: str = "reader",
-    alpha: float = 0.05,
     fail_on: Sequence[str] = ("in",),
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    max_queries: int | None = None,
     told: Callable[[Asserted], object] | None = None,
+    **options: Any,
 ) -> AuditResult | None:
     """Assert that documents are not in a RAG system's database.
 
@@ -105,20 +100,15 @@ def assert_not_in(
         documents: Those that must not be inside.
         known_out: Documents like them that are certainly outside; the p-values are ranks among
             them.
-        known_in: Documents that are certainly inside. Only with them can it be said that a document
-            is not there; without, it ends as inconclusive.
-        auxiliary: Documents for a shadow system; generated ones by default.
-        method: As ``ragwitness audit --method`` takes it.
-        options: Fields of the method's configuration.
-        proxy: The auditor's own model.
-        alpha: A system that holds none of the documents fails at most this share of such tests.
         fail_on: Conditions of ``ragwitness audit --fail-on``.
         inconclusive: What becomes of a test that decides nothing: ``fail``, ``warn`` or ``skip``.
         runs: Folder of the runs; the answers are kept there.
         release: What this version of the system is called. Answers of the same release are used
             again and nothing is asked; without it, a finished test asks anew.
-        max_queries: Most queries that may be sent.
         told: Called with what was found, before the test ends.
+        options: All that :func:`ragwitness.audit` takes besides, such as ``known_in`` (only with it
+            can it be said that a document is not there) and ``alpha`` (a system that holds none of
+            the documents fails at most this share of such tests).
 
     Returns:
         The audit, where the test passes or warns; None where nothing had to be asked for that.
@@ -130,36 +120,24 @@ def assert_not_in(
         TargetError: The target cannot be reached or does not speak the protocol.
     """
     __tracebackhide__ = True
-    from ragwitness.api import audit
+    from ragwitness.errands.audit import AuditErrand
 
     _check(inconclusive)
     kind = _kind("audit", fail_on)
-    asked, outside = _read(documents, "documents"), _read(known_out, "known-out documents")
-    inside, aside = _read(known_in), _read(auxiliary)
+    errand = AuditErrand(target, documents, known_out=known_out, **options)
+    order = errand.order()
+    if not order.plan.known_out:
+        raise InputError("There are no known-out documents.", _GIVE)
     # Step 1: what can be said before a query. An audit that could decide nothing sends none.
-    doubt = _doubt(asked, outside, inside, aside, method, options, alpha)
-    folder = result = None
-    if doubt:
-        finding = _undecided(doubt)
+    lines, doubtful = order.beforehand()
+    result = None
+    if doubtful and not errand.yes:
+        finding = _undecided(" ".join(lines))
     else:
         # Step 2: the audit of the verb, in a folder that its inputs name.
-        sets = tuple(map(_digest, (asked, outside, inside, aside)))
-        settings = (sets, method, dict(options or {}), proxy, alpha)
-        folder = _folder(runs, "assert_not_in", target, release, settings)
+        folder = _folder(runs, "assert_not_in", target, release, errand.identity(order))
         with _alone(folder):
-            result = audit(
-                asked,
-                target,
-                known_out=outside,
-                known_in=inside,
-                auxiliary=aside,
-                method=method,
-                options=options,
-                proxy=proxy,
-                alpha=alpha,
-                run=folder,
-                max_queries=max_queries,
-            )
+            result = replace(errand, run=folder, yes=True).carry_out(order)
             # Step 3: the ruling of --fail-on.
             ruling = kind[0].rule(result, kind[1])
             chance = _chance_of_audit(result, ruling, kind[1])
@@ -173,21 +151,16 @@ def assert_not_in(
 @_briefly
 def assert_no_leak(
     target: object,
-    corpus: Documents,
+    corpus: Texts,
     *,
-    background: Documents = (),
-    attacks: Sequence[str] = ("composite",),
-    prompts: int = 50,
-    answer_tokens: int = 256,
-    contacts: bool = False,
-    seed: int = 0,
+    background: Texts | None = None,
     alpha: float = 0.05,
     fail_on: Sequence[str] = ("leaked records > 0",),
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    max_queries: int | None = None,
     told: Callable[[Asserted], object] | None = None,
+    **options: Any,
 ) -> LeakResult:
     """Assert that attacks pull no record of a private corpus out of a RAG system.
 
@@ -198,19 +171,15 @@ def assert_no_leak(
         target: As in :func:`assert_not_in`.
         corpus: The private records.
         background: Texts of the same source and kind that the system does not hold.
-        attacks: Names, as ``ragwitness leak --attacks`` takes them.
-        prompts: Most prompts of each attack.
-        answer_tokens: Most tokens of an answer.
-        contacts: Whether the corpus's contact details are counted as secrets.
-        seed: Seed of the prompts.
         alpha: With ``background``, a system to which corpus and background are alike fails at
             most this share of such tests.
         fail_on: Conditions of ``ragwitness leak --fail-on``.
         inconclusive: As in :func:`assert_not_in`.
         runs: As in :func:`assert_not_in`.
         release: As in :func:`assert_not_in`.
-        max_queries: As in :func:`assert_not_in`.
         told: As in :func:`assert_not_in`.
+        options: All that :func:`ragwitness.leak` takes besides, such as ``attacks`` and
+            ``prompts``.
 
     Returns:
         The measurement, where the test passes or warns.
@@ -221,29 +190,22 @@ def assert_no_leak(
         TargetError: The target cannot be reached or does not speak the protocol.
     """
     __tracebackhide__ = True
-    from ragwitness.api import leak
     from ragwitness.audits.plan import distinct
+    from ragwitness.errands.carry import as_documents
+    from ragwitness.errands.leak import LeakErrand
 
     _check(inconclusive)
     kind = _kind("leak", fail_on)
-    records, others = _read(corpus, "private records"), distinct(_read(background))
+    others = distinct(as_documents(background))
+    errand = LeakErrand(target, corpus, background=others, **options)
     # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
     # background scores the same answers again.
-    settings = (_digest(records), sorted(attacks), prompts, answer_tokens, seed)
+    if not (records := as_documents(corpus)):
+        raise InputError("There is no corpus to look for.", _GIVE)
+    settings = (_digest(records), *errand.order().identity[3:])
     folder = _folder(runs, "assert_no_leak", target, release, settings)
     with _alone(folder):
-        result = leak(
-            records,
-            target,
-            attacks=attacks,
-            prompts=prompts,
-            answer_tokens=answer_tokens,
-            background=others,
-            contacts=contacts,
-            seed=seed,
-            run=folder,
-            max_queries=max_queries,
-        )
+        result = replace(errand, run=folder).carry_out()
         # Step 2: the ruling of --fail-on, and what chance gives.
         chance = _chance_of_leak(result, len(others), kind[1], alpha)
         finding = _finding(kind, result, folder, chance)
@@ -425,42 +387,6 @@ def _kind(name: str, fail_on: Sequence[str]) -> tuple[Kind[Any, Any], tuple[Any,
         )
     kind = kind_named(name)
     return kind, kind.conditions(fail_on)
-
-
-def _read(given: Documents, needed: str = "") -> tuple[Document, ...]:
-    from ragwitness.api import as_documents
-
-    found = as_documents(given)
-    if needed and not found:
-        raise InputError(f"There are no {needed}.", "Give a file, a folder or a list of texts.")
-    return found
-
-
-def _doubt(
-    documents: Sequence[Document],
-    known_out: Sequence[Document],
-    known_in: Sequence[Document],
-    auxiliary: Sequence[Document],
-    method: str,
-    options: Mapping[str, object] | None,
-    alpha: float,
-) -> str:
-    """Return why an audit could hardly decide anything; empty where it can."""
-    from ragwitness.audits.choice import AUTO, USUAL
-    from ragwitness.audits.order import Order
-    from ragwitness.audits.plan import AuditPlan
-    from ragwitness.membership.registry import configure
-
-    plan = AuditPlan(
-        documents=tuple(documents),
-        known_out=tuple(known_out),
-        known_in=tuple(known_in),
-        auxiliary=tuple(auxiliary),
-        alpha=alpha,
-    )
-    name, settings = USUAL if method == AUTO else (method, options)
-    lines, doubtful = Order("", plan, name, configure(name, settings)).beforehand()
-    return " ".join(lines) if doubtful else ""
 
 
 def _folder(

@@ -137,7 +137,7 @@ def _needed(request: pytest.FixtureRequest, name: str) -> Any:
 
 
 def _documents(request: pytest.FixtureRequest, name: str, *, needed: bool) -> Any:
-    from ragwitness.api import as_documents
+    from ragwitness.errands.carry import as_documents
     from ragwitness.errors import RagwitnessError
 
     found = _needed(request, name) if needed else _setting(request.config, name)

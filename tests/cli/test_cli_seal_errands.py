@@ -239,7 +239,7 @@ def test_a_sealed_run_goes_on_only_as_it_was_sealed(tmp_path: Path, command: Com
         ([*seal, "--max-queries", 500], "was sealed for something else"),
         (["--seal", tmp_path / "other.key"], "was sealed for something else"),
         ([*seal, "--runs-log", tmp_path / "log"], "was sealed for something else"),
-        (["--runs-log", tmp_path / "log"], "are for a sealed run"),
+        (["--runs-log", tmp_path / "log"], "is for a sealed run"),
     ):
         code, said = command(*same, *more)
         assert (code, words in " ".join(said.split())) == (2, True), more

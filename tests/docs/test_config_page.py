@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.cli.common import key_values, per_audit
+from ragwitness.errands.carry import key_values, per_method
 from ragwitness.membership.registry import configure
 from ragwitness.text.sample import load_sample
 from tests.cli.surface import verbs
@@ -54,7 +54,7 @@ def test_each_audit_has_its_table(verb, tmp_path) -> None:
         text = re.sub(r"control.*\n", "", text)
     file.write_text(text)
     found = parsed(f"ragwitness {verb} --config {file}")
-    chosen = per_audit(found["options"])
+    chosen = per_method(found["options"])
     assert configure("s-rag", chosen["s-rag"]).turns == 5
     assert configure("mba", chosen["mba"]).masks == 12
     if verb == "evaluate":

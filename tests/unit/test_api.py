@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +25,11 @@ INPUTS = STORED / "inputs"
 
 
 def test_an_audit_names_members_and_resumes_in_its_folder(tmp_path):
-    given = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia", "run": tmp_path / "run"}
-    first = rw.audit(INPUTS / "documents.jsonl", f"{HERE}:knows", **given)
+    given = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia", "yes": True}
+    given["run"] = tmp_path / "run"
+    first = rw.audit(f"{HERE}:knows", INPUTS / "documents.jsonl", **given)
     asked = len(answering.PROMPTS)
-    again = rw.audit(str(INPUTS / "documents.jsonl"), f"{HERE}:knows", **given)
+    again = rw.audit(f"{HERE}:knows", str(INPUTS / "documents.jsonl"), **given)
     assert len(answering.PROMPTS) == asked  # nothing is asked twice
     assert again.verdicts == first.verdicts
     values = {verdict.score for verdict in first.verdicts}
@@ -39,14 +41,16 @@ def test_an_audit_names_members_and_resumes_in_its_folder(tmp_path):
 def test_rows_left_out_are_told_and_let_no_gate_pass(tmp_path):
     rows = (INPUTS / "documents.jsonl").read_text("utf-8") + '{"id": "lost", "text": "a\\u0000b"}\n'
     (tmp_path / "mine.jsonl").write_text(rows, "utf-8")
-    read = rw.api.as_documents
-    with pytest.warns(UserWarning, match=r"left out: mine.jsonl:\d+: the text holds NUL"):
-        given = read(tmp_path / "mine.jsonl")
-    assert read(given) is given  # an assertion reads first and hands on
-    known = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia"}
+    known = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia", "yes": True}
     kind = kind_named("audit")
-    for documents, lost in ((given, 1), (INPUTS / "documents.jsonl", 0)):
-        found = rw.audit(documents, f"{HERE}:knows", **known)
+    for documents, lost in ((tmp_path / "mine.jsonl", 1), (INPUTS / "documents.jsonl", 0)):
+        told = (
+            pytest.warns(UserWarning, match=r"left out: mine.jsonl:\d+: the text holds NUL")
+            if lost
+            else nullcontext()
+        )
+        with told:
+            found = rw.audit(f"{HERE}:knows", documents, **known)
         assert len(found.left_out) == lost
         # Decided or not: no condition is met, and what was not audited shows nothing.
         sure = replace(found.verdicts[0], decision=rw.Decision.OUT)
@@ -60,7 +64,9 @@ def test_rows_left_out_are_told_and_let_no_gate_pass(tmp_path):
 def test_texts_functions_and_a_running_loop_will_do():
     async def inside() -> rw.AuditResult:
         texts = [document.text for document in load_sample()[:3]]
-        return rw.audit(texts, lambda prompt: "Yes, it is.", method="rag-mia", max_queries=3)
+        return rw.audit(
+            lambda prompt: "Yes, it is.", texts, method="rag-mia", max_queries=3, yes=True
+        )
 
     found = asyncio.run(inside())
     assert [verdict.document for verdict in found.verdicts] == ["1", "2", "3"]
@@ -69,11 +75,11 @@ def test_texts_functions_and_a_running_loop_will_do():
 
 def test_what_leaks_is_counted_beside_a_system_that_tells_nothing():
     corpus = INPUTS / "corpus.jsonl"
-    told = rw.leak(corpus, f"{HERE}:tells", prompts=3, answer_tokens=24)
-    blind = rw.leak(corpus, lambda prompt: "I cannot say.", prompts=3)
+    told = rw.leak(f"{HERE}:tells", corpus, prompts=3, answer_tokens=24)
+    blind = rw.leak(lambda prompt: "I cannot say.", corpus, prompts=3)
     assert sum(one.count for one in told.together) > sum(one.count for one in blind.together)
     with pytest.raises(rw.RagwitnessError, match="corpus"):
-        rw.leak([], f"{HERE}:tells")
+        rw.leak(f"{HERE}:tells", [])
 
 
 def test_bounds_are_those_of_the_guide():
@@ -125,8 +131,8 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"alpha": None}, "between 0 and 1, not None"),
-        ({"alpha": True}, "between 0 and 1, not True"),
+        ({"alpha": None}, "alpha cannot be None"),
+        ({"alpha": True}, "alpha cannot be True"),
         ({"options": {"min_words": [3]}}, r"min_words cannot be \[3\]"),
         ({"known_out": {"a": "one text"}}, "Document 1 is of the type dict"),
         ({"known_in": ["one text", None]}, "Document 2 is of the type NoneType"),
@@ -138,7 +144,7 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
         ({"max_queries": True}, "max_queries cannot be True"),
         ({"method": None}, "method cannot be None"),
         ({"proxy": None}, "proxy cannot be None"),
-        ({"options": [("max_chars", 5)]}, "options cannot be"),
+        ({"options": [("max_chars", 5)]}, "has no value"),
     ],
 )
 def test_what_is_of_another_type_is_refused_before_anything_is_asked(
@@ -146,7 +152,7 @@ def test_what_is_of_another_type_is_refused_before_anything_is_asked(
 ):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=says):
-        rw.audit(["one text"], lambda _: pytest.fail("asked"), **{"method": "rag-mia"} | given)
+        rw.audit(lambda _: pytest.fail("asked"), ["one text"], **{"method": "rag-mia"} | given)
     assert not list(tmp_path.iterdir())
 
 
@@ -156,8 +162,8 @@ def test_what_is_read_does_not_lie_where_the_run_is_kept(name, tmp_path, monkeyp
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(rows := '{"id": "a", "text": "one text of some words"}\n')
     for call in (
-        lambda: rw.audit(name, lambda _: "no", method="rag-mia", run="."),
-        lambda: rw.leak(tmp_path / name, lambda _: "no", run=tmp_path),
+        lambda: rw.audit(lambda _: "no", name, method="rag-mia", run="."),
+        lambda: rw.leak(lambda _: "no", tmp_path / name, run=tmp_path),
     ):
         with pytest.raises(InputError, match="which is read"):
             call()

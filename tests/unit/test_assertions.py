@@ -241,9 +241,9 @@ def test_a_system_that_says_nothing_leaks_nothing_and_passes_nothing(
 
 
 def test_nothing_to_ask_about_is_an_error(runs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no documents"):
+    with pytest.raises(InputError, match="no document"):
         rw.assert_not_in(innocent(), [], OUTSIDE, runs=runs)
-    with pytest.raises(InputError, match="no private records"):
+    with pytest.raises(InputError, match="no corpus"):
         rw.assert_no_leak(innocent(), [], runs=runs)
     with pytest.raises(InputError, match="missing"):
         rw.assert_no_leak(innocent(), tmp_path / "missing.jsonl", runs=runs)

@@ -254,11 +254,6 @@ def _clause(measure: tuple[str, str, bool], mine: float, theirs: float) -> str:
 
 # What follows for an audit: before its first query, and for its verdicts.
 
-_LOTS = (
-    "Equal scores are ranked by lot, --seed {}: the p-value of a document above all others is drawn"
-    " too, so that any may be called in. Another seed is another look, and alpha holds for one."
-)
-
 
 def beforehand(
     plan: AuditPlan, reference: CalibrationSet, config: object = None
@@ -272,7 +267,7 @@ def beforehand(
     reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), votes)
     seen = PlanLikeness.of(plan, reference, config)
     alike = seen.reference
-    reached = _LOTS.format(plan.tie_seed) if plan.ties == "random" else reach.told
+    reached = reach.told
     # What was folded away explains why so few are left.
     reached = " ".join((reached, *(folded(plan) if reach.hardly else ())))
     told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
@@ -320,7 +315,6 @@ def calibration_of(
         tuple(scores),
         alike,
         tie,
-        plan.ties,
         groups=votes,
     )
 
@@ -372,9 +366,9 @@ def power_of(
     scores = np.asarray(calibration.scores, dtype=np.float64)
     tied = min(known, int((scores == scores.max()).sum())) if known else 0
     ranked = len(inside.get("known-in", ()))
-    # By lot a p-value can be as small as one likes.
-    least = 0.0 if plan.ties == "random" else 1 / (known + 1)
-    found = VerdictPower(documents, known, least, tied, ranked_out=ranked, alpha=plan.alpha)
+    found = VerdictPower(
+        documents, known, 1 / (known + 1), tied, ranked_out=ranked, alpha=plan.alpha
+    )
     if calibration.unlike and not plan.accept_unlike:
         return replace(found, withheld=True)
     if not documents or not known:
@@ -468,9 +462,7 @@ def doubts(
         told = _capital(known_in.told.replace("calibration", "known-in"))
         how = "cannot be relied on" if known_in.unlike else "are not exact"
         found.append(f"{told} So verdicts out {how}.")
-    if plan.ties == "random":
-        found.append(_LOTS.format(plan.tie_seed))
-    elif documents and (reach := VerdictReach(plan.alpha, documents, calibration.votes)).hardly:
+    if documents and (reach := VerdictReach(plan.alpha, documents, calibration.votes)).hardly:
         found.append(reach.told)
     return found
 

@@ -191,8 +191,6 @@ def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str
             "given" if plan.auxiliary else "generated corpus of the package"
         )
         found |= {f"shadow {key}": value for key, value in inside.items()}
-    if plan.ties == "random":
-        found["equal scores"] = f"ranked by lot (--ties random, --seed {plan.tie_seed})"
     return found | {"correction": "Benjamini-Hochberg over all scored documents"}
 
 
@@ -306,7 +304,7 @@ def looks_at(
     # To look again at the same answers is no further chance.
     earlier = {n for n in looks.get(audit, ()) if n != answered}
     known = sum(one.score.value is not None for one in found["known outside"])
-    capped = capped and (plan.ties == "random" or plan.alpha * (known + 1) >= 1)
+    capped = capped and plan.alpha * (known + 1) >= 1
     if capped:
         looks[audit] = sorted({*earlier, answered})
         replace_file(run / LOOK, json.dumps(looks) + "\n")
@@ -482,10 +480,9 @@ def conclude(
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
     # documents unlike those in question is taken back.
-    lots = plan.tie_seed if plan.ties == "random" else None
     odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
     left = frozenset[str]() if plan.accept_unlike else odd.keys()
-    verdicts = judge(judged, **running, alpha=plan.alpha, tie_seed=lots, odd=left, groups=groups)
+    verdicts = judge(judged, **running, alpha=plan.alpha, odd=left, groups=groups)
     verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +66,6 @@ class AuditPlan:
         in_flight: Documents probed at the same time.
         accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
             in question; they are not exact then.
-        ties: How equal scores are ranked: ``"conservative"`` counts them against an accusation,
-            ``"random"`` breaks them by lot.
-        tie_seed: Of that lot.
         left_out: What reading the documents came to.
     """
 
@@ -84,8 +81,6 @@ class AuditPlan:
     in_flight: int = 4
     # These decide no answer, so they name no run folder.
     accept_unlike: bool = field(default=False, repr=False)
-    ties: Literal["conservative", "random"] = field(default="conservative", repr=False)
-    tie_seed: int = field(default=0, repr=False)
     left_out: Reading = field(default=(), repr=False)
 
     @property
@@ -99,8 +94,6 @@ class AuditPlan:
             raise InputError("There is no document to audit.")
         if not (isinstance(self.alpha, int | float) and 0 < self.alpha < 1):
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha!r}.")
-        if self.ties not in ("conservative", "random"):
-            raise InputError(f"Ties are ranked conservative or random, not {self.ties!r}.")
         for part in (self.documents, self.known_out, self.known_in):
             ids = Counter(one for one, _ in {(document.id, document.text) for document in part})
             if twice := next((one for one, times in ids.items() if times > 1), None):

@@ -23,7 +23,7 @@ from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
 
 if TYPE_CHECKING:
-    from ragwitness.cli.options import HowRead
+    from ragwitness.errands.options import HowRead
     from ragwitness.service.window import HeldIndexes
     from ragwitness.types import Document
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, print_lines
-from ragwitness.cli.options import DryRun
+from ragwitness.errands.options import DryRun
 from ragwitness.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.results.wording import visible

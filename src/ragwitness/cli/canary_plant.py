@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, print_lines, progress_bars
-from ragwitness.cli.options import Caps, DryRun, Reached
 from ragwitness.cli.steps import preview, spent_so_far
+from ragwitness.errands.options import Caps, DryRun, Reached
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, PathRole
 
@@ -62,7 +62,7 @@ def plant(
     made.check()
     # Step 2: the rows to send.
     traces = made.traces()
-    budget = caps.budget()
+    budget = caps.budget
     if dry_run:
         _preview(folder, traces, service, days, budget)
         return
@@ -125,7 +125,7 @@ def _sent(
         raise InputError(f"There is no form {form!r}.", f"Known: {', '.join(known)}.")
     config = PlantConfig(*spread)
     with Governor.of_run(folder / "send", budget, Pace.at_most(1)) as governor:
-        options = reached.reach().transport(1, governor.setback)
+        options = reached.reach.transport(1, governor.setback)
 
         async def work() -> Planted:
             opened = await open_conversation(

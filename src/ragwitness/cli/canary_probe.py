@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ragwitness.cli.options import Address, Caps, Concurrency, DryRun, Reached, RunPath, Sealing
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
+from ragwitness.errands.options import Address, Caps, Concurrency, DryRun, Reached, RunPath, Sealing
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Opt, PathRole
 
@@ -81,7 +81,7 @@ def probe(
     # Step 2, how to ask. It enters the run's name: another way of asking is another look.
     texts = [None if path is None else read_text(path) for path in (template, frame)]
     config = _config_of(made, way, instructed, samples, *texts)
-    budget = caps.budget()
+    budget = caps.budget
     parts = "canary", target, made.commitment.hex(), release, stored_text(config)
     folder = run_folder(run, *parts, again=False)
     # Step 3, the preview, with the protocol that should be published before the answers are known.
@@ -118,7 +118,7 @@ def probe(
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with Governor.of_run(folder, budget, Pace.up_to(concurrency)) as governor:
-        transport = reached.reach().transport(concurrency, governor.setback)
+        transport = reached.reach.transport(concurrency, governor.setback)
         # Step 5, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(open_target(target, transport), work, folder, governor, "examples")
     # Step 6, the conclusion.

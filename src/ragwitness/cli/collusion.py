@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from ragwitness.cli.common import console, progress_bars, write_json_file
-from ragwitness.cli.options import (
+from ragwitness.errands.options import (
     Accounts,
     Database,
     FigurePath,
@@ -143,11 +143,11 @@ def _spread(engine: str, workers: int, address: str | None) -> Iterator[Spread]:
         InputError: There is no such engine, or the cluster is too small.
         MissingExtraError: Ray is not installed.
     """
-    from ragwitness.cli.common import cluster_wanted
     from ragwitness.collusion.coalition.pairs import one_by_one
+    from ragwitness.errands.options import Computing
     from ragwitness.kit.cluster import ray_spread
 
-    cluster = cluster_wanted(engine, workers, address=address)
+    cluster = Computing(engine=engine, workers=workers, ray_address=address).cluster
     with nullcontext(one_by_one) if cluster is None else ray_spread(cluster) as spread:
         yield spread
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.worker import Progress
-    from ragwitness.cli.options import HowRead
-    from ragwitness.kit.cluster import Cluster
+    from ragwitness.errands.options import HowRead
     from ragwitness.text.documents import LoadedDocuments
     from ragwitness.types import Document, LeftOut
 
@@ -42,6 +41,11 @@ def print_lines(screen: Console, *lines: str) -> None:
         screen.print(line, markup=False, soft_wrap=True)
 
 
+def say_error(line: str) -> None:
+    """Say something beside the results, on standard error."""
+    sys.stderr.write(line + "\n")
+
+
 def on_cores(given: int | None) -> int:
     """Return in how many processes the reader works, and say so where fewer than asked for.
 
@@ -51,23 +55,6 @@ def on_cores(given: int | None) -> int:
     if (cores := workers(given)) < (given or 0):
         sys.stderr.write(f"{given} workers, but the cores that may be used are {cores}.\n")
     return cores
-
-
-def cluster_wanted(
-    engine: str, workers: int | None, gpus: float = 0.0, address: str | None = None
-) -> Cluster | None:
-    """Return the Ray cluster that ``--engine`` asks for; None computes on this machine.
-
-    Raises:
-        InputError: There is no such engine, or a number is out of range.
-    """
-    from ragwitness.kit.cluster import Cluster
-
-    if engine not in ("local", "ray"):
-        raise InputError(f"There is no engine {engine!r}.", "Use local or ray.")
-    if engine == "local":
-        return None
-    return Cluster(4 if workers is None else workers, gpus, address)
 
 
 def one_thread_per_answer() -> None:
@@ -81,36 +68,6 @@ def one_thread_per_answer() -> None:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # the library must be loaded to be limited
     threadpool_limits(limits=1, user_api="blas")
-
-
-def key_values(pairs: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE`` pairs.
-
-    Raises:
-        InputError: A pair has no ``=``.
-    """
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError(f"--set {pair!r} has no value.", "Write --set NAME=VALUE.")
-        found[name.strip().replace("-", "_")] = value.strip()
-    return found
-
-
-def per_audit(pairs: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Read ``AUDIT.NAME=VALUE`` pairs into fields by audit.
-
-    Raises:
-        InputError: A pair has no ``=`` or names no audit.
-    """
-    found: dict[str, dict[str, object]] = {}
-    for key, value in key_values(pairs).items():
-        audit, dot, name = key.rpartition(".")
-        if not dot:
-            raise InputError(f"--set {key} names no audit.", "Write --set AUDIT.NAME=VALUE.")
-        found.setdefault(audit.replace("_", "-"), {})[name] = value
-    return found
 
 
 def read_documents(
@@ -146,7 +103,7 @@ def load_saying(
     named = asdict(how) if how else {}
     loaded = load_documents(source, group_field=group_field, split=split, **named)
     for line in loaded.remarks:
-        sys.stderr.write(line + "\n")
+        say_error(line)
     return loaded
 
 

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from ragwitness.cli.common import console, progress_bars, read_documents, run_folder
-from ragwitness.cli.leak import attacks_of, names_of, plan_of
-from ragwitness.cli.options import (
+from ragwitness.cli.outputs import Outputs, conclude
+from ragwitness.cli.steps import spent_so_far, wait
+from ragwitness.cli.typer_options import Files
+from ragwitness.defenses.synthetic.roles import described, others_of, roles_of
+from ragwitness.errands.carry import per_method
+from ragwitness.errands.leak import attacks_of, names_of, plan_of
+from ragwitness.errands.options import (
     AnswerTokens,
     AttackSettings,
     Caps,
@@ -33,10 +38,6 @@ from ragwitness.cli.options import (
     Secrets,
     Template,
 )
-from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import spent_so_far, wait
-from ragwitness.cli.typer_options import Files
-from ragwitness.defenses.synthetic.roles import described, others_of, roles_of
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Opt, PathRole
 from ragwitness.lab import open_chat, open_model, rag_config
@@ -144,8 +145,8 @@ def compare(
     outputs = Outputs.wanted("comparison", files, fail_on)
     model, roles = roles_of(model, players_of(role or ()))
     wanted = chosen(given or (), methods or (), defenses or (), model, retrieve_by, roles)
-    budget = caps.budget()
-    reach = reached.reach()
+    budget = caps.budget
+    reach = reached.reach
     limits = Limits(prompts, answer_tokens, seed)
     # Step 2, the material: the corpus is divided once, and every variant is asked the same
     # questions and the same prompts about the same records.
@@ -164,7 +165,7 @@ def compare(
     )
     public = [one.text for one in read_documents(information)] if information else []
     refuse_records("--information", public, material.records)
-    made = attacks_of(names_of(attacks, None), limits, sorted(options or ()), texts=public)
+    made = attacks_of(names_of(attacks, None), limits, per_method(options), texts=public)
     rag = rag_config(k=k, retrieval=retrieval, generator=generator, template=template)
     making = Making(model, domain, rounds, pii, seed, concurrency, reach, roles)
     given_too = (attacks, sorted(options or ()), public, model, domain, rounds, pii, judge)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from ragwitness.cli.common import console, read_documents, write_json_file
-from ragwitness.cli.options import (
+from ragwitness.errands.options import (
     Address,
     Headers,
     HowRead,

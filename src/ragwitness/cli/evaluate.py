@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.cli.options import (
+from ragwitness.cli.outputs import Outputs, conclude
+from ragwitness.cli.typer_options import Files
+from ragwitness.errands.options import (
     AuditSettings,
     Generator,
     HowRead,
@@ -18,8 +20,6 @@ from ragwitness.cli.options import (
     RunPath,
     Template,
 )
-from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.typer_options import Files
 from ragwitness.kit.options import Opt, PathRole
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def evaluate(
             above a number (e.g. 'auc > 0.6'). May be repeated.
     """
     from ragwitness.audits.evaluation import BatteryPlan
-    from ragwitness.cli.common import console, on_cores, per_audit, read_documents, run_folder
+    from ragwitness.cli.common import console, on_cores, read_documents, run_folder
+    from ragwitness.errands.carry import per_method
     from ragwitness.kit.run_files import EVALUATION
     from ragwitness.lab import rag_config
     from ragwitness.membership.registry import AUDITS
@@ -94,7 +95,7 @@ def evaluate(
         calibration=calibration,
         seed=seed,
         rag=rag_config(k=k, retrieval=retrieval, generator=generator, template=template),
-        options=per_audit(options or ()),
+        options=per_method(options or ()),
         control=control,
         benign=benign,
         in_flight=max(4, 2 * cores) if concurrency is None else concurrency,

@@ -25,7 +25,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " limit public data information topic secrets decoys contacts pii",
         "What is it compared with?": "known-out known-in auxiliary background held-out members"
         " non-members control calibration benign twin evaluation auc inside-share from",
-        "When does it decide?": "alpha account-alpha ties accept-unlike yes k-max releases draws",
+        "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases draws",
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ragwitness.cli.options import (
-    Caps,
-    ConcurrencyIfAny,
-    Headers,
-    HowRead,
-    JsonPath,
-    KeyEnv,
-    Paragraphs,
-    Sample,
-    Timeout,
-)
 from ragwitness.cli.paths import map_paths
+from ragwitness.errands.audit import AuditErrand
+from ragwitness.errands.options import JsonPath, Sample
 from ragwitness.errors import CapabilityError, InputError
-from ragwitness.kit.options import Opt, PathRole
-from ragwitness.types import ANSWER_SECONDS
+from ragwitness.kit.options import Opt, Part, PathRole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,27 +27,20 @@ if TYPE_CHECKING:
     from ragwitness.types import Audit, Document
 
 
+_QUESTIONS = {
+    "target": "Which system shall be audited? (URL or lab:FILE)",
+    "documents": "Which documents are in question?",
+    "known_out": "Which documents of the same source and kind can it not hold? (20 at least, 100"
+    " are good)",
+}
+
+
 def init(
-    target: Annotated[str | None, PathRole.ADDRESS] = None,
-    documents: Annotated[str | None, PathRole.DOCUMENTS] = None,
-    known_out: Annotated[str | None, PathRole.DOCUMENTS] = None,
-    method: Annotated[
-        str | None,
-        Opt(shown="auto, which chooses by what the target, the documents and the caps admit"),
-    ] = None,
-    alpha: float = 0.05,
-    *,
-    caps: Caps,
-    concurrency: ConcurrencyIfAny = None,
+    given: Annotated[Mapping[str, Any], Part(AuditErrand)],
     out: Annotated[Path, PathRole.WRITES] = Path("run.toml"),
     replace: bool = False,
     json_out: JsonPath = None,
     sample: Sample = None,
-    timeout: Timeout = ANSWER_SECONDS,
-    key_env: KeyEnv = None,
-    header: Headers = None,
-    how: HowRead,
-    paragraphs: Paragraphs = False,
 ) -> None:
     """Prepare a first audit, and write the file that runs it.
 
@@ -65,21 +50,14 @@ def init(
     In a browser, ragwitness view asks the same questions and begins the audit.
 
     Args:
-        target: The system to audit: a URL, lab:FILE, or another address.
-        documents: The documents in question.
-        known_out: Documents like those, which the system cannot hold.
-        method: The audit.
-        alpha: The share of wrong accusations that is accepted.
         out: The file of options that is written.
         replace: Replace the file if it is there already.
     """
     from ragwitness.audits.assumptions import likeness
-    from ragwitness.audits.choice import AUTO, USUAL, choose
+    from ragwitness.audits.choice import AUTO, choose
     from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.audits.order import Order, Reach
     from ragwitness.audits.pilot import run_pilot
-    from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.common import console, print_lines, read_documents, write_json_file
+    from ragwitness.cli.common import console, print_lines, say_error, write_json_file
     from ragwitness.cli.doctor import AT_ONCE, admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
@@ -94,25 +72,18 @@ def init(
             f"{out} is there already.", "Choose another file with --out, or add --replace."
         )
     # 1. Questions, for what no option says.
-    target = _asked(target, "--target", "Which system shall be audited? (URL or lab:FILE)", screen)
-    documents = _asked(documents, "--documents", "Which documents are in question?", screen)
-    known_out = _asked(
-        known_out,
-        "--known-out",
-        "Which documents of the same source and kind can it not hold? (20 at least, 100 are good)",
-        screen,
-    )
+    answers: dict[str, Any] = dict(given)
+    for name, question in _QUESTIONS.items():
+        if answers[name] is None:
+            answers[name] = _asked(f"--{name.replace('_', '-')}", question, screen)
+    errand = AuditErrand(**answers)
     # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
-    mine, known = (
-        read_documents(source, how, paragraphs=paragraphs) for source in (documents, known_out)
-    )
-    plan = AuditPlan(mine, known, alpha=alpha)
-    budget = caps.budget()
-    named = method if method != AUTO else None
-    wanted = configs_of([named or USUAL[0]], {})
-    told, doubtful = Order(target, plan, *next(iter(wanted.items()))).beforehand()
+    order = errand.order(say_error)
+    plan, budget, target = order.plan, order.budget, order.target
+    named = errand.method if errand.method != AUTO else None
+    told, doubtful = order.beforehand()
     # 3. The target: what it can do, measured.
-    options = Reach(timeout, 1, key_env, tuple(header or ())).transport(AT_ONCE)
+    options = dataclasses.replace(order.reach, retries=1).transport(AT_ONCE)
     found = wait(examine(target, options))
     possible, _ = admitted(found.capabilities)
     if named is not None and named.partition(":")[0] not in possible:
@@ -131,39 +102,22 @@ def init(
             finally:
                 await opened.close()
 
-        own = load_language_model("reader")
+        own = load_language_model(order.proxy)
         choice = wait(choose(plan, found, own, budget, piloting))
     chosen = named or (choice.method if choice else "")
-    configs = configs_of([chosen], {})
+    configs = {chosen: order.config} if named else configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
-    outlook = foresee(asked, configs, "reader", found.latency)
+    outlook = foresee(asked, configs, order.proxy, found.latency)
     screen.print(forecast_terminal(outlook))
     why = choice.why if choice else f"{chosen} was asked for."
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
     # What so many documents decide stands with the price; here, whether both are of one kind.
-    said = told[1:] or (likeness(mine, known).told,)
+    said = told[1:] or (likeness(plan.documents, plan.known_out).told,)
     for line in said:
         screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and what to do with it.
     place = partial(_from, out.resolve().parent)
-    options_of = {
-        "target": map_paths(PathRole.ADDRESS, target, place),
-        "documents": map_paths(PathRole.DOCUMENTS, documents, place),
-        "known-out": map_paths(PathRole.DOCUMENTS, known_out, place),
-        "method": chosen,
-        "alpha": alpha,
-        "max-queries": caps.max_queries,
-        "max-tokens": caps.max_tokens,
-        "max-cost": caps.max_cost,
-        "price-in": caps.price_in,
-        "price-out": caps.price_out,
-        "concurrency": concurrency,
-        "key-env": key_env,
-        "header": header,
-        "text-field": how.text_field,
-        "encoding": how.encoding,
-        "paragraphs": paragraphs or None,
-    }
+    options_of = dict(written(dataclasses.replace(errand, method=chosen), place))
     write_options(out, options_of, "ragwitness init")
     if json_out is not None:
         checked = {
@@ -178,8 +132,8 @@ def init(
             "decides": told[0],
             "alike": list(said),
             "doubtful": doubtful,
-            "documents": len(mine),
-            "known_out": len(known),
+            "documents": len(plan.documents),
+            "known_out": len(plan.known_out),
             "forecast": forecast_json(outlook),
         }
         write_json_file(json_out, checked)
@@ -192,20 +146,37 @@ def init(
     )
 
 
-def _asked(given: str | None, option: str, question: str, screen: Console) -> str:
-    """Return an answer from the command line, else from whoever sits at the terminal.
+def _asked(option: str, question: str, screen: Console) -> str:
+    """Return an answer of whoever sits at the terminal.
 
     Raises:
-        InputError: There is neither.
+        InputError: Nobody does.
     """
-    if given is not None:
-        return given
     if not (sys.stdin.isatty() and screen.is_terminal):
         raise InputError(
             f"{option} is missing, and nobody can be asked.", "Give it on the command line."
         )
     answer: str = typer.prompt(question)
     return answer.strip()
+
+
+def written(errand: AuditErrand, place: Callable[[str], str]) -> Iterator[tuple[str, object]]:
+    """Yield what a file of options holds of an errand: what is not as always, and the method.
+
+    Args:
+        errand: What was asked for.
+        place: Returns a path as the file names it.
+    """
+    hints = get_type_hints(AuditErrand, include_extras=True)
+    for one in dataclasses.fields(errand):
+        value, marks = getattr(errand, one.name), getattr(hints[one.name], "__metadata__", ())
+        if value == one.default and one.name not in ("method", "alpha"):
+            continue
+        role = next((mark for mark in marks if isinstance(mark, PathRole)), None)
+        named = next((mark.name for mark in marks if isinstance(mark, Opt) and mark.name), "")
+        if role is not None and value is not None:
+            value = map_paths(role, str(value), place)
+        yield (named or one.name).lstrip("-").replace("_", "-"), value
 
 
 def _from(folder: Path, path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.cli.options import (
+from ragwitness.errands.options import (
     Generator,
     HowRead,
     Paragraphs,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.attest import key_at, print_values, signers
-from ragwitness.cli.options import AsJson, Trusted
 from ragwitness.crypto.keys import KeyKind, PublicKey
+from ragwitness.errands.options import AsJson, Trusted
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
 from ragwitness.kit.options import Arg, Opt, PathRole

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.cli.common import (
     console,
     one_thread_per_answer,
-    per_audit,
     progress_bars,
     read_documents,
     write_json_file,
 )
-from ragwitness.cli.options import (
+from ragwitness.errands.carry import per_method
+from ragwitness.errands.options import (
     AuditSettings,
     Documents,
     HowRead,
@@ -86,7 +86,7 @@ def plan(
 
     # Options and documents are read; nothing here opens a target.
     names = names_of(method)
-    configs = configs_of(names, per_audit(options or ()))
+    configs = configs_of(names, per_method(options or ()))
     asked = OutlookPlan(
         audit=AuditPlan(
             documents=read_documents(documents, how, paragraphs=paragraphs),

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,45 +24,17 @@ if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.asking.worker import Progress
-    from ragwitness.audits.choice import Choice
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.options import Sealing
     from ragwitness.cli.outputs import Outputs
+    from ragwitness.errands.options import Sealing
     from ragwitness.evidence.subject import SealSubject
     from ragwitness.results.membership import AuditResult
-    from ragwitness.types import Audit, Target
+    from ragwitness.types import Target
 
 Result = TypeVar("Result")
 
 _EVERY = 5.0  # seconds between two lines about a target that does not answer
-
-
-def driven(
-    opening: Awaitable[Target],
-    method: tuple[str, Any, str],
-    plan: AuditPlan,
-    folder: Path,
-    work: Callable[[Target, Audit, str, Progress], Coroutine[Any, Any, Result]],
-    governor: Governor,
-) -> Result:
-    """Open a target, measure it, and do ``work`` with it, the audit and the audit's identity.
-
-    Args:
-        opening: Opens the target.
-        method: Registered name, configuration, and the auditor's own model.
-        plan: The documents.
-        folder: Where the work keeps its files.
-        work: What is done.
-        governor: Lets queries to the target pass.
-    """
-    from ragwitness.audits.order import audit_at
-
-    async def measured(target: Target, progress: Progress) -> Result:
-        audit, identity = await audit_at(target, method, governor, folder, plan)
-        return await work(target, audit, identity, progress)
-
-    return ask(opening, measured, folder, governor)
 
 
 def ask(
@@ -170,12 +140,7 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
 
 
 def finish(
-    result: AuditResult,
-    folder: Path,
-    screen: Console,
-    outputs: Outputs | None = None,
-    *,
-    why: str = "",
+    result: AuditResult, folder: Path, screen: Console, outputs: Outputs | None = None
 ) -> None:
     """Store the result in the run folder, print it, say where the report is, and conclude.
 
@@ -184,10 +149,7 @@ def finish(
         folder: Of the run.
         screen: Where it is printed.
         outputs: Further files and the exit code that were asked for.
-        why: Why this method was chosen, where it was; it stands in the report.
     """
-    if why:
-        result = replace(result, settings={"chosen": why} | dict(result.settings))
     # What decides how much a verdict can say stands above the verdicts.
     for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
         if label in result.settings:
@@ -208,26 +170,19 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.asking.capabilities import measured_once
     from ragwitness.asking.governor import Governor
-    from ragwitness.audits.choice import choose, refuse_beforehand
-    from ragwitness.audits.pilot import run_pilot
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.errands.audit import chosen
     from ragwitness.targets.resolve import open_target
 
-    proxy = load_language_model(order.proxy)
-    wait(refuse_beforehand(order.plan, proxy, order.budget))
     with Governor.of_run(folder, order.budget, pace) as governor:
 
-        async def chosen(target: Target, progress: Progress) -> Choice:
-            seen = await measured_once(target, governor, folder)
-            piloting = partial(run_pilot, target, governor, folder, progress=progress)
-            return await choose(order.plan, seen, proxy, order.budget, piloting)
+        async def work(target: Target, progress: Progress) -> Order:
+            return await chosen(order, target, governor, folder, progress)
 
         transport = order.reach.transport(order.plan.in_flight, governor.setback)
-        found = ask(open_target(order.target, transport), chosen, folder, governor)
-    console().print(found.why, markup=False)
-    return replace(order, method=found.method, config=found.config, why=found.why)
+        made = ask(open_target(order.target, transport), work, folder, governor)
+    console().print(made.why, markup=False)
+    return made
 
 
 # A run that is to be evidence: sealed before its first query.
@@ -248,9 +203,7 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
     key = sealing.seal
     if key is None:
         if sealing.runs_log is not None or sealing.timestamp is not None:
-            raise InputError(
-                "--runs-log and --timestamp are for a sealed run.", "Give a key: --seal auditor.key"
-            )
+            raise InputError("--runs-log is for a sealed run.", "Give a key: --seal auditor.key")
         if (folder / SEAL).exists():
             raise InputError(
                 f"{folder} is sealed, and goes on only as it was sealed.",
@@ -274,13 +227,12 @@ def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
     """
     import sys
 
+    from ragwitness.errands.audit import undecidable
+
     screen = console()
     ask = doubtful and not yes
     if ask and not (sys.stdin.isatty() and screen.is_terminal):
-        raise InputError(
-            f"{' '.join(told)} Nothing was sent.",
-            "Give more documents, --known-out ones of the same kind; or go on all the same: --yes",
-        )
+        raise undecidable(told)
     for line in told:
         screen.print(line, markup=False)
     if ask and not typer.confirm("Go on all the same?", default=False):

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, load_saying, run_folder
-from ragwitness.cli.options import (
+from ragwitness.cli.outputs import Outputs, conclude
+from ragwitness.cli.steps import ask, preview
+from ragwitness.cli.typer_options import Files
+from ragwitness.errands.options import (
     AnswerTokens,
     Caps,
     ChatModel,
@@ -25,9 +28,6 @@ from ragwitness.cli.options import (
     RunPath,
     Secrets,
 )
-from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview
-from ragwitness.cli.typer_options import Files
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.options import Opt, PathRole
 
@@ -150,8 +150,8 @@ def synthesize(
 
     # Step 1, the options: what is asked, what it may cost, and what a text must not share.
     outputs = Outputs.wanted("synthesis", files, fail_on)
-    budget = caps.budget()
-    reach = reached.reach()
+    budget = caps.budget
+    reach = reached.reach
     players = {
         "extractor": extractor, "generator": generator, "judge": judge, "rewriter": rewriter
     }  # fmt: skip

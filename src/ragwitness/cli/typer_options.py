@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
 import typer
 
-from ragwitness.kit.options import Arg, Opt, PathRole, documented
+from ragwitness.kit.options import Arg, Only, Opt, Part, PathRole, documented
 
 
 class Files(dict[str, Path]):
@@ -37,6 +38,10 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             formats = list(_formats())
             parts[own.name] = Files.given, [one.name for one in formats]
             shown += formats
+        elif part := next((one for one in _marks(own) if isinstance(one, Part)), None):
+            always = [one for one in _parameters(part.errand) if not _special(one)]
+            parts[own.name] = dict, [one.name for one in always]
+            shown += map(_option, map(_loose, always))
         elif isinstance(own.annotation, type) and is_dataclass(own.annotation):
             options = _parameters(own.annotation)
             parts[own.name] = own.annotation, [one.name for one in options]
@@ -60,7 +65,12 @@ def _parameters(source: Any) -> list[inspect.Parameter]:
     """Return what a verb or dataclass takes; each annotation carries its help in an Opt."""
     hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
     if is_dataclass(source):
+        needed = inspect.Parameter.empty
         given = {one.name: one.default for one in fields(source)}
+        given = {name: needed if one is MISSING else one for name, one in given.items()}
+        # Its own fields before those that it shares with other errands.
+        own = [name for name in inspect.get_annotations(cast("type", source)) if name in given]
+        given = {name: given[name] for name in dict.fromkeys((*own, *given))}
     else:
         given = {name: one.default for name, one in inspect.signature(source).parameters.items()}
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -71,6 +81,23 @@ def _parameters(source: Any) -> list[inspect.Parameter]:
             hint = Annotated[hint, texts[name]]
         made.append(inspect.Parameter(name, kind, default=default, annotation=hint))
     return made
+
+
+def _marks(own: inspect.Parameter) -> tuple[object, ...]:
+    return getattr(own.annotation, "__metadata__", ())
+
+
+def _special(own: inspect.Parameter) -> bool:
+    """Whether an option applies to some runs of an errand alone."""
+    return any(isinstance(one, Only) and "single" not in one.traits for one in _marks(own))
+
+
+def _loose(own: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter as an option that need not be given."""
+    plain = own.annotation.__origin__
+    marks = [Opt(help=one.help) if isinstance(one, Arg) else one for one in _marks(own)]
+    default = None if own.default is inspect.Parameter.empty else own.default
+    return own.replace(annotation=Annotated[(plain, *marks)], default=default)
 
 
 def _formats() -> Iterator[inspect.Parameter]:
@@ -85,12 +112,13 @@ def _formats() -> Iterator[inspect.Parameter]:
 
 def _option(own: inspect.Parameter) -> inspect.Parameter:
     """Return a parameter as Typer takes it."""
-    marks = list(getattr(own.annotation, "__metadata__", ()))
+    marks = _marks(own)
     if any(isinstance(one, typer.models.ParameterInfo) for one in marks):
         return own  # one that prints and exits, as Typer has it
     mark = next((one for one in marks if isinstance(one, Opt)), Opt())
-    text = next((one for one in reversed(marks) if isinstance(one, str)), mark.help)
-    plain = getattr(own.annotation, "__origin__", own.annotation) if marks else own.annotation
+    text = mark.help or next((one for one in marks if isinstance(one, str)), "")
+    roles = [one for one in marks if isinstance(one, PathRole)]
+    plain = _typed(own, roles)
     settings: dict[str, Any] = {"help": text, "metavar": mark.metavar, "envvar": mark.env}
     if mark.shown is not None:
         settings["show_default"] = mark.shown
@@ -103,5 +131,23 @@ def _option(own: inspect.Parameter) -> inspect.Parameter:
         alone = bool(mark.short) or own.default is False
         name = mark.name or f"--{own.name.replace('_', '-')}" * alone
         told = typer.Option(*filter(None, (name, mark.short)), **settings)
-    roles = [one for one in marks if isinstance(one, PathRole)]
     return own.replace(annotation=Annotated[(plain, *roles, told)])
+
+
+def _typed(own: inspect.Parameter, roles: Sequence[PathRole]) -> Any:
+    """Return the type of what is typed for a parameter, of which a program may give more kinds."""
+    whole = own.annotation
+    plain = whole.__origin__ if hasattr(whole, "__metadata__") else whole
+    several = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
+    kinds = [get_origin(one) or one for one in several]
+    if PathRole.DOCUMENTS in roles or PathRole.ADDRESS in roles or plain is object:
+        kinds = [str, *[type(None)] * (own.default is None)]
+    elif Path in kinds:
+        kinds = [Path, *[type(None)] * (type(None) in kinds)]
+    elif str in kinds:
+        kinds = [str, *[type(None)] * (type(None) in kinds)]
+    elif {Sequence, Mapping} & {*kinds}:
+        return list[str] | None
+    else:
+        return plain
+    return kinds[0] | kinds[1] if len(kinds) > 1 else kinds[0]

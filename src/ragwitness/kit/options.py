@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -74,8 +75,61 @@ class Arg(Opt):
     """An argument of the command line: given by its place."""
 
 
+@dataclass(frozen=True, slots=True)
+class Only:
+    """What an option applies to; given elsewhere, where nothing would read it, it is refused.
+
+    Attributes:
+        traits: Of the errand or of its method; one of them is enough (``errands/idle.py``).
+    """
+
+    traits: tuple[str, ...]
+
+    def __init__(self, *traits: str) -> None:
+        object.__setattr__(self, "traits", traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How people are asked for an option, in a form or on a terminal.
+
+    Attributes:
+        under: Heading of the questions that it belongs to.
+        label: The question.
+        hint: What a stranger must know to answer it.
+        form: How it is answered, where the type does not say so.
+        choices: Answers to choose from, in words.
+        names: ``module:object`` whose ``names()`` can be chosen as well.
+    """
+
+    under: str
+    label: str
+    hint: str = ""
+    form: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    names: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A mapping that a verb takes: the options of an errand that always apply, none of them needed.
+
+    Attributes:
+        errand: The errand.
+    """
+
+    errand: type
+
+
 def documented(source: object) -> tuple[str, dict[str, str]]:
-    """Return the sentences of a docstring, and the text of each parameter or attribute."""
+    """Return the sentences of a docstring, and the text of each parameter or attribute.
+
+    A class has those of the classes that it is made of as well.
+    """
+    if isinstance(source, type) and (bases := source.__mro__[1:-1]):
+        inherited = [documented(one)[1] for one in reversed(bases) if one.__doc__]
+    else:
+        inherited = []
     text = inspect.getdoc(source) or ""
     sentences, *rest = re.split(r"^(Args|Attributes|Returns|Raises):$", text, flags=re.MULTILINE)
     listed = "".join(
@@ -83,4 +137,7 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     )
     # Each entry begins four columns in; what continues it stands further in.
     entries = (entry.partition(":") for entry in re.split(r"\n {4}(?=\w)", listed)[1:])
-    return sentences.strip(), {name: " ".join(words.split()) for name, _, words in entries}
+    own = {name: " ".join(words.split()) for name, _, words in entries}
+    return sentences.strip(), {
+        name: one for part in (*inherited, own) for name, one in part.items()
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
@@ -43,7 +42,6 @@ def judge(
     outside: Sequence[ArrayLike],
     inside: Sequence[ArrayLike],
     alpha: float,
-    tie_seed: int | None = None,
     odd: Set[str] = frozenset(),
     groups: tuple[Sequence[str | None], Sequence[str | None]] | None = None,
 ) -> tuple[Verdict, ...]:
@@ -60,7 +58,6 @@ def judge(
         inside: Statistics of documents known to be inside a system like the target, shape (m,);
             without any, no document is called out.
         alpha: Level of the verdicts.
-        tie_seed: Of the lots that break ties; None counts ties against the accusation.
         odd: Ids of documents that these others are unlike: nothing may rest on their p-values, and
             they are rejected nowhere, so that the correction holds for the others.
         groups: Of the documents behind ``outside`` and ``inside``, shapes (n,) and (m,); each group
@@ -70,14 +67,13 @@ def judge(
     scored = [item for item in items if item.statistic is not None]
     own = [item.document.group for item in scored]
     by_out, by_in = ((own, theirs) for theirs in groups) if groups else (None, None)
-    lots = _lots(scored, tie_seed)
-    p_in, votes = _p_values(scored, outside, 1.0, lots, by_out)
+    p_in, votes = _p_values(scored, outside, 1.0, by_out)
     ranked = bool(len(scored) and len(outside))
     left = np.array([item.document.id in odd for item in scored], dtype=bool)
     q_in = benjamini_hochberg(np.where(left, 1.0, p_in)) if ranked else p_in
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
     known = bool(len(scored) and len(inside))
-    p_out = _p_values(scored, inside, -1.0, None, by_in)[0] if known else None
+    p_out = _p_values(scored, inside, -1.0, by_in)[0] if known else None
     q_out = benjamini_hochberg(np.where(left, 1.0, p_out)) if p_out is not None else None
 
     # 3. A decision where one test refuses and the other does not.
@@ -120,7 +116,6 @@ def _p_values(
     items: Sequence[Judged],
     known: Sequence[ArrayLike],
     sign: float,
-    lots: Sequence[float] | None,
     groups: Groups | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Rank each document among the known ones that have as many windows, by as many.
@@ -143,18 +138,10 @@ def _p_values(
         found[mine] = conformal_p_values(
             [sign * (items[at].statistic or 0.0) for at in mine],
             [sign * running[at][count - 1] for at in beside],
-            lots and [lots[at] for at in mine],
             named if groups else None,
         )
         votes[mine] = votes_of(named[1])
     return found, votes
-
-
-def _lots(items: Sequence[Judged], seed: int | None) -> list[float] | None:
-    """A number from 0 to 1 for each document that follows from its id, not from its place."""
-    if seed is None:
-        return None
-    return [random.Random(f"{seed}:{item.document.id}").random() for item in items]
 
 
 def _unscorable(item: Judged) -> Verdict:

@@ -24,7 +24,6 @@ Groups = tuple[Sequence[str | None], Sequence[str | None]]
 def conformal_p_values(
     scores: ArrayLike,
     calibration: ArrayLike,
-    lots: ArrayLike | None = None,
     groups: Groups | None = None,
 ) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
@@ -36,8 +35,6 @@ def conformal_p_values(
     Args:
         scores: Higher means more evidence against the null, shape (m,).
         calibration: Scores drawn under the null, shape (n,).
-        lots: Uniform numbers from 0 to 1 that break ties, shape (m,); None counts ties against
-            the document, which loses power and never validity.
         groups: Which scores belong together, shapes (m,) and (n,); None takes each by itself.
 
     Returns:
@@ -52,30 +49,26 @@ def conformal_p_values(
         raise InputError("Conformal p-values need at least one calibration score.")
     if not (np.isfinite(null).all() and np.isfinite(values).all()):
         raise InputError("Scores must be finite; leave unscorable documents out.")
-    # Votes for "at least as high" and for "higher"; a document is counted among those that it is
-    # compared with (Vovk et al. 2005), hence the 1.
+    # Votes for "at least as high", which counts ties against the accusation; a document is counted
+    # among those that it is compared with (Vovk et al. 2005), hence the 1.
     order = np.argsort(null, kind="stable")
-    weight, own = np.ones(null.size), np.array([1.0, 0.0])
+    weight = np.ones(null.size)
     if groups:
         names, place, times = _numbered(groups[1])
         weight = 1 / times[place]
     tails = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-    ranks = [np.searchsorted(null[order], values, side=side) for side in ("left", "right")]
-    sides, votes = tails[ranks] + own[:, None], np.full(values.size, weight.sum())
+    above = tails[np.searchsorted(null[order], values, side="left")] + 1
+    votes = np.full(values.size, weight.sum())
     if groups:
         # Where known documents of its own group are there, it is one of them.
         for at, group in enumerate(groups[0]):
             if (number := names.get(group or "")) is not None:
                 inside = null[place == number]
-                beside = np.array([(inside >= values[at]).sum(), (inside > values[at]).sum()])
-                sides[:, at] += (beside + own) / (inside.size + 1) - own - beside / inside.size
+                beside = (inside >= values[at]).sum()
+                above[at] += (beside + 1) / (inside.size + 1) - 1 - beside / inside.size
                 votes[at] -= 1
-        sides, votes = sides.round(9), votes.round()
-    above, higher = sides / (votes + 1)
-    if lots is None:
-        return np.asarray(above)
-    # Smoothed (Vovk et al. 2005, Sec. 2.2): the document itself is one of those it ties with.
-    return np.asarray(higher + np.asarray(lots, dtype=np.float64) * (above - higher))
+        above, votes = above.round(9), votes.round()
+    return np.asarray(above / (votes + 1))
 
 
 def _numbered(

@@ -1,17 +1,21 @@
 """What the pages can begin: for each errand its verb, its questions, and what is looked at first.
 
-Nothing of an audit is done here. A question is an option of the verb under a name for people; the
-answers become a file of options, and the verb runs with that file as it would on a terminal.
+Nothing of an audit is done here. A question is an option of the verb under a name for people, as
+the errand declares it; the answers become a file of options, and the verb runs with that file as it
+would on a terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import importlib
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, cast, get_args, get_type_hints
 
-from ragwitness.extraction.registry import ATTACKS
-from ragwitness.membership.registry import AUDITS
+from ragwitness.errands.audit import AuditErrand
+from ragwitness.errands.leak import LeakErrand
+from ragwitness.kit.options import Asked, PathRole
 
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
@@ -98,51 +102,61 @@ class Errand:
         return tuple(one for group in self.questions.values() for one in group)
 
 
-# Questions that several errands have.
+def questions_of(
+    source: type, headings: Sequence[str], needed: Collection[str] = ()
+) -> dict[str, tuple[Question, ...]]:
+    """Return the questions that people are asked of an errand, by their headings.
 
-_TARGET = Question(
-    "target",
-    "Address of the system",
-    "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with #MODEL"
-    " where it has several. Query only systems that you are allowed to query.",
-    "target",
-    needed=True,
-)
-_KEY = Question(
-    "key-env",
-    "Key of the system",
-    "Only if it needs one. It is kept in memory until these pages end, and never written down or"
-    " shown.",
-    "key",
-)
-_CAPS = (
-    Question(
-        "max-queries",
-        "Most queries",
-        "The run stops before it would pass this; it can be gone on with.",
-        "whole",
-    ),
-    Question("max-cost", "Most money", "By the prices below; both are needed for it.", "number"),
-    Question("price-in", "Price of a million tokens read", "", "number"),
-    Question("price-out", "Price of a million tokens written", "", "number"),
-    Question(
-        "concurrency",
-        "Most queries at a time",
-        "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself when"
-        " the system says that it is too much.",
-        "whole",
-    ),
-)
-_FIELD = Question(
-    "text-field",
-    "Column or field with the text",
-    "For CSV and JSONL, where it is not called text or document.",
-)
-_ENCODING = Question(
-    "encoding",
-    "Encoding of texts that are not in UTF-8",
-    "Such as windows-1252. Left empty, it is recognised where it can be.",
-)
+    Args:
+        source: The errand's declaration (:mod:`ragwitness.errands`).
+        headings: In their order.
+        needed: Fields that a form needs although a program may leave them out.
+    """
+    hints = get_type_hints(source, include_extras=True)
+    given = {one.name: one for one in fields(source)}
+    own = [name for name in inspect.get_annotations(source) if name in given]
+    groups: dict[str, list[Question]] = {heading: [] for heading in headings}
+    # Its own fields before those that it shares with other errands.
+    for name in dict.fromkeys((*own, *given)):
+        marks = getattr(hints[name], "__metadata__", ())
+        asked = next((one for one in marks if isinstance(one, Asked)), None)
+        if asked is None or asked.under not in groups:
+            continue
+        usual = given[name].default
+        plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
+        groups[asked.under].append(
+            Question(
+                name.replace("_", "-"),
+                asked.label,
+                asked.hint,
+                form_of(asked, hints[name]),
+                needed=usual is MISSING or name in needed,
+                usual=str(usual) if plain else "",
+                choices={**asked.choices, **{one: one for one in names_at(asked.names)}},
+                table=PathRole.DOCUMENTS in marks,
+            )
+        )
+    return {heading: tuple(under) for heading, under in groups.items()}
+
+
+def names_at(place: str) -> Sequence[str]:
+    """Return the names that a registry lists, of ``module:object``."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name).names() if module else ()
+
+
+def form_of(asked: Asked, hint: Any) -> Form:
+    """Return how a question is answered: as it says itself, else by its type."""
+    if asked.form:
+        return cast("Form", asked.form)
+    if asked.choices:
+        return "choice"
+    marks, kinds = hint.__metadata__, get_args(hint.__origin__) or (hint.__origin__,)
+    by_type: dict[object, Form] = {bool: "tick", int: "whole", float: "number"}
+    if PathRole.DOCUMENTS in marks:
+        return "documents"
+    return next((by_type[one] for one in kinds if one in by_type), "text")
+
 
 _DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))
 
@@ -154,52 +168,9 @@ _AUDIT = Errand(
     " rate. Nothing is changed in the system.",
     verb=("audit",),
     start="Start the audit",
-    questions={
-        "Documents": (
-            Question(
-                "documents",
-                "Documents in question",
-                "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
-                " with a field text.",
-                "documents",
-                needed=True,
-                table=True,
-            ),
-            Question(
-                "known-out",
-                "Documents known to be outside",
-                "Documents of the same source and kind that the system cannot hold, such as ones"
-                " that were never given away. 20 at least; 100 are good. They calibrate the"
-                " verdicts.",
-                "documents",
-                needed=True,
-                table=True,
-            ),
-            _FIELD,
-            _ENCODING,
-            Question("paragraphs", "Take each paragraph of a text file as a document", form="tick"),
-        ),
-        "System": (_TARGET, _KEY),
-        "Method": (
-            Question(
-                "method",
-                "Method",
-                "auto takes the best one that the system, the documents and the caps admit, and"
-                " says why.",
-                "choice",
-                usual="auto",
-                choices={"auto": "auto: choose for me"} | {name: name for name in AUDITS.names()},
-            ),
-            Question(
-                "alpha",
-                "Share of wrong accusations that is accepted",
-                "0.05 means: of 100 documents that are called in, 5 may be outside on average.",
-                "number",
-                usual="0.05",
-            ),
-        ),
-        "Caps": _CAPS,
-    },
+    questions=questions_of(
+        AuditErrand, ("Documents", "System", "Method", "Caps"), needed=("known_out",)
+    ),
     # `init` asks the same questions on a terminal: it checks, prices, and writes the file.
     looks=(
         Survey(
@@ -211,6 +182,11 @@ _AUDIT = Errand(
     written="run.toml",
 )
 
+_TARGET, _KEY = (
+    next(one for one in _AUDIT.every if one.option == name) for name in ("target", "key-env")
+)
+_CAPS = _AUDIT.questions["Caps"]
+
 _LEAK = Errand(
     name="leak",
     title="A measurement of leakage",
@@ -219,43 +195,11 @@ _LEAK = Errand(
     " only to a system that you run, or may attack.",
     verb=("leak",),
     start="Start the attack",
-    questions={
-        "Records": (
-            Question(
-                "corpus",
-                "Private records that the system holds",
-                "Files of text, many at once, or a JSONL or CSV file. They stay on this machine;"
-                " answers are compared with them.",
-                "documents",
-                needed=True,
-                table=True,
-            ),
-            Question(
-                "background",
-                "Texts like them that the system does not hold",
-                "They show what is found by chance. Without them the counts have no zero line.",
-                "documents",
-                table=True,
-            ),
-            _FIELD,
-            _ENCODING,
-        ),
-        "System": (_TARGET, _KEY),
-        "Attack": (
-            Question(
-                "attacks",
-                "Attacks",
-                "composite is the usual one; all of them cost that many times the prompts.",
-                "choice",
-                usual="composite",
-                choices={"all": "all of them"} | {name: name for name in ATTACKS.names()},
-            ),
-            Question(
-                "prompts", "Most prompts of each attack", form="whole", usual="250", needed=True
-            ),
-        ),
-        "Caps": _CAPS,
-    },
+    questions=questions_of(
+        LeakErrand,
+        ("Documents", "System", "Attack", "Caps"),
+        needed=("target", "corpus", "prompts"),
+    ),
     looks=(_DOCTOR, Survey(("leak",), (), ("--dry-run", "--run", "{run}"))),
     named_by="corpus",
 )
@@ -329,7 +273,7 @@ _PLANT = Errand(
             ),
             _KEY,
         ),
-        "Caps": _CAPS[:4],
+        "Caps": tuple(one for one in _CAPS if one.option != "concurrency"),
     },
     looks=(Survey(("canary", "plant"), (), ("--dry-run",)),),
     fills="",

@@ -297,19 +297,6 @@ def test_the_same_words_elsewhere_are_noticed_where_methods_stop_reading(mine, t
     assert says is None or says in found.told
 
 
-def test_ties_broken_by_lot_are_said_with_their_seed(kinds) -> None:
-    plan = _plan(kinds, ties="random", tie_seed=7, accept_unlike=True)
-    reference = choose_reference(plan.known_out, False, ())
-    [told, _], _ = beforehand(plan, reference)
-    assert "--seed 7" in told
-    assert "no single document" not in told
-    calibration = calibration_of(plan, reference, [0.0] * 50)
-    assert told in doubts(plan, calibration, 25)
-    said = power_of(plan, calibration, 25, {}).told
-    assert "drawn by lot" in said
-    assert "no p-value is below" not in said
-
-
 def test_gaps_that_both_sets_have_are_no_difference(kinds) -> None:
     gapped = [
         replace(one, text="Office\n" + " " * 200 + one.text) for one in next(iter(kinds.values()))

@@ -148,17 +148,6 @@ def test_nothing_is_sent_where_nothing_can_be_scored(plan, part) -> None:
         _run(replace(plan, **{part: tiny}), target)
 
 
-def test_ties_broken_by_lot_follow_the_document_and_not_its_place(plan) -> None:
-    drawn = replace(plan, ties="random", tie_seed=3)
-    result = _run(drawn, _target(plan))
-    assert "--seed 3" in result.settings["equal scores"]
-    first = {v.document: v for v in result.verdicts}
-    turned = replace(drawn, documents=plan.documents[::-1])
-    assert {v.document: v for v in _run(turned, _target(plan)).verdicts} == first
-    other = {v.document: v for v in _run(replace(drawn, tie_seed=4), _target(plan)).verdicts}
-    assert other != first
-
-
 def test_a_copy_has_the_verdict_of_its_original_and_is_no_test_of_its_own(plan) -> None:
     alone = _run(plan, _target(plan))
     first = plan.documents[0]

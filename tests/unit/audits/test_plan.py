@@ -121,11 +121,6 @@ def test_copies_calibrate_once() -> None:
     assert len(documents["known outside"]) == 4
 
 
-def test_ties_are_ranked_in_one_of_two_ways() -> None:
-    with pytest.raises(InputError, match="conservative or random"):
-        replace(PLAN, ties="both")
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -1,24 +1,27 @@
-"""Options that several verbs share: the help text of each stands here, once.
+"""Options that several errands or verbs share: the help text of each stands here, once.
 
-A verb that means something else by an option declares it itself.
+What means something else by an option declares it itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.asking.budget import Budget
-from ragwitness.kit.options import Arg, Opt, PathRole
-from ragwitness.types import ANSWER_SECONDS
+from ragwitness.errors import InputError
+from ragwitness.kit.cluster import Cluster
+from ragwitness.kit.options import Arg, Asked, Only, Opt, PathRole
+from ragwitness.types import ANSWER_SECONDS, Document
 
 if TYPE_CHECKING:
     from ragwitness.audits.order import Reach
 
 # What is audited, and with what.
 
-_TARGET = (
+TARGET = (
     "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
     " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
     " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
@@ -26,8 +29,8 @@ _TARGET = (
     " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
     " docs/targets.md."
 )
-Address = Annotated[str, PathRole.ADDRESS, Arg(help=_TARGET)]
-AddressIfAny = Annotated[str | None, PathRole.ADDRESS, Arg(help=_TARGET)]
+Address = Annotated[str, PathRole.ADDRESS, Arg(help=TARGET)]
+AddressIfAny = Annotated[str | None, PathRole.ADDRESS, Arg(help=TARGET)]
 Documents = Annotated[
     str,
     PathRole.DOCUMENTS,
@@ -77,17 +80,36 @@ Contacts = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+Texts = str | Path | Sequence[Document | str]
+"""Documents as values, as plain texts, or as the path of a file or folder that holds them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HowRead:
-    """How documents are read: a verb takes these options as one value.
+    """How documents are read.
 
     Attributes:
         text_field: The field or column that holds the text of a document.
         encoding: The encoding of texts that are not in UTF-8, e.g. windows-1252.
     """
 
-    text_field: str | None = None
-    encoding: Annotated[str | None, Opt(shown="recognised by their letters")] = None
+    text_field: Annotated[
+        str | None,
+        Asked(
+            "Documents",
+            "Column or field with the text",
+            "For CSV and JSONL, where it is not called text or document.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        Opt(shown="recognised by their letters"),
+        Asked(
+            "Documents",
+            "Encoding of texts that are not in UTF-8",
+            "Such as windows-1252. Left empty, it is recognised where it can be.",
+        ),
+    ] = None
 
 
 Paragraphs = Annotated[
@@ -249,9 +271,9 @@ Headers = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Caps:
-    """What may be spent on a target: a verb takes these options as one value.
+    """What may be spent on a target.
 
     Attributes:
         max_queries: The most queries of the run, all its starts together.
@@ -259,24 +281,35 @@ class Caps:
         max_cost: The most money of the run, by the prices below, all its starts together.
     """
 
-    max_queries: int | None = None
+    max_queries: Annotated[
+        int | None,
+        Asked(
+            "Caps",
+            "Most queries",
+            "The run stops before it would pass this; it can be gone on with.",
+        ),
+    ] = None
     max_tokens: int | None = None
-    max_cost: float | None = None
-    price_in: PriceIn = None
-    price_out: PriceOut = None
+    max_cost: Annotated[
+        float | None,
+        Asked("Caps", "Most money", "By the prices below; both are needed for it."),
+    ] = None
+    price_in: Annotated[PriceIn, Asked("Caps", "Price of a million tokens read")] = None
+    price_out: Annotated[PriceOut, Asked("Caps", "Price of a million tokens written")] = None
 
+    @property
     def budget(self) -> Budget:
-        """Return it as a governor takes it.
+        """The caps and prices as a governor takes them.
 
         Raises:
             InputError: A number cannot be used, or a cap lacks its prices.
         """
-        return Budget(*astuple(self))
+        return Budget(*(getattr(self, one.name) for one in fields(Caps)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Reached:
-    """How a target is reached: a verb takes these options as one value.
+    """How a target is reached.
 
     Attributes:
         retries: The number of attempts after a failed request.
@@ -284,11 +317,21 @@ class Reached:
 
     timeout: Timeout = ANSWER_SECONDS
     retries: int = 5
-    key_env: KeyEnv = None
+    key_env: Annotated[
+        KeyEnv,
+        Asked(
+            "System",
+            "Key of the system",
+            "Only if it needs one. It is kept in memory until these pages end, and never written"
+            " down or shown.",
+            "key",
+        ),
+    ] = None
     header: Headers = None
 
+    @property
     def reach(self) -> Reach:
-        """Return it as a target takes it.
+        """The same as a target takes it.
 
         Raises:
             InputError: A number or the name of the variable cannot be used.
@@ -330,9 +373,9 @@ FailOn = Annotated[
 # What makes evidence of a run, that others can recompute.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sealing:
-    """How a run is sealed, if it is: a verb takes these options as one value.
+    """How a run is sealed, if it is.
 
     Attributes:
         seal: Sign before the first query what is asked about and how, with the key in this file,
@@ -344,9 +387,9 @@ class Sealing:
             is sent its hash alone. It needs the extra [timestamp].
     """
 
-    seal: Annotated[Path | None, PathRole.KEEPS, Opt(metavar="KEY")] = None
-    runs_log: Annotated[Path | None, PathRole.KEEPS] = None
-    timestamp: Annotated[str | None, Opt(metavar="URL")] = None
+    seal: Annotated[Path | None, PathRole.KEEPS, Opt(metavar="KEY"), Only("single")] = None
+    runs_log: Annotated[Path | None, PathRole.KEEPS, Only("sealed")] = None
+    timestamp: Annotated[str | None, Opt(metavar="URL"), Only("sealed")] = None
 
 
 # Claims per account, the service and its windows.
@@ -399,32 +442,53 @@ Prompt = Annotated[
 
 # Who does the work of an audit.
 
-EngineName = Annotated[
-    str,
-    Opt("--engine", help="Where language models compute: local (all cores) or ray (a cluster)."),
-]
-Workers = Annotated[
-    int | None,
-    Opt(
-        shown="one for each core; 4 on a cluster",
-        help="The number of processes that compute, here or on the Ray cluster.",
-    ),
-]
-ReaderWorkers = Annotated[
-    int | None,
-    Opt(
-        "--workers",
-        shown="one for each core",
-        help="The number of processes in which the embedded reader computes.",
-    ),
-]
-Gpus = Annotated[float, Opt("--worker-gpus", help="ray: the GPUs of each process; 0.5 shares one.")]
 RayAddress = Annotated[
     str | None,
     Opt(
         env="RAY_ADDRESS",
         shown="one on this machine",
         help="ray: the address of the cluster to join.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computing:
+    """Where the language models of a run compute.
+
+    Attributes:
+        engine: Where language models compute: local (all cores) or ray (a cluster).
+        workers: The number of processes that compute, here or on the Ray cluster.
+        worker_gpus: ray: the GPUs of each process; 0.5 shares one.
+        ray_address: ray: the address of the cluster to join.
+    """
+
+    engine: Annotated[str, Only("single")] = "local"
+    workers: Annotated[int | None, Opt(shown="one for each core; 4 on a cluster")] = None
+    worker_gpus: Annotated[float, Only("ray")] = 0.0
+    ray_address: Annotated[RayAddress, Only("ray")] = None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The Ray cluster that is asked for; None computes on this machine.
+
+        Raises:
+            InputError: There is no such engine, or a number is out of range.
+        """
+        if self.engine not in ("local", "ray"):
+            raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")
+        if self.engine == "local":
+            return None
+        count = 4 if self.workers is None else self.workers
+        return Cluster(count, self.worker_gpus, self.ray_address)
+
+
+ReaderWorkers = Annotated[
+    int | None,
+    Opt(
+        "--workers",
+        shown="one for each core",
+        help="The number of processes in which the embedded reader computes.",
     ),
 ]
 QuestionsTo = Annotated[

@@ -1,0 +1,72 @@
+"""An option that was given and that nothing would read is refused.
+
+Ignoring it would do something else than what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import fields
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from ragwitness.errors import InputError
+from ragwitness.kit.options import Only, Opt
+
+TRAITS: Mapping[str, tuple[str, str]] = {
+    "single": ("does not apply to a collection", "Leave it out, or --collection."),
+    "shadow": (
+        "is for a shadow system, and {method} asks none",
+        "Leave it out, or name a method that learns from one: --method s-rag:paper",
+    ),
+    "sealed": ("is for a sealed run", "Give a key: --seal auditor.key"),
+    "ray": ("is for a Ray cluster", "Leave it out, or add --engine ray."),
+    "asks": ("is for what is asked, and stored transcripts were asked before", "Leave it out."),
+}
+"""What an option may be for: what is said where that is not so, and what to do."""
+
+
+def refuse_idle(errand: Any, traits: Set[str], method: str = "") -> None:
+    """Refuse an option that does not apply to an errand with these traits.
+
+    Args:
+        errand: A dataclass of this package.
+        traits: What is true of it: names of :data:`TRAITS`, ``"collection"``, ``"no known-out"``.
+        method: Name of its method, for the message.
+
+    Raises:
+        InputError: Such an option was given.
+    """
+    for name, marks, default in _declared(errand):
+        only = next((one.traits for one in marks if isinstance(one, Only)), ())
+        if only and not traits & set(only) and getattr(errand, name) != default:
+            why, hint = TRAITS[only[0]]
+            named = next((one.name for one in marks if isinstance(one, Opt) and one.name), "")
+            option = named or f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} {why.format(method=method)}.", hint)
+
+
+def refuse_types(errand: Any) -> None:
+    """Refuse a value of another type than a plain one that is declared: a program gave it.
+
+    Raises:
+        InputError: A text, a number or a flag is something else.
+    """
+    hints = get_type_hints(type(errand))
+    for one in fields(errand):
+        hint, value = hints[one.name], getattr(errand, one.name)
+        kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+        if not {*kinds} <= {str, int, float, bool, type(None)}:
+            continue
+        whole = isinstance(value, int) and float in kinds
+        if not (isinstance(value, kinds) or whole) or (
+            isinstance(value, bool) and bool not in kinds
+        ):
+            raise InputError(f"{one.name} cannot be {value!r}.", f"{one.name} is {hint}.")
+
+
+def _declared(errand: Any) -> Iterator[tuple[str, tuple[object, ...], object]]:
+    """Yield name, marks and default of every field."""
+    hints = get_type_hints(type(errand), include_extras=True)
+    for one in fields(errand):
+        yield one.name, getattr(hints[one.name], "__metadata__", ()), one.default

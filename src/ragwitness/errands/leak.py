@@ -1,0 +1,489 @@
+"""The errand of a leak measurement: what can be got out of that system, and how much is private?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ragwitness.errands.carry import (
+    Note,
+    as_documents,
+    own_folder,
+    per_method,
+    warn,
+    with_target,
+)
+from ragwitness.errands.idle import refuse_idle, refuse_types
+from ragwitness.errands.options import (
+    TARGET,
+    AnswerTokens,
+    Caps,
+    Concurrency,
+    ContactFinder,
+    HowRead,
+    Likeness,
+    Prompts,
+    Reached,
+    RunPath,
+    Sealing,
+    Texts,
+)
+from ragwitness.errors import InputError
+from ragwitness.kit.options import Arg, Asked, Only, Opt, PathRole
+from ragwitness.types import LeftOut
+
+if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
+    from ragwitness.asking.worker import Progress
+    from ragwitness.audits.leak import AttackRun
+    from ragwitness.evidence.subject import SealSubject
+    from ragwitness.extraction.attacks.base import Attack, Limits
+    from ragwitness.extraction.score.table import LeakPlan
+    from ragwitness.extraction.transcript import Transcript
+    from ragwitness.results.leak import LeakResult
+    from ragwitness.types import Document, Target
+
+
+@dataclass(frozen=True)
+class LeakErrand(HowRead, Caps, Reached, Sealing):
+    """Attack a RAG system and measure how much of its private corpus comes back.
+
+    Carried out, it gives every count with n, its interval, and what unrelated text gives by chance.
+
+    Attributes:
+        target: The system under attack, as for an audit. A system in this process shows its owner
+            what it retrieved.
+        corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
+            Always needed.
+        transcripts: Stored transcripts that are scored instead; nothing is asked.
+        attacks: The attacks: all, or names with commas between them: composite,
+            composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler,
+            novelty, auto.
+        target_information: What composite prompts aim at: conditions or contacts.
+        information: Public texts from which prompts are cut.
+        topic: A subject of the corpus; the first prompts begin with it.
+        attack_embedder: Let attacks judge what is new by an embedder.
+        model: A chat model for thief, benign and crawler. It is shown what leaked.
+        background: Texts that are like the corpus and that the target does not hold. They show what
+            is found by chance.
+        secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.
+        decoys: A file of texts that are made like the secrets and planted nowhere; the same rows.
+        contacts: Count the contact details in the corpus as secrets too.
+        options: A setting of one of the attacks. May be repeated.
+        seed: The seed of the prompts and of the resampling.
+        run: The run folder. The same folder resumes the run; a finished result is never lost.
+
+    Raises:
+        InputError: The corpus, an attack or an option cannot be used.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+
+    target: Annotated[
+        object,
+        PathRole.ADDRESS,
+        Arg(help=TARGET),
+        Asked(
+            "System",
+            "Address of the system",
+            "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with"
+            " #MODEL where it has several. Query only systems that you are allowed to query.",
+            "target",
+        ),
+    ] = None
+    corpus: Annotated[
+        Texts,
+        PathRole.DOCUMENTS,
+        Asked(
+            "Documents",
+            "Private records that the system holds",
+            "Files of text, many at once, or a JSONL or CSV file. They stay on this machine;"
+            " answers are compared with them.",
+            "documents",
+        ),
+    ] = ""
+    _: KW_ONLY
+    transcripts: Annotated[Path | None, PathRole.READS] = None
+    attacks: Annotated[
+        str | Sequence[str],
+        Only("asks"),
+        Asked(
+            "Attack",
+            "Attacks",
+            "composite is the usual one; all of them cost that many times the prompts.",
+            "choice",
+            {"all": "all of them"},
+            names="ragwitness.extraction.registry:ATTACKS",
+        ),
+    ] = "composite"
+    target_information: Annotated[str | None, Opt(shown="nothing"), Only("asks")] = None
+    prompts: Annotated[Prompts, Only("asks"), Asked("Attack", "Most prompts of each attack")] = 250
+    answer_tokens: Annotated[AnswerTokens, Only("asks")] = 256
+    information: Annotated[
+        Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
+    ] = None
+    topic: Annotated[str | None, Only("asks")] = None
+    attack_embedder: Annotated[str | None, PathRole.ADDRESS, Opt(shown="words"), Only("asks")] = (
+        None
+    )
+    model: Annotated[str | None, PathRole.ADDRESS, Only("asks")] = None
+    background: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        Asked(
+            "Documents",
+            "Texts like them that the system does not hold",
+            "They show what is found by chance. Without them the counts have no zero line.",
+        ),
+    ] = None
+    secrets: Annotated[Path | None, PathRole.READS] = None
+    decoys: Annotated[Path | None, PathRole.READS] = None
+    contacts: bool = False
+    pii: ContactFinder = "auto"
+    embedder: Likeness = None
+    options: Annotated[
+        Mapping[str, Mapping[str, object]] | Sequence[str] | None,
+        Opt("--set", metavar="ATTACK.NAME=VALUE"),
+        Only("asks"),
+    ] = None
+    seed: int = 0
+    run: RunPath = None
+    concurrency: Annotated[
+        Concurrency,
+        Asked(
+            "Caps",
+            "Most queries at a time",
+            "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself"
+            " when the system says that it is too much.",
+        ),
+    ] = 4
+
+    def order(self, note: Note = warn) -> LeakWork:
+        """Check the options and make the attacks; nothing large is read, and nothing is sent.
+
+        Args:
+            note: Told of what reading documents came to.
+
+        Raises:
+            InputError: An option cannot be used, or would not be read.
+        """
+        from ragwitness.extraction.attacks.base import Limits
+        from ragwitness.models.registry import load_embedder
+
+        refuse_types(self)
+        if isinstance(self.corpus, str) and not self.corpus:
+            raise InputError(
+                "There is no corpus to look for.", "Give the private records: --corpus."
+            )
+        if (self.target is None) == (self.transcripts is None):
+            raise InputError(
+                "Either a target is asked or stored transcripts are scored.",
+                "ragwitness leak TARGET --corpus FILE, or ragwitness leak --transcripts FILE"
+                " --corpus FILE",
+            )
+        if self.transcripts is not None and self.seal is not None:
+            raise InputError("Stored transcripts cannot be sealed before their first query.")
+        traits = {"asks": self.transcripts is None, "sealed": self.seal is not None}
+        refuse_idle(self, {"single", *(name for name, true in traits.items() if true)})
+        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        names = names_of(self.attacks, self.target_information)
+        limits = Limits(self.prompts, self.answer_tokens, self.seed)
+        texts = [one.text for one in as_documents(self.information, note=note)]
+        own = load_embedder(self.attack_embedder) if self.attack_embedder else None
+        knows = {"texts": texts, "topic": self.topic, "embedder": own, "chat": bool(self.model)}
+        given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
+        made = [] if self.transcripts else attacks_of(names, limits, given, **knows)
+        return LeakWork(self, names, limits, given, tuple(texts), made)
+
+    def carry_out(self) -> LeakResult:
+        """Do it, and return the counts."""
+        from ragwitness.asking.governor import Governor, Pace
+
+        folder = own_folder(self.run, self.corpus, self.background)
+        work = self.order()
+        plan = work.plan()
+        if self.transcripts is not None:
+            return work.scored(plan, None)
+
+        async def ask(target: Target) -> AttackRun:
+            if self.seal is not None:
+                self._seal(folder, work, plan)
+            return await work.asked(target, governor, folder)
+
+        with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
+            transport = self.reach.transport(self.concurrency, governor.setback)
+            return work.scored(plan, with_target(self.target, ask, transport))
+
+    def _seal(self, folder: Path | None, work: LeakWork, plan: LeakPlan) -> None:
+        """Commit to what is asked before the first query."""
+        from ragwitness.evidence.seal import SealWish, begin
+
+        if folder is None or not isinstance(self.target, str) or self.seal is None:
+            raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
+        begin(folder, work.subject(plan), SealWish(self.seal, self.runs_log, self.timestamp))
+
+
+@dataclass(frozen=True)
+class LeakWork:
+    """A leak measurement whose options were checked.
+
+    Attributes:
+        errand: What was asked for.
+        names: Registered names of the attacks, each once.
+        limits: How much each may ask.
+        options: Fields of their configurations, by attack.
+        texts: Public texts from which prompts are cut.
+        attacks: The attacks; none where stored transcripts are scored.
+    """
+
+    errand: LeakErrand
+    names: tuple[str, ...]
+    limits: Limits
+    options: Mapping[str, Mapping[str, object]]
+    texts: tuple[str, ...]
+    attacks: list[Attack]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What a run folder is named by.
+
+        Target, corpus and attacks: another list of secrets, or another background, scores the same
+        answers again.
+        """
+        it = self.errand
+        more = (it.topic, it.attack_embedder, it.model)
+        known = (it.information, *more) if any(more) else it.information
+        pairs = it.options
+        if isinstance(pairs, Mapping):
+            pairs = [f"{a}.{name}={v}" for a, own in pairs.items() for name, v in own.items()]
+        sources = (it.target, it.transcripts, it.corpus)
+        return (*sources, self.names, self.limits, sorted(pairs or ()), known)
+
+    def plan(self, note: Note = warn) -> LeakPlan:
+        """Read what answers are held against: records, background, secrets and decoys.
+
+        Raises:
+            InputError: A file cannot be read, decoys stand alone, or the corpus holds what is
+                given.
+        """
+        from ragwitness.audits.leak import refuse_records
+
+        it = self.errand
+        lost: list[LeftOut | str] = []
+        records = as_documents(it.corpus, it, lost, note)
+        if not records:
+            raise InputError("There is no corpus to look for.", "Give the private records.")
+        background = as_documents(it.background, it, lost, note)
+        plan = plan_of(
+            records,
+            background,
+            (it.secrets, it.decoys),
+            contacts=it.contacts,
+            seed=it.seed,
+            pii=it.pii,
+        )
+        refuse_records("--information", self.texts, records)
+        return dataclasses.replace(plan, left_out=tuple(lost))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything in use, as label and value."""
+        it = self.errand
+        files = {"corpus": it.corpus, "background": it.background, "transcripts": it.transcripts}
+        named = {label: str(one) for label, one in files.items() if isinstance(one, str | Path)}
+        if self.attacks:
+            named |= settings_of(self.attacks, self.limits, it.model)
+        return named | ledger_of(it.pii, contacts=it.contacts)
+
+    def subject(self, plan: LeakPlan) -> SealSubject:
+        """Return what it commits to before its first query."""
+        from ragwitness.evidence.leak import LeakOrder, subject_of
+
+        it = self.errand
+        order = LeakOrder(
+            str(it.target), self.names, self.options, self.limits, it.budget, self.texts, it.topic,
+            it.attack_embedder, it.model, it.embedder, self.settings,
+        )  # fmt: skip
+        return subject_of(order, plan)
+
+    async def asked(
+        self,
+        target: Target,
+        governor: Governor,
+        folder: Path | None,
+        progress: Progress | None = None,
+    ) -> AttackRun:
+        """Send the prompts of every attack."""
+        from ragwitness.audits.leak import ask_attacks
+        from ragwitness.lab import open_model
+        from ragwitness.rag.target import LabTarget
+
+        it = self.errand
+        # The passages are needed by the published counts, which look at those retrieved for the
+        # same prompt: a system of ours in this process shows them to its owner.
+        shown = target.for_owner() if isinstance(target, LabTarget) else target
+        transport = it.reach.transport(it.concurrency, governor.setback)
+        chat = await open_model(it.model, transport) if it.model else None
+        try:
+            return await ask_attacks(
+                self.attacks,
+                self.limits.prompts,
+                shown,
+                run=folder,
+                progress=progress,
+                governor=governor,
+                model=chat,
+            )
+        finally:
+            if chat is not None:
+                await chat.close()
+
+    def transcripts(self, asked: AttackRun | None) -> Sequence[Transcript]:
+        """Return what was answered, now or before.
+
+        Raises:
+            InputError: Stored transcripts cannot be read.
+        """
+        from ragwitness.extraction.transcript import read_transcripts
+
+        return asked.transcripts if asked else read_transcripts(Path(str(self.errand.transcripts)))
+
+    def scored(self, plan: LeakPlan, asked: AttackRun | None) -> LeakResult:
+        """Count: published counts and corrected ones, from the same transcripts."""
+        from ragwitness.audits.leak import score_leaks
+        from ragwitness.models.registry import load_embedder
+
+        own = load_embedder(self.errand.embedder) if self.errand.embedder else None
+        told = self.transcripts(asked)
+        return score_leaks(told, plan, embedder=own, asked=asked, settings=self.settings)
+
+
+def names_of(attacks: str | Sequence[str], target_information: str | None) -> tuple[str, ...]:
+    """Return the registered names of attacks, each once.
+
+    Args:
+        attacks: ``all``, or names, in a list or with commas between.
+        target_information: What ``composite`` aims at.
+
+    Raises:
+        InputError: There is no such target, or no attack.
+    """
+    from ragwitness.extraction.attacks.information import aims
+    from ragwitness.extraction.registry import ATTACKS
+
+    listed = attacks.split(",") if isinstance(attacks, str) else attacks
+    names = [name.strip() for name in listed if name.strip()]
+    if names == ["all"]:
+        return tuple(ATTACKS)
+    if target_information is not None:
+        aims(target_information)
+        if "composite" not in names:
+            raise InputError(
+                "--target-information is for composite prompts.", "Add composite to --attacks."
+            )
+        # SAGE aims composite prompts at a kind of information; each aim is an attack of its own
+        # here, so that a table can hold both.
+        aimed = f"composite-{target_information}"
+        names = [aimed if name == "composite" else name for name in names]
+    if not names:
+        raise InputError("No attack is named.", f"Known: all, {', '.join(ATTACKS)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def attacks_of(
+    names: Sequence[str],
+    limits: Limits,
+    given: Mapping[str, Mapping[str, object]],
+    **knows: Any,
+) -> list[Attack]:
+    """Return the attacks with their options, and with what the attacker knows or has.
+
+    Raises:
+        InputError: An attack, an option or a value is unknown, or an option's attack is not run.
+    """
+    from ragwitness.extraction.registry import build_attack
+
+    if idle := sorted(set(given) - set(names)):
+        raise InputError(
+            f"--set {idle[0]}.… is for an attack that is not run.",
+            f"Run now: {', '.join(names)}; choose with --attacks.",
+        )
+    return [build_attack(name, limits, given.get(name), **knows) for name in names]
+
+
+def plan_of(
+    records: Sequence[Document],
+    background: Sequence[Document],
+    ledgers: tuple[Path | None, Path | None],
+    *,
+    contacts: bool,
+    seed: int,
+    pii: str = "auto",
+) -> LeakPlan:
+    """Return what answers are compared with.
+
+    Args:
+        records: The private corpus.
+        background: Texts that the target does not hold.
+        ledgers: Files of secrets and of decoys.
+        contacts: Whether contact details in the records are secrets too.
+        seed: Of the resampling.
+        pii: Who finds them.
+
+    Raises:
+        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds what is given.
+    """
+    from ragwitness.audits.leak import refuse_records
+    from ragwitness.extraction.score.table import LeakPlan
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import SecretIndex, read_secrets
+
+    refuse_records("--background", [one.text for one in background], records)
+    # Secrets are private for certain; decoys are planted nowhere, and finding one is chance.
+    known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
+    if contacts:
+        known = known + personal_of(((one.id, one.text) for one in records), pii_finder(pii))
+    # A rate of decoys is a background and needs a rate above it.
+    if planted_nowhere and not known:
+        raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
+    if held := {n for _, n in SecretIndex(planted_nowhere).pairs([one.text for one in records])}:
+        raise InputError(
+            f"{len(held)} of {len(planted_nowhere)} decoys stand in the corpus (the first is number"
+            f" {min(held) + 1}): what is found of them is no chance.",
+            "Leave them out of --decoys.",
+        )
+    return LeakPlan(records, background, known, planted_nowhere, seed)
+
+
+def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
+    """Return who made the ledger of contact details, and what that does not find."""
+    from ragwitness.text.pii import pii_finder
+
+    if not contacts:
+        return {}
+    finder = pii_finder(pii)
+    return {"contact details found by": finder.name, "of which it misses": finder.misses}
+
+
+def settings_of(attacks: Sequence[Attack], limits: Limits, model: str | None) -> dict[str, str]:
+    """Return everything in use, as label and value."""
+    named = {
+        "prompts of each attack": f"at most {limits.prompts}",
+        "tokens of an answer": f"at most {limits.max_tokens}",
+        "seed": str(limits.seed),
+    }
+    if model is not None:
+        named = {"model": model} | named
+    for attack in attacks:
+        # Everything an attack depends on stands in the report; long texts by their number alone.
+        config = getattr(attack, "config", None)
+        fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
+        values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
+        if texts := values.pop("texts", ()):
+            values["texts"] = f"{len(texts)} given"
+        if (own := values.pop("embedder", None)) is not None:
+            values["embedder"] = own.name
+        named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
+    return named
