@@ -32,8 +32,8 @@ docs: $(VENV)/.dev
 help-golden: $(VENV)/.dev
 	$(BIN)/python -m tests.golden.test_help renew
 
-# Against foreign servers, frameworks, Ray, PostgreSQL, a browser, Go's logs and snarkjs; then the slow
-# tests but for those of the studies, which test-slow runs.
+# Against foreign servers, frameworks, Ray, PostgreSQL, a browser and Go's logs; then the slow tests but
+# for those of the studies, which test-slow runs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
@@ -44,9 +44,6 @@ services: hf $(VENV)/.dev
 	ls -d /usr/share/gocode/src/golang.org/x/mod >/dev/null 2>&1 && command -v go >/dev/null || \
 	  apt-get install -qy --no-install-recommends golang-go golang-golang-x-mod-dev || \
 	  echo "no Go: the log is not read by its x/mod"
-	ls $(VENV)/npm/node_modules/snarkjs >/dev/null 2>&1 || \
-	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm snarkjs@0.7.6 || \
-	  echo "no snarkjs: it does not check the proofs"
 	ls $(VENV)/npm/node_modules/axe-core >/dev/null 2>&1 || \
 	  npm install --silent --no-audit --no-fund --prefix $(VENV)/npm axe-core@4 || \
 	  echo "no axe-core: the pages are not looked at by it"

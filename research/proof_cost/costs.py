@@ -315,7 +315,7 @@ def reproduce_costs(table: CostTable, out: Path, sizes: str | None, backends: st
 
 
 def _backends(text: str | None) -> list[str]:
-    from ragwitness.crypto.proofs.groth16.provers import BUILT_IN, PROGRAMS, available
+    from research.proof_cost.provers import BUILT_IN, PROGRAMS, available
 
     if text is None:
         return [BUILT_IN, *available()]

@@ -49,7 +49,7 @@ def measured(case: Case) -> Cost:
     Raises:
         RagwitnessError: The back end is missing or failed.
     """
-    from ragwitness.crypto.proofs.groth16.provers import BUILT_IN
+    from research.proof_cost.provers import BUILT_IN
 
     shape = _shape(case)
     if case.circuit == "link" and case.backend == BUILT_IN:
@@ -88,18 +88,25 @@ def _circuit(case: Case, shape: Shape) -> tuple[Circuit, Callable[[], Inputs]]:
 
 def _groth16(backend: str, circuit: Circuit, fill: Callable[[], Inputs]) -> Cost:
     """Setup by our own code, witness, and proof by the back end; its check is the product's."""
-    from ragwitness.crypto.proofs.groth16 import holds
-    from ragwitness.crypto.proofs.groth16.provers import BUILT_IN, CircuitKeys, prover_named
-    from ragwitness.crypto.proofs.groth16.zksnake import make_key
+    from ragwitness.crypto.proofs.groth16 import holds, zksnake
     from ragwitness.errors import VerificationError
+    from research.proof_cost import provers
 
-    key, setup = _timed(lambda: make_key(circuit))
+    key, setup = _timed(lambda: zksnake.make_key(circuit))
     wires, witness = _timed(lambda: circuit.witness(fill()))
-    keys = CircuitKeys("cost", key.verifying, lambda: key)
+    here = backend == provers.BUILT_IN
     with tempfile.TemporaryDirectory() as folder:
-        prover = prover_named(backend, Path(folder))
+        path = Path(folder, "cost.zkey")
+        if not here:
+            path.write_bytes(provers.zkey_file(key, circuit))
         before = os.times()
-        proof, own = _timed(lambda: prover(keys, circuit, wires))
+        proof, own = _timed(
+            lambda: (
+                zksnake.prove(key, circuit, wires)
+                if here
+                else provers.prove(backend, path, key.verifying, circuit.publics, wires)
+            )
+        )
         after = os.times()
     spent = after.children_user + after.children_system
     program = spent - before.children_user - before.children_system
@@ -108,7 +115,6 @@ def _groth16(backend: str, circuit: Circuit, fill: Callable[[], Inputs]) -> Cost
     true, verify = _timed(lambda: holds(key.verifying, publics, proof))
     if not true:
         raise VerificationError("groth16", f"The proof by {backend} does not verify.")
-    here = backend == BUILT_IN
     return Cost(
         constraints=len(circuit.constraints),
         setup=setup if here else None,

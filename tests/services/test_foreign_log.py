@@ -1,12 +1,10 @@
-"""The log and the proofs, checked by others' programs: Go's x/mod, pymerkle and snarkjs."""
+"""The log, checked by others' programs: Go's x/mod and pymerkle."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +16,11 @@ import httpx2
 import pymerkle
 import pytest
 
-from ragwitness.attest.export import snarkjs_files
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.log.tiles import decode_bundle
 from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
 from ragwitness.tlog.client import WitnessAddress, gather
 from ragwitness.tlog.witness import Witness, create_app
-from tests.support.attested import POLICY, make_audited, make_setup_for
 from tests.support.windows import KEY, ask, policy, window
 
 pytestmark = pytest.mark.slow
@@ -125,42 +121,3 @@ def test_pymerkle_gets_the_checkpoints_root_from_the_entries(public: Path) -> No
     assert (tree.get_size(), tree.get_state()) == (shown.size, shown.root)
     older = Checkpoint.parse(Note.parse((public.parents[1] / "older").read_bytes()).text)
     assert tree.get_state(older.size) == older.root
-
-
-def _snarkjs() -> list[str]:
-    own = Path(sys.prefix) / "npm/node_modules/snarkjs/build/cli.cjs"
-    path = os.environ.get("RAGWITNESS_SNARKJS") or (str(own) if own.is_file() else None)
-    if shutil.which("node") is None or path is None:
-        pytest.skip("node or snarkjs is not installed; see make services")
-    return ["node", path]
-
-
-def test_snarkjs_accepts_every_proof_of_a_bundle_and_no_altered_one(tmp_path: Path) -> None:
-    program = _snarkjs()
-    made = make_audited(tmp_path / "made", make_setup_for(POLICY, tmp_path / "setup"), 1)
-    for name, text in snarkjs_files(made.bundle).items():
-        path = tmp_path / "out" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def accepts(folder: Path) -> bool:
-        files = (folder.parent / "verification_key.json", folder / "public.json")
-        words = [*program, "groth16", "verify", *map(str, files), str(folder / "proof.json")]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert ("OK!" in done.stdout) is (done.returncode == 0), done.stdout + done.stderr
-        return done.returncode == 0
-
-    folders = sorted(path.parent for path in (tmp_path / "out").rglob("proof.json"))
-    assert [folder.parent.name for folder in folders] == ["link", "norm", "norm"]
-    for folder in folders:
-        assert accepts(folder)
-        for name in ("public.json", "proof.json"):
-            good = (folder / name).read_text()
-            value = json.loads(good)
-            if name == "public.json":
-                value[0] = str(int(value[0]) + 1)
-            else:
-                value["pi_a"], value["pi_c"] = value["pi_c"], value["pi_a"]
-            (folder / name).write_text(json.dumps(value))
-            assert not accepts(folder)
-            (folder / name).write_text(good)

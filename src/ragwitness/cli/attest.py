@@ -291,7 +291,6 @@ def prove(
     key: Key,
     output: Output,
     again: bool = False,
-    prover: str = "built-in",
     as_json: AsJson = False,
 ) -> None:
     """Prove the challenged records.
@@ -304,7 +303,6 @@ def prove(
         challenge: The file that ragwitness attest challenge wrote.
         setup: The folder of the setup with which the window was opened.
         again: Answer a second challenge. It opens the noise of more answers, for good.
-        prover: The prover: built-in, or an installed program (groth16py, snarkjs).
     """
     from ragwitness.attest.challenge import parse_challenge
     from ragwitness.attest.prove import prove_window
@@ -319,7 +317,7 @@ def prove(
     held = Window.load(window, [read_key(key)])
     # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
     with progress_bars(console(), items="records") as progress:
-        data = prove_window(held, asked, load_prover_setup(setup, prover), progress, again=again)
+        data = prove_window(held, asked, load_prover_setup(setup), progress, again=again)
     # Step 3: one file. A bundle is evidence and never replaces another one.
     new_file(output, data)
     values: dict[str, object] = {
@@ -328,34 +326,3 @@ def prove(
         "records": len(asked.records),
     }
     print_values(values, as_json=as_json)
-
-
-# ``ragwitness attest export``: a bundle's proofs for another verifier.
-
-
-def export(
-    bundle: Annotated[Path, PathRole.READS, Arg()],
-    output: Annotated[Path, PathRole.FILLS, Opt("--out", short="-o")],
-) -> None:
-    """Write the proofs of a bundle for snarkjs.
-
-    It writes a verification_key.json for each of the two circuits, and a public.json and a
-    proof.json for each proof, which snarkjs groth16 verify reads. snarkjs checks the circuits
-    alone; that they speak of the committed index is left to ragwitness verify.
-
-    Args:
-        bundle: The bundle that ragwitness attest prove wrote.
-        output: The folder for the files, to be made.
-    """
-    from ragwitness.attest.bundle import MAX_ARCHIVE
-    from ragwitness.attest.export import KEY, snarkjs_files
-
-    if output.exists():
-        raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
-    files = snarkjs_files(read_file(bundle, MAX_ARCHIVE))
-    for name, text in files.items():
-        replace_file(output / name, text)
-    proofs = sorted(name.rpartition("/")[0] for name in files if name.endswith("proof.json"))
-    one = output / proofs[0]
-    typer.echo(f"{output}: {len(proofs)} proofs. Check the first one with:")
-    typer.echo(f"snarkjs groth16 verify {one.parent / KEY} {one}/public.json {one}/proof.json")

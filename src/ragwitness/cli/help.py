@@ -248,9 +248,6 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "    -o bundle.zip",
         ("verify", "attest challenge"),
     ),
-    "attest:export": CommandExample(
-        "ragwitness attest export bundle.zip -o proofs", ("verify", "attest prove")
-    ),
     "monitor:monitor": CommandExample(
         f"ragwitness attest monitor {_WINDOW} --state seen", ("attest witness", "verify")
     ),

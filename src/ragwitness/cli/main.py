@@ -124,7 +124,6 @@ _ATTEST = Group(
         "pin": Verb("challenge:pin", "Say which policy you accept."),
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
-        "export": Verb("attest:export", "Write the proofs of a bundle for snarkjs."),
         "monitor": Verb("monitor:monitor", "Check that a log only grew."),
         "witness": Verb("monitor:witness", "Serve as a witness of logs."),
         "verify": _VERIFY,

@@ -11,14 +11,7 @@ from typing import Any
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit
 from ragwitness.crypto.proofs.groth16 import Proof
-from ragwitness.crypto.proofs.groth16.provers import (
-    BUILT_IN,
-    CircuitKeys,
-    Prover,
-    built_in,
-    prover_named,
-)
-from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, make_key
+from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, make_key, prove
 from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.setup import (
     MOST_SETUP_BYTES,
@@ -44,13 +37,11 @@ class ProverSetup:
         powers: [1], [τ], …, [τ^(D-1)], as zksnake's points.
         keys: Name of a circuit's file, ``"link.key"`` or ``"norm.key"``, to its proving key: read
             on first use, since reading takes seconds and few commands need both.
-        prover: Back end of the circuits' proofs.
     """
 
     verifier: VerifierSetup
     powers: Sequence[Any]
     keys: Callable[[str], ProvingKey]
-    prover: Prover = built_in
 
     @property
     def shape(self) -> Shape:
@@ -66,9 +57,8 @@ class ProverSetup:
         Raises:
             InputError: A constraint fails; the message names it.
         """
-        circuit, keys = link_circuit(self.shape), partial(self.keys, "link.key")
-        held = CircuitKeys("link", self.verifier.link, keys)
-        return self.prover(held, circuit, circuit.witness(inputs))
+        circuit = link_circuit(self.shape)
+        return prove(self.keys("link.key"), circuit, circuit.witness(inputs))
 
     def prove_norm(self, inputs: Mapping[str, Sequence[int]]) -> Proof:
         """Return a proof of the norm circuit.
@@ -79,9 +69,8 @@ class ProverSetup:
         Raises:
             InputError: A constraint fails; the message names it.
         """
-        circuit, keys = norm_circuit(self.shape), partial(self.keys, "norm.key")
-        held = CircuitKeys("norm", self.verifier.norm, keys)
-        return self.prover(held, circuit, circuit.witness(inputs))
+        circuit = norm_circuit(self.shape)
+        return prove(self.keys("norm.key"), circuit, circuit.witness(inputs))
 
 
 def make_setup(folder: Path, shape: Shape) -> VerifierSetup:
@@ -130,7 +119,7 @@ def write_setup(
         replace_file(folder / name, data, hint="Name another folder.")
 
 
-def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
+def load_prover_setup(folder: Path) -> ProverSetup:
     """Read a setup and check its powers, on which hiding rests, whoever made it.
 
     The circuits' keys are read where a proof first needs them, their points checked then and their
@@ -139,15 +128,13 @@ def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
 
     Args:
         folder: Folder from :func:`make_setup`.
-        prover: Name of a back end (:func:`~.groth16.provers.prover_named`).
 
     Raises:
-        InputError: A file cannot be read, or there is no such back end.
+        InputError: A file cannot be read.
         VerificationError: ``setup.…``, ``srs.…``, or another; the file is not what it should be.
         MissingExtraError: zksnake or py_ecc is not installed.
     """
     # The public part, the powers, and that both are of one setup.
-    chosen = prover_named(prover, folder)
     verifier = VerifierSetup.parse(_read(folder / "setup.json", MOST_SETUP_BYTES))
     shape = verifier.shape
     srs = Srs.parse(_read(folder / "srs.bin", _MOST_KEY_BYTES), shape)
@@ -156,7 +143,7 @@ def load_prover_setup(folder: Path, prover: str = BUILT_IN) -> ProverSetup:
     # Hiding rests on the powers being those of one number (norms.md, zero knowledge).
     check_powers(srs)
     powers = [to_native_g1(point) for point in srs.powers]
-    return ProverSetup(verifier, powers, cache(partial(_key, folder, verifier)), chosen)
+    return ProverSetup(verifier, powers, cache(partial(_key, folder, verifier)))
 
 
 def _key(folder: Path, verifier: VerifierSetup, name: str) -> ProvingKey:

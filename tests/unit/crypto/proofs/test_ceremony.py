@@ -24,7 +24,7 @@ from ragwitness.crypto.proofs.ceremony import (
 )
 from ragwitness.crypto.proofs.ceremony_points import with_delta
 from ragwitness.crypto.proofs.curve import G2, P, R
-from ragwitness.crypto.proofs.groth16 import Proof, holds, provers
+from ragwitness.crypto.proofs.groth16 import Proof, holds
 from ragwitness.crypto.proofs.groth16.zksnake import prove
 from ragwitness.crypto.proofs.native import native_curve, to_native_g2
 from ragwitness.crypto.proofs.prover_setup import load_prover_setup, make_setup
@@ -94,20 +94,6 @@ def test_a_proof_made_under_the_finished_setup_holds(
     assert replace(verifier, ceremony=None).digest != verifier.digest
     with pytest.raises(InputError, match="holds a setup already"):
         finish(held, tmp_path / "setup")
-
-
-@pytest.mark.parametrize("program", provers.PROGRAMS)
-def test_other_programs_prove_with_the_ceremonys_keys(
-    story: dict[tuple[int, int], bytes], tmp_path: Path, program: str
-) -> None:
-    if program not in provers.available():
-        pytest.skip(f"{program} is not installed")
-    key, circuit = Ceremony.parse(story[2, 5]).keys["norm"], CIRCUITS["norm"]
-    path = tmp_path / "norm.zkey"
-    path.write_bytes(provers.zkey_file(key, circuit))
-    values = wires(circuit, 7)
-    proof = provers.prove(program, path, key.verifying, circuit.publics, values)
-    assert holds(key.verifying, values[1 : 1 + circuit.publics], proof)
 
 
 # --- what a contributor may try: each takes the ceremony so far, and hands on something false

@@ -13,7 +13,6 @@ from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit
 from ragwitness.crypto.proofs.curve import encode_g1
-from ragwitness.crypto.proofs.groth16.provers import available
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.provider import (
     commit_columns,
@@ -146,11 +145,6 @@ def test_a_folder_is_made_once_and_proves(tmp_path: Path) -> None:
     proof = prove_selection(loaded, secret, claim.query, claim.noise, claim.ids, claim.context)
     setup = VerifierSetup.parse((folder / "setup.json").read_bytes())
     verify_selections(setup, [claim], [proof])
-    if "groth16py" in available():
-        other = load_prover_setup(folder, "groth16py")
-        proof = prove_selection(other, secret, claim.query, claim.noise, claim.ids, claim.context)
-        verify_selections(setup, [claim], [proof])
-        assert (folder / "link.zkey").exists()
     _damage(folder, shape)
 
 
@@ -174,13 +168,3 @@ def _damage(folder: Path, shape: Shape) -> None:
     (folder / "setup.json").unlink()
     with pytest.raises(InputError, match="Cannot read"):
         load_prover_setup(folder)
-
-
-@pytest.mark.parametrize("name", ["plonk", "snarkjs"])
-def test_a_prover_that_is_not_there_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.delenv("RAGWITNESS_SNARKJS", raising=False)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(InputError, match=name):
-        load_prover_setup(tmp_path, name)

@@ -1,7 +1,6 @@
 """Groth16 (Groth 2016) over BN254: keys and proofs in the one form that is accepted.
 
-Proving is a back end's (:mod:`.zksnake`, or :mod:`.provers` for others), verifying is done here,
-whoever proved.
+Proving is done by :mod:`.zksnake`; verifying is done here, whoever proved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groth16: proofs that hold, everything near them that must not, and other programs' proofs."""
+"""Groth16: proofs that hold, everything near them that must not."""
 
 import itertools
 from dataclasses import replace
@@ -18,8 +18,6 @@ from ragwitness.crypto.proofs.curve import (
     negate,
 )
 from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof, VerifyingKey, holds, terms
-from ragwitness.crypto.proofs.groth16 import provers as processes
-from ragwitness.crypto.proofs.groth16.provers import zkey_file
 from ragwitness.crypto.proofs.groth16.zksnake import (
     PointList,
     ProvingKey,
@@ -36,7 +34,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g2,
 )
 from ragwitness.crypto.proofs.r1cs import Circuit
-from ragwitness.errors import InputError, RagwitnessError, VerificationError
+from ragwitness.errors import InputError, VerificationError
 from tests.support.circuits import violated
 
 
@@ -179,19 +177,6 @@ def test_a_key_made_with_ill_will_shows_nothing_of_the_witness():
         assert proofs[0].b != proofs[1].b
 
 
-@pytest.mark.parametrize("program", processes.PROGRAMS)
-def test_nor_does_such_a_key_in_another_programs_form(tmp_path, program):
-    """A provider may find it beside the setup, where only it should have put one."""
-    if program not in processes.available():
-        pytest.skip(f"{program} is not installed")
-    key, path = _ill_willed_key(), tmp_path / "link.zkey"
-    path.write_bytes(zkey_file(key, CIRCUIT))
-    wires = _wires(3)
-    proof = processes.prove(program, path, key.verifying, 2, wires)
-    assert holds(key.verifying, wires[1:3], proof)
-    assert proof.a not in _points([5 + 3])
-
-
 def test_blinding_keeps_what_holds_and_nothing_else(statement):
     moved = blind(statement.key, statement.proof)
     for name in ("a", "b", "c"):
@@ -321,34 +306,3 @@ def test_a_key_of_another_circuit(key):
     other = _circuit(extra=2)
     with pytest.raises(InputError, match="another circuit"):
         prove(key, other, _wires(3, circuit=other))
-
-
-@pytest.mark.parametrize("program", processes.PROGRAMS)
-def test_other_programs_prove_with_the_same_key(key, statement, tmp_path, monkeypatch, program):
-    if program not in processes.available():
-        pytest.skip(f"{program} is not installed")
-    (tmp_path / "groth16py.py").write_text("raise SystemExit('what lies about is not run')")
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "key.zkey"
-    path.write_bytes(zkey_file(key, CIRCUIT))
-    proof = processes.prove(program, path, key.verifying, 2, _wires(3))
-    assert _holds(statement, proof=proof)
-    with pytest.raises(InputError, match="does not hold"):
-        processes.prove(program, path, make_key(CIRCUIT).verifying, 2, _wires(3))
-
-
-def test_programs_that_are_missing_or_fail(key, tmp_path, monkeypatch):
-    monkeypatch.setenv(processes.SNARKJS_VARIABLE, str(tmp_path / "none"))
-    assert "snarkjs" not in processes.available()
-    for name in ("snarkjs", "other"):
-        with pytest.raises(InputError, match="is not installed"):
-            processes.prove(name, tmp_path, key.verifying, 2, _wires(3))
-    script = tmp_path / "snarkjs"
-    script.write_text("#!/bin/sh\necho it broke >&2\nexit 3\n")
-    script.chmod(0o755)
-    monkeypatch.setenv(processes.SNARKJS_VARIABLE, str(script))
-    with pytest.raises(RagwitnessError, match="failed with code 3: it broke"):
-        processes.prove("snarkjs", tmp_path, key.verifying, 2, _wires(3))
-    script.write_text('#!/bin/sh\necho "{}" > "$5"\n')
-    with pytest.raises(RagwitnessError, match="wrote no proof"):
-        processes.prove("snarkjs", tmp_path, key.verifying, 2, _wires(3))

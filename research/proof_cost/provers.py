@@ -1,4 +1,4 @@
-"""Back ends that make Groth16 proofs with the keys of one setup (G3): built in, or a program's."""
+"""Other Groth16 provers over the keys of our setup, for Table 1: groth16py and snarkjs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ragwitness.crypto.proofs.curve import G1, G2, P, R
-from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, holds, zksnake
+from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, holds
 from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, blind
 from ragwitness.crypto.proofs.native import from_native_g1, from_native_g2
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires
 from ragwitness.errors import InputError, RagwitnessError, VerificationError
-from ragwitness.kit.files import replace_file
 
 # iden3's binary files: what snarkjs, rapidsnark and arkworks read (iden3 binfileutils).
 #
@@ -101,8 +99,10 @@ def _file(magic: bytes, version: int, sections: Mapping[int, bytes]) -> bytes:
 #
 # Both are GPL, so nothing of theirs is imported or shipped; whoever has them can use them. They
 # prove with the key of the same setup
-# (:func:`~ragwitness.crypto.proofs.groth16.provers.zkey_file`), so a verifier does not see which
-# of them it was.
+# (:func:`zkey_file`), so a verifier does not see which of them it was.
+
+BUILT_IN = "built-in"
+"""Name of the wheel's own prover in the tables."""
 
 SNARKJS_VARIABLE = "RAGWITNESS_SNARKJS"
 """Environment variable with the path of snarkjs, or of its ``cli.cjs``."""
@@ -180,7 +180,7 @@ def _command(program: str) -> list[str]:
 
 def _run(program: str, command: Sequence[str]) -> None:
     try:
-        done = subprocess.run(  # noqa: S603 - our own list, no shell
+        done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -204,77 +204,3 @@ def _proof(program: str, data: bytes) -> Proof:
         return Proof.parse(proof.encode())
     except (ValueError, KeyError, TypeError, OverflowError, VerificationError) as error:
         raise RagwitnessError(f"{program} wrote no proof: {error}.") from error
-
-
-BUILT_IN = "built-in"
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitKeys:
-    """The keys of one circuit of a setup.
-
-    Attributes:
-        name: ``"link"`` or ``"norm"``.
-        verifying: The verifier's part.
-        proving: Returns the prover's part; reading it takes seconds, so not before it is needed.
-    """
-
-    name: str
-    verifying: VerifyingKey
-    proving: Callable[[], ProvingKey]
-
-
-class Prover(Protocol):
-    """Proves that wires satisfy a circuit; a verifier does not see which prover it was."""
-
-    def __call__(self, keys: CircuitKeys, circuit: Circuit, wires: Wires) -> Proof:
-        """Return a proof that holds under ``keys.verifying``.
-
-        Raises:
-            InputError: The wires do not satisfy the circuit, or the prover is not installed.
-        """
-        ...
-
-
-def prover_named(name: str, folder: Path) -> Prover:
-    """Return a back end.
-
-    Args:
-        name: :data:`BUILT_IN`, or a program of :data:`~.processes.PROGRAMS`.
-        folder: Folder of the setup; a program's form of the keys is kept there.
-
-    Raises:
-        InputError: There is no such back end, or it is not installed.
-    """
-    if name == BUILT_IN:
-        return built_in
-    if name not in PROGRAMS:
-        known = ", ".join((BUILT_IN, *PROGRAMS))
-        raise InputError(f"There is no prover {name!r}.", f"Use one of {known}.")
-    if name not in available():
-        raise InputError(
-            f"The prover {name!r} is not installed.",
-            f"Install it: {PROGRAMS[name]}; or leave --prover out.",
-        )
-    return _Program(name, folder)
-
-
-def built_in(keys: CircuitKeys, circuit: Circuit, wires: Wires) -> Proof:
-    """Prove in this process, with zksnake's arithmetic; see :class:`Prover`."""
-    return zksnake.prove(keys.proving(), circuit, wires)
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    name: str
-    folder: Path
-
-    def __call__(self, keys: CircuitKeys, circuit: Circuit, wires: Wires) -> Proof:
-        path = self.folder / f"{keys.name}.zkey"
-        if not path.exists():
-            replace_file(
-                path,
-                zkey_file(keys.proving(), circuit),
-                hint="Copy the setup to a folder of your own; other provers keep their keys there.",
-            )
-        return prove(self.name, path, keys.verifying, circuit.publics, wires)

@@ -1,12 +1,17 @@
-"""Files of iden3's form, read again by a reader of the test's own."""
+"""Other provers: iden3's files, read again by the test's own reader, and programs' proofs."""
 
 import struct
 
+import pytest
+
 from ragwitness.crypto.proofs.curve import P, R
 from ragwitness.crypto.proofs.gadgets import hash_inputs, poseidon, ranged
-from ragwitness.crypto.proofs.groth16.provers import wtns_file, zkey_file
+from ragwitness.crypto.proofs.groth16 import holds
 from ragwitness.crypto.proofs.groth16.zksnake import make_key
 from ragwitness.crypto.proofs.r1cs import Circuit
+from ragwitness.errors import InputError, RagwitnessError
+from research.proof_cost import provers
+from research.proof_cost.provers import wtns_file, zkey_file
 
 
 def _circuit():
@@ -83,3 +88,39 @@ def test_a_keys_matrices_are_the_circuits():
         for wire, factor in part.terms.items()
     }
     assert found == expected
+
+
+@pytest.fixture(scope="module")
+def key():
+    return make_key(CIRCUIT)
+
+
+@pytest.mark.parametrize("program", provers.PROGRAMS)
+def test_other_programs_prove_with_the_same_key(key, tmp_path, monkeypatch, program):
+    if program not in provers.available():
+        pytest.skip(f"{program} is not installed")
+    (tmp_path / "groth16py.py").write_text("raise SystemExit('what lies about is not run')")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "key.zkey"
+    path.write_bytes(zkey_file(key, CIRCUIT))
+    proof = provers.prove(program, path, key.verifying, 1, WIRES)
+    assert holds(key.verifying, WIRES[1:2], proof)
+    with pytest.raises(InputError, match="does not hold"):
+        provers.prove(program, path, make_key(CIRCUIT).verifying, 1, WIRES)
+
+
+def test_programs_that_are_missing_or_fail(key, tmp_path, monkeypatch):
+    monkeypatch.setenv(provers.SNARKJS_VARIABLE, str(tmp_path / "none"))
+    assert "snarkjs" not in provers.available()
+    for name in ("snarkjs", "other"):
+        with pytest.raises(InputError, match="is not installed"):
+            provers.prove(name, tmp_path, key.verifying, 1, WIRES)
+    script = tmp_path / "snarkjs"
+    script.write_text("#!/bin/sh\necho it broke >&2\nexit 3\n")
+    script.chmod(0o755)
+    monkeypatch.setenv(provers.SNARKJS_VARIABLE, str(script))
+    with pytest.raises(RagwitnessError, match="failed with code 3: it broke"):
+        provers.prove("snarkjs", tmp_path, key.verifying, 1, WIRES)
+    script.write_text('#!/bin/sh\necho "{}" > "$5"\n')
+    with pytest.raises(RagwitnessError, match="wrote no proof"):
+        provers.prove("snarkjs", tmp_path, key.verifying, 1, WIRES)
