@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.crypto.hashing import b64
-from ragwitness.crypto.keys import KeyKind, PrivateKey
+from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import TileFolder, load_log, write_tiles
 from ragwitness.crypto.log.tree import (
     MerkleLog,
@@ -33,7 +32,6 @@ from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
 from ragwitness.crypto.notes.witness import LogProof, Signers, open_proof
 from ragwitness.crypto.seeds import SeedTree, verify_seed
 from ragwitness.privacy.streams import sub_seed
-from ragwitness.tlog.witness import Witness
 
 _BATCH, _CHUNK, _ROUNDS = 1000, 50_000, 500
 
@@ -48,7 +46,6 @@ def main() -> None:
     _receipts(log)
     _tiles(log)
     _publications()
-    _witness(log)
     _map(given.accounts)
     _seeds(given.records)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
@@ -164,24 +161,6 @@ def _publications() -> None:
                     taken.append(1e3 * _timed(publish))
                     last = log.size
         _show(f"publish {what}", taken, "ms")
-
-
-def _witness(log: MerkleLog) -> None:
-    """A witness that follows the log, from its request to what is on the disk."""
-    provider, key = (
-        PrivateKey.generate(*of)
-        for of in (("example.org/log",), ("witness.example", KeyKind.COSIGNATURE))
-    )
-    taken, old = [], 0
-    with tempfile.TemporaryDirectory() as name:
-        witness = Witness(Path(name), key, [provider.public], new=True)
-        for size in range(1, log.size, max(1, log.size // _ROUNDS)):
-            lines = [f"old {old}", *map(b64, log.consistency(old, size)), "", ""]
-            note = sign_checkpoint(Checkpoint("example.org/log", size, log.root(size)), [provider])
-            body = "\n".join(lines).encode() + note
-            taken.append(1e3 * _timed(lambda b=body: witness.add_checkpoint(b, 1)))
-            old = size
-    _show("witness, sign and keep", taken, "ms")
 
 
 def _map(accounts: int) -> None:

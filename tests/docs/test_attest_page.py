@@ -20,7 +20,7 @@ from tests.support.windows import stand_in
 _PAGE = (Path(__file__).parents[2] / "docs" / "attest.md").read_text(encoding="utf-8")
 _COMMANDS = [shlex.split(found)[1:] for found in re.findall(r"`(ragwitness [a-z].*?)`", _PAGE)]
 # Real proofs, and servers: tests/cli.
-_ELSEWHERE = {"setup", "prove", "verify", "commit", "collusion", "witness", "export"}
+_ELSEWHERE = {"setup", "prove", "verify", "commit", "collusion"}
 
 
 @pytest.fixture

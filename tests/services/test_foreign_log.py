@@ -20,8 +20,8 @@ from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.log.tiles import decode_bundle
 from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
 from ragwitness.tlog.client import WitnessAddress, gather
-from ragwitness.tlog.witness import Witness, create_app
 from tests.support.windows import KEY, ask, policy, window
+from tests.support.witness import witness_app
 
 pytestmark = pytest.mark.slow
 
@@ -56,9 +56,8 @@ def public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             shutil.copy(held.public / "checkpoint", tmp_path / "older")
     held.record(ask(held))
     held.publish()
-    witness = Witness(tmp_path / "state", _WITNESS, [KEY.public], new=True)
     address = WitnessAddress("http://w.example", _WITNESS.public)
-    transports = {address.url: httpx2.ASGITransport(create_app(witness))}
+    transports = {address.url: httpx2.ASGITransport(witness_app(_WITNESS, KEY.public))}
     assert not gather(held, [address], ["open.checkpoint", "checkpoint"], transports).failed
     return held.public
 

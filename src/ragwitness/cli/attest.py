@@ -27,8 +27,7 @@ Witnesses = Annotated[
     Opt(
         "--witness",
         metavar="URL#KEY",
-        help="A witness that signs the checkpoint, as ragwitness attest witness prints it. May be"
-        " repeated.",
+        help="A witness that signs the checkpoint: its address and public key. May be repeated.",
     ),
 ]
 

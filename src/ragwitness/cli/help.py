@@ -249,12 +249,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
         ("verify", "attest challenge"),
     ),
     "monitor:monitor": CommandExample(
-        f"ragwitness attest monitor {_WINDOW} --state seen", ("attest witness", "verify")
-    ),
-    "monitor:witness": CommandExample(
-        "ragwitness attest witness --log KEY --key witness.key \\\n"
-        "    --name witness.example.net --state signed",
-        ("attest monitor", "attest commit"),
+        f"ragwitness attest monitor {_WINDOW} --state seen", ("attest commit", "verify")
     ),
     "verify:verify": CommandExample(
         "ragwitness verify bundle.zip --trust trust.json", ("seal", "attest pin", "attest prove")

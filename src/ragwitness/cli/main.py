@@ -125,7 +125,6 @@ _ATTEST = Group(
         "challenge": Verb("challenge:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
         "monitor": Verb("monitor:monitor", "Check that a log only grew."),
-        "witness": Verb("monitor:witness", "Serve as a witness of logs."),
         "verify": _VERIFY,
         "receipt": _RECEIPT,
     },

@@ -1,4 +1,4 @@
-"""``ragwitness attest monitor`` and ``witness``: does a log still hold what it showed before?"""
+"""``ragwitness attest monitor``: does a log still hold what it showed before?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ragwitness.cli.attest import key_at, print_values, signers
-from ragwitness.crypto.keys import KeyKind, PublicKey
+from ragwitness.crypto.keys import KeyKind
 from ragwitness.errands.options import AsJson, Trusted
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.kit.options import Arg, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.tlog.client import HttpPrefix
@@ -99,47 +97,3 @@ def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
                 "Give the URL at which a window's public folder is served.",
             ) from None
         yield remote, note
-
-
-# ``ragwitness attest witness``: sign, for others, that a log only grew.
-
-
-def witness(
-    log: Annotated[list[str], Opt(metavar="KEY")],
-    key: Annotated[Path, PathRole.KEEPS],
-    state: Annotated[Path, PathRole.KEEPS],
-    name: str | None = None,
-    port: int = 8767,
-    host: str = "127.0.0.1",
-) -> None:
-    """Serve as a witness of logs.
-
-    Providers send their checkpoints (C2SP tlog-witness), and you sign those that extend what you
-    signed before. Never continue from an old copy of --state: you could sign two histories of one
-    log. Give the printed address, URL#KEY, to providers for --witness.
-
-    Args:
-        log: The public key of a log that you watch, as ragwitness attest commit prints it under
-            provider: it stands for all windows of that provider. May be repeated.
-        key: Your key; it is made if --name is given.
-        state: The folder in which you keep what you have signed last of each log.
-        name: Your name, for a new key, e.g. witness.example.net.
-        port: The port; 0 takes a free one and prints it.
-        host: The address to listen on.
-    """
-    from ragwitness.kit.server import listen, origin, serve_app
-    from ragwitness.tlog.witness import Witness, create_app
-
-    logs = [PublicKey.parse(text) for text in log]
-    # The key and what it has signed belong together: one without the other does not start.
-    new = not key.exists()
-    held = key_at(key, name, KeyKind.COSIGNATURE)
-    app = create_app(Witness(state, held, logs, new=new))
-    listener = listen(host, port)
-    url = origin(host, listener)
-
-    def ready() -> None:
-        typer.echo(f"Listening on {url}\n--witness {url}#{held.public.text}")
-
-    serve_app(app, listener, ready)
-    typer.echo("Stopped.")

@@ -199,8 +199,8 @@ class WitnessAddress:
         if found is None:
             raise InputError(
                 f"{text[:120]!r} names no witness.",
-                "Give URL#KEY, as ragwitness attest witness prints it: a signature counts only by"
-                " a key that is known.",
+                "Give URL#KEY with the key that the witness's server prints: a signature counts"
+                " only by a known key.",
             )
         _checked(found[1])
         key = PublicKey.parse(found[2])

@@ -22,8 +22,8 @@ from ragwitness.errors import (
     VerificationError,
 )
 from ragwitness.tlog.client import HttpPrefix, WitnessAddress, ask_witness, gather
-from ragwitness.tlog.witness import Witness, create_app
 from tests.support.windows import KEY, ask, policy, window
+from tests.support.witness import witness_app
 
 SIGNERS = Signers((KEY.public,))
 WITNESS = PrivateKey("witness.example", KeyKind.COSIGNATURE, bytes([7]) * 32)
@@ -232,23 +232,18 @@ def test_a_log_that_forks_or_rolls_back_is_named(held: Window, tmp_path: Path):
 # Witnesses.
 
 
-@pytest.fixture
-def witness(tmp_path: Path) -> Witness:
-    return Witness(tmp_path / "state", WITNESS, [KEY.public], new=True)
-
-
 def _asked(transport, held: Window, note: bytes, key=WITNESS):
     with HttpPrefix("http://w.example", transport=transport) as prefix:
         return ask_witness(prefix, key.public, note, held.ledger.log)
 
 
-def test_witnesses_sign_opening_and_close_and_a_lost_one_is_named(held: Window, witness: Witness):
+def test_witnesses_sign_opening_and_close_and_a_lost_one_is_named(held: Window):
     def gone(request):
         raise httpx2.ConnectError("refused")
 
     both = [WitnessAddress(f"http://{key.name}", key.public) for key in (WITNESS, SECOND)]
     transports = {
-        both[0].url: httpx2.ASGITransport(create_app(witness)),
+        both[0].url: httpx2.ASGITransport(witness_app(WITNESS, KEY.public)),
         both[1].url: httpx2.MockTransport(gone),
     }
     found = gather(held, both, ["open.checkpoint", "checkpoint"], transports)
@@ -259,8 +254,7 @@ def test_witnesses_sign_opening_and_close_and_a_lost_one_is_named(held: Window, 
         signed = open_checkpoint((held.public / name).read_bytes(), quorum)
         assert (signed.checkpoint.size, len(signed.times)) == (size, 1)
     # What stands there is not asked for again, and the second one is.
-    again = Witness(held.folder.root / "other", SECOND, [KEY.public], new=True)
-    transports[both[1].url] = httpx2.ASGITransport(create_app(again))
+    transports[both[1].url] = httpx2.ASGITransport(witness_app(SECOND, KEY.public))
     transports[both[0].url] = httpx2.MockTransport(gone)
     found = gather(held, both, ["open.checkpoint", "checkpoint"], transports)
     assert (len(found.signed), found.failed) == (2, {})
@@ -268,11 +262,11 @@ def test_witnesses_sign_opening_and_close_and_a_lost_one_is_named(held: Window, 
     open_checkpoint((held.public / "open.checkpoint").read_bytes(), two)
 
 
-def test_a_crash_between_two_files_leaves_each_with_one_line(held: Window, witness: Witness):
+def test_a_crash_between_two_files_leaves_each_with_one_line(held: Window):
     newest, named = held.public / "checkpoint", held.public / "close.checkpoint"
     named.write_bytes(newest.read_bytes())
     one = WitnessAddress("http://w.example", WITNESS.public)
-    transports = {one.url: httpx2.ASGITransport(create_app(witness))}
+    transports = {one.url: httpx2.ASGITransport(witness_app(WITNESS, KEY.public))}
     assert gather(held, [one], ["close.checkpoint"], transports).signed == [WITNESS.public]
     named.write_bytes(sign_checkpoint(Checkpoint.parse(Note.parse(named.read_bytes()).text), [KEY]))
     assert gather(held, [one], ["close.checkpoint"], transports).signed == [WITNESS.public]
@@ -282,8 +276,8 @@ def test_a_crash_between_two_files_leaves_each_with_one_line(held: Window, witne
         open_checkpoint(file.read_bytes(), quorum)
 
 
-def test_a_witness_that_has_seen_more_or_another_log_is_named(held: Window, witness: Witness):
-    app = httpx2.ASGITransport(create_app(witness))
+def test_a_witness_that_has_seen_more_or_another_log_is_named(held: Window):
+    app = httpx2.ASGITransport(witness_app(WITNESS, KEY.public))
     _asked(app, held, (held.public / "checkpoint").read_bytes())
     with pytest.raises(TargetResponseError, match="303 entries of this log, and the checkpoint"):
         _asked(app, held, (held.public / "open.checkpoint").read_bytes())
