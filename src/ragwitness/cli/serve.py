@@ -19,7 +19,6 @@ def serve(
     attest: Annotated[list[Path] | None, PathRole.KEEPS, Opt(metavar="WINDOW")] = None,
     key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
     public_logs: bool = False,
-    shards: Annotated[str | None, Opt(metavar="N|ray[:N]", shown=False)] = None,
     rate: Annotated[float | None, Opt(shown="any")] = None,
     metrics: Annotated[Path | None, PathRole.READS, Opt(metavar="FILE", shown=False)] = None,
 ) -> None:
@@ -38,8 +37,6 @@ def serve(
         key: The log's private key, with --attest.
         public_logs: Hand out the windows' logs to everybody, under /logs/WINDOW/ (C2SP tlog-tiles).
             They show the names of accounts.
-        shards: Scan every index in N parts, each in a process (or Ray actor) of its own, with the
-            same answers. Each worker has shards of its own. Answers in a log are scanned whole.
         rate: The most requests per second of one key in each worker.
         metrics: A file with the token that /metrics asks for; without it there are no metrics.
     """
@@ -54,8 +51,6 @@ def serve(
 
     if rate is not None:
         KeyRates(rate)  # refused here
-    if shards is not None:
-        Sharding.parse(shards)
     # Answers are made side by side; each gets one thread of the linear algebra.
     one_thread_per_answer()
     where = database or os.environ.get(VARIABLE) or DEFAULT_DATABASE
@@ -68,7 +63,6 @@ def serve(
         key="" if key is None else str(key),
         rate=0.0 if rate is None else rate,
         metrics="" if metrics is None else str(metrics),
-        shards=shards or "",
         public=public_logs,
     )
     serve_tenants(settings, host, port, workers)

@@ -45,7 +45,6 @@ from ragwitness.service.metrics import KeyRates, Metrics
 from ragwitness.service.openapi import openapi
 from ragwitness.service.principals import Principal, authenticate, read_meters
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
-from ragwitness.service.shards import ShardGoneError
 from ragwitness.service.store import Store, StoreGoneError
 from ragwitness.service.window import no_log
 from ragwitness.types import Query
@@ -494,8 +493,6 @@ def _told(error: Exception) -> tuple[Response, Exception | None]:
         return _reply(ApiError("The query is too long.", code="context_length_exceeded")), None
     if isinstance(error, StoreGoneError):
         return _reply(unavailable()), error
-    if isinstance(error, ShardGoneError):
-        return _reply(unavailable("cannot reach a part of its index")), error
     if isinstance(error, TargetError):
         message = "The generator behind this service did not answer."
         return _reply(ApiError(message, status=502, kind="server_error")), error

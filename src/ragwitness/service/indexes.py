@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +12,6 @@ from sqlalchemy import select
 
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex
-from ragwitness.service.shards import Block, ShardedIndex, ShardPool
 from ragwitness.service.store import Store, documents, tenants
 
 _LARGEST = 2 << 30
@@ -29,17 +25,15 @@ class Indexes:
 
     Args:
         store: Where the documents are.
-        shards: Scan the indexes in parts; None: this process does, each as a whole.
     """
 
-    def __init__(self, store: Store, shards: ShardPool | None = None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._shards = shards
         self._lock = threading.Lock()
-        self._held: OrderedDict[int, tuple[int, SlotIndex | ShardedIndex]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[int, SlotIndex]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
-    def held(self, tenant: int, edition: int) -> SlotIndex | ShardedIndex | None:
+    def held(self, tenant: int, edition: int) -> SlotIndex | None:
         """Return a tenant's index where it is in memory; reads nothing and waits for nobody.
 
         Args:
@@ -51,12 +45,10 @@ class Indexes:
             held = self._held.get(tenant)
             if held is None or held[0] < edition:
                 return None
-            if isinstance(held[1], ShardedIndex) and held[1].lost:
-                return None
             self._held.move_to_end(tenant)
             return held[1]
 
-    def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex | ShardedIndex:
+    def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex:
         """Return a tenant's index, of this edition or a later one.
 
         Args:
@@ -66,7 +58,6 @@ class Indexes:
 
         Raises:
             StoreGoneError: The database failed.
-            ShardGoneError: A shard cannot be started, or ended while it read.
         """
         with self._lock:
             loading = self._loading.setdefault(tenant, threading.Lock())
@@ -74,7 +65,8 @@ class Indexes:
             held = self.held(tenant, edition)
             if held is not None:
                 return held
-            found, index = self._read(tenant, mechanism)
+            found, rows = index_rows(self._store, tenant, mechanism)
+            index = SlotIndex(rows, mechanism)
             with self._lock:
                 # Kept for the next query; the least recently used of all tenants go first.
                 self._held[tenant] = (found, index)
@@ -84,13 +76,6 @@ class Indexes:
                     self._held.popitem(last=False)
                     sizes.pop(0)
             return index
-
-    def _read(self, tenant: int, mechanism: Mechanism) -> tuple[int, SlotIndex | ShardedIndex]:
-        if self._shards is None:
-            found, rows = index_rows(self._store, tenant, mechanism)
-            return found, SlotIndex(rows, mechanism)
-        with _stored(self._store, tenant) as (found, blocks):
-            return found, self._shards.hold(blocks, mechanism)
 
 
 def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, NDArray[np.int16]]:
@@ -102,29 +87,18 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
     # Empty slots are zero vectors and are scored like the others: the number of documents in the
     # index is as private as their content.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-    with _stored(store, tenant) as (edition, blocks):
-        for slots, vectors in blocks:
-            rows[slots] = vectors
-    return edition, rows
-
-
-@contextmanager
-def _stored(store: Store, tenant: int) -> Iterator[tuple[int, Iterator[Block]]]:
-    """Yield a tenant's edition, and its slots and vectors by the thousand."""
     # Edition and rows of one moment: a document added in between would be served under an edition
     # that does not have it.
     with store.reading(frozen=True) as connection:
-        edition = connection.execute(
+        edition: int = connection.execute(
             select(tenants.c.edition).where(tenants.c.id == tenant)
         ).scalar_one()
         wanted = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
         found = connection.execute(wanted.execution_options(yield_per=_TOGETHER))
-        yield edition, (_block(rows) for rows in found.partitions())
-
-
-def _block(rows: Sequence[Any]) -> Block:
-    vectors = np.frombuffer(b"".join(row.vector for row in rows), "<i2")
-    return np.array([row.slot for row in rows]), vectors.reshape(len(rows), -1)
+        for together in found.partitions():
+            vectors = np.frombuffer(b"".join(row.vector for row in together), "<i2")
+            rows[[row.slot for row in together]] = vectors.reshape(len(together), -1)
+    return edition, rows
 
 
 def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:

@@ -466,9 +466,10 @@ def unauthorized() -> ApiError:
     return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
 
 
-def unavailable(what: str = "cannot reach its database") -> ApiError:
-    """Return what is said without a database or shard; what was reserved stays spent."""
-    return ApiError(f"The service {what}.", status=503, kind="server_error", code="unavailable")
+def unavailable() -> ApiError:
+    """Return what is said without a database; what was reserved stays spent."""
+    message = "The service cannot reach its database."
+    return ApiError(message, status=503, kind="server_error", code="unavailable")
 
 
 # One thread per process that charges queries: whatever waits shares one transaction.

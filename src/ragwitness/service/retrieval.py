@@ -37,7 +37,6 @@ from ragwitness.service.meters import (
     window_of,
 )
 from ragwitness.service.principals import Principal, read_meters
-from ragwitness.service.shards import ShardedIndex, ShardPool
 from ragwitness.service.store import Store
 from ragwitness.service.window import Log, Logs
 
@@ -109,8 +108,6 @@ class Retriever:
         plain: Without noise and meters: the control of a benchmark.
         clock: Seconds since the epoch.
         logs: Audit windows in whose logs answers stand before they leave.
-        shards: Scan the indexes in parts; None: this process does. Closed with this. What stands
-            in a log is answered by the log, as a whole.
     """
 
     def __init__(
@@ -120,12 +117,10 @@ class Retriever:
         plain: bool = False,
         clock: Callable[[], float] = time.time,
         logs: Logs | None = None,
-        shards: ShardPool | None = None,
     ) -> None:
         self._store = store
         self._logs = logs
-        self._shards = shards
-        self._indexes = Indexes(store, None if plain else shards)
+        self._indexes = Indexes(store)
         self._reserver = Reserver(store)
         self._plain = plain
         self._clock = clock
@@ -153,7 +148,6 @@ class Retriever:
             ApiError: The query is unusable, or the tenant has no index yet.
             SpentError: A meter has no room for it.
             StoreGoneError: The database failed.
-            ShardGoneError: A shard ended before its part was scanned; a part is never an answer.
         """
         # 0. An index to which nothing was ever added: public, and the same for every account.
         if not principal.edition:  # a state of the tenant's that its operator ends for good
@@ -187,7 +181,7 @@ class Retriever:
             if index is None:
                 async with self._free:
                     index = await asyncio.to_thread(self._indexes.get, *place, mechanism)
-        if self._plain and isinstance(index, SlotIndex):
+        if self._plain and index is not None:
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, MeterReading(0, 0), left)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
@@ -198,8 +192,6 @@ class Retriever:
             key = _key(principal, query, window, paid)
             if paid.scores is not None:
                 return select(paid.scores + slot_noise(mechanism, key), mechanism.top)
-            if isinstance(index, ShardedIndex):
-                return index.release(vector, key)
             if index is None:
                 raise RagwitnessError("The query was charged and has no scores.")
             return release(vector, index, key, mechanism)
@@ -213,8 +205,6 @@ class Retriever:
         self._reserver.close()
         if self._logs is not None:
             self._logs.close()
-        if self._shards is not None:
-            self._shards.close()
 
     async def _pay(self, ask: ChargeRequest, left: int) -> Reserved:
         outcome = await self._reserver.reserve(ask)

@@ -44,7 +44,6 @@ class ServiceSettings:
         key: File with the log's private key.
         rate: Requests per second of one key in one worker; 0: any.
         metrics: File with the token that ``/metrics`` asks for; empty: there is none.
-        shards: ``N``, ``ray`` or ``ray:N``; empty: each worker scans an index as a whole.
         public: Whether everybody may read the windows' logs.
     """
 
@@ -56,7 +55,6 @@ class ServiceSettings:
     key: str = ""
     rate: float = 0.0
     metrics: str = ""
-    shards: str = ""
     public: bool = False
 
     def to_json(self) -> str:
@@ -268,7 +266,6 @@ def make_app(settings: ServiceSettings) -> Any:
     from ragwitness.service.answers import make_generator
     from ragwitness.service.app import create_app
     from ragwitness.service.retrieval import Retriever
-    from ragwitness.service.shards import Sharding, ShardPool
 
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
@@ -280,8 +277,7 @@ def make_app(settings: ServiceSettings) -> Any:
             say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)
     metrics, rates = _watch(settings)
-    pool = ShardPool(Sharding.parse(settings.shards)) if settings.shards else None
-    retriever = Retriever(store, plain=settings.plain, logs=logs, shards=pool)
+    retriever = Retriever(store, plain=settings.plain, logs=logs)
     shown = logs.prefixes if settings.public else None
     return create_app(
         store, generator, retriever=retriever, metrics=metrics, rates=rates, prefixes=shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
 
@@ -198,7 +198,6 @@ def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
 
 
 _TOGETHER = 16  # queries whose scores are held at a time
-_BLOCK = 1 << 16  # slots of a part that are scored at a time; whole blocks of the table's streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +289,7 @@ def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -
         index: What is searched.
         mechanism: Gives grid and bounds.
     """
-    return _on_grid(index.inner_products(queries), mechanism)
-
-
-def _on_grid(products: NDArray[np.int32], mechanism: Mechanism) -> NDArray[np.int32]:
+    products = index.inner_products(queries)
     # The grid and the bounds of ``Mechanism``: the shift is arithmetic, rounding down below 0 too.
     products >>= mechanism.shift
     return np.clip(products, *mechanism.bounds, out=products)
@@ -333,51 +329,6 @@ def select(noisy: NDArray[np.int64], top: int) -> Selection:
     near = np.flatnonzero(noisy >= least)
     ids = near[np.argsort(-noisy[near], kind="stable")][:top]
     return Selection(tuple(ids.tolist()), tuple(noisy[ids].tolist()))
-
-
-# The same answer from an index in parts: every slot has its own noise, whoever scans it.
-
-
-def scan_part(
-    query: Rows, rows: NDArray[np.float32], start: int, key: bytes, mechanism: Mechanism
-) -> Selection:
-    """Return the best slots of a part of an index, block by block: a share of a release.
-
-    As secret as scores: what may leave is :func:`best_of` all parts, and no part by itself.
-
-    Args:
-        query: Checked integer vector, shape (dimension,).
-        rows: Checked integer vectors of slots ``start`` on, shape (n, dimension); may be a file's.
-        start: First slot of the part.
-        key: Key of the record.
-        mechanism: Mechanism of the whole index.
-    """
-    column = query.astype(np.float32)
-    found = []
-    for first in range(0, len(rows), _BLOCK):
-        block = rows[first : first + _BLOCK]
-        at = start + first
-        exact = _on_grid(np.asarray(block @ column, np.int32), mechanism)
-        noisy = exact + slot_noise(mechanism, key, at, at + len(block))
-        best = select(noisy, min(mechanism.top, len(noisy)))
-        found.append(Selection(tuple(at + slot for slot in best.ids), best.noisy))
-    return best_of(found, mechanism.top)
-
-
-def best_of(parts: Iterable[Selection], top: int) -> Selection:
-    """Return the ``top`` highest of all parts, ties in order of the slots.
-
-    A slot among the highest of all is among the highest of its part, since fewer than ``top`` come
-    before it anywhere: nothing is lost, and the order is that of :func:`select`.
-
-    Args:
-        parts: Each with its own ``top``, or all it has; of different slots.
-        top: How many.
-    """
-    pairs = sorted(
-        (-noisy, slot) for part in parts for slot, noisy in zip(part.ids, part.noisy, strict=True)
-    )[:top]
-    return Selection(tuple(slot for _, slot in pairs), tuple(-noisy for noisy, _ in pairs))
 
 
 def _check_index(index: object, mechanism: Mechanism) -> None:
