@@ -94,7 +94,6 @@ class Server:
     plain: bool = False
     attest: Sequence[str] = ()
     key: str = ""
-    metrics: str = ""
     rate: float = 0.0
     url: str = field(init=False, default="")
     process: subprocess.Popen[str] = field(init=False)
@@ -106,7 +105,6 @@ class Server:
             "plain": self.plain,
             "attest": self.attest,
             "key": self.key,
-            "metrics": self.metrics,
             "rate": self.rate,
         }
         program = (

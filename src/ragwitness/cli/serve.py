@@ -18,9 +18,7 @@ def serve(
     template: Template = "plain",
     attest: Annotated[list[Path] | None, PathRole.KEEPS, Opt(metavar="WINDOW")] = None,
     key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
-    public_logs: bool = False,
     rate: Annotated[float | None, Opt(shown="any")] = None,
-    metrics: Annotated[Path | None, PathRole.READS, Opt(metavar="FILE", shown=False)] = None,
 ) -> None:
     """Serve chat and retrieval with noise.
 
@@ -35,18 +33,14 @@ def serve(
         attest: A window of ragwitness attest commit --database. The answers of its tenant stand in
             its log and carry receipts. May be repeated.
         key: The log's private key, with --attest.
-        public_logs: Hand out the windows' logs to everybody, under /logs/WINDOW/ (C2SP tlog-tiles).
-            They show the names of accounts.
         rate: The most requests per second of one key in each worker.
-        metrics: A file with the token that /metrics asks for; without it there are no metrics.
     """
     import os
 
     from ragwitness.cli.common import one_thread_per_answer
-    from ragwitness.service.metrics import KeyRates
+    from ragwitness.service.rates import KeyRates
     from ragwitness.service.server import ServiceSettings
     from ragwitness.service.server import serve as serve_tenants
-    from ragwitness.service.shards import Sharding
     from ragwitness.service.store import DEFAULT_DATABASE, VARIABLE
 
     if rate is not None:
@@ -62,7 +56,5 @@ def serve(
         attest=tuple(str(folder) for folder in attest or ()),
         key="" if key is None else str(key),
         rate=0.0 if rate is None else rate,
-        metrics="" if metrics is None else str(metrics),
-        public=public_logs,
     )
     serve_tenants(settings, host, port, workers)

@@ -6,9 +6,8 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -19,9 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ragwitness.attest.accounts import RequestSignature
-from ragwitness.crypto.log.tiles import Tile
-from ragwitness.errors import InputError, TargetError
-from ragwitness.kit.files import read_file
+from ragwitness.errors import TargetError
 from ragwitness.rag.pipeline import QueryTooLongError
 from ragwitness.rag.protocol import (
     ApiError,
@@ -41,9 +38,8 @@ from ragwitness.service.meters import (
     unauthorized,
     unavailable,
 )
-from ragwitness.service.metrics import KeyRates, Metrics
-from ragwitness.service.openapi import openapi
 from ragwitness.service.principals import Principal, authenticate, read_meters
+from ragwitness.service.rates import KeyRates
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import Store, StoreGoneError
 from ragwitness.service.window import no_log
@@ -214,19 +210,11 @@ class _Service:
     store: Store
     generator: Generator
     retriever: Retriever
-    metrics_of: Metrics | None
     rates: KeyRates | None
 
     async def live(self, _request: Request) -> Response:
         # This process answers, whatever its database does: a supervisor need not restart it.
         return JSONResponse({"status": "ok"})
-
-    async def metrics(self, request: Request) -> Response:
-        # Counts of requests tell of others' traffic: for whoever holds the operator's token.
-        if not (self.metrics_of and self.metrics_of.admits(request.headers.get("authorization"))):
-            raise ApiError("There is nothing here.", status=404)
-        told, media = await asyncio.to_thread(self.metrics_of.text)
-        return Response(told, media_type=media)
 
     async def health(self, _request: Request) -> Response:
         # No key is asked for and none is counted: a balancer looks here every few seconds.
@@ -353,8 +341,6 @@ class _Service:
             return await self.retriever.retrieve(principal, query)
         except SpentError as error:
             lines.say("refused", {"account": principal.account_name, "by": error.by})
-            if self.metrics_of:
-                self.metrics_of.refused(error.by)
             # Revoked since it was authenticated: the same words as for a key that never was.
             if error.by == "key":
                 raise unauthorized() from None
@@ -369,9 +355,7 @@ def create_app(
     generator: Generator,
     *,
     retriever: Retriever | None = None,
-    metrics: Metrics | None = None,
     rates: KeyRates | None = None,
-    prefixes: Mapping[str, Path] | None = None,
 ) -> Any:
     """Return the ASGI application.
 
@@ -379,80 +363,26 @@ def create_app(
         store: The database; its tenants are made by ``ragwitness service tenants``.
         generator: Writes the chat's answers.
         retriever: Used instead of one over ``store``.
-        metrics: Counts requests and is read at ``/metrics``; None: neither.
         rates: Rates of each key; None: any.
-        prefixes: Public folders of windows whose logs everybody may read, by the window's name.
     """
-    service = _Service(store, generator, retriever or Retriever(store), metrics, rates)
+    service = _Service(store, generator, retriever or Retriever(store), rates)
     routes: list[tuple[str, str, _Handler]] = [
         ("/live", "GET", service.live),
         ("/health", "GET", service.health),
-        ("/metrics", "GET", service.metrics),
         ("/v1/models", "GET", service.models),
         ("/v1/usage", "GET", service.usage),
         ("/v1/log/checkpoint", "GET", service.checkpoint),
         ("/v1/retrieval", "POST", service.retrieval),
         ("/v1/chat/completions", "POST", service.chat),
     ]
-    bodies: dict[str, type[BaseModel]] = {
-        "/v1/retrieval": RetrievalBody,
-        "/v1/chat/completions": ServiceChat,
-    }
-    document = openapi(
-        {
-            path: (verb, _DOES[path], bodies.get(path), path.startswith("/v1/"))
-            for path, verb, _ in routes
-            if path != "/metrics"
-        }
-    )
-
-    async def describe(_request: Request) -> Response:
-        return JSONResponse(document)
-
-    routes.append(("/openapi.json", "GET", describe))
-    if prefixes:
-        routes.append(("/logs/{window}/{path:path}", "GET", _log_files(prefixes)))
     return Starlette(
-        routes=[
-            Route(path, _guarded(path, run, metrics), methods=[verb]) for path, verb, run in routes
-        ],
+        routes=[Route(path, _guarded(path, run), methods=[verb]) for path, verb, run in routes],
         exception_handlers={HTTPException: _on_http_error},
     )
 
 
-_DOES = {
-    "/live": "Whether this process answers.",
-    "/health": "Whether the database answers: ready for requests.",
-    "/v1/models": "Name the one model.",
-    "/v1/usage": "Read the account's own meters and what is promised to it.",
-    "/v1/log/checkpoint": "Take a place in the log, and read its checkpoint.",
-    "/v1/retrieval": "Select slots by noisy scores; charged.",
-    "/v1/chat/completions": "Answer the last user message from selected documents; charged.",
-}
-
-
-def _log_files(prefixes: Mapping[str, Path]) -> _Handler:
-    """Return the handler of logs that everybody may read, each a prefix of C2SP tlog-tiles."""
-
-    async def log_file(request: Request) -> Response:
-        folder, path = prefixes.get(request.path_params["window"]), request.path_params["path"]
-        # The checkpoint and tiles, by the one path that each has: no other file of the folder.
-        try:
-            name = path if path == "checkpoint" else Tile.parse(path).path
-            if folder is None:
-                raise InputError("There is no such log.")
-            data = await asyncio.to_thread(read_file, folder / name)
-        except InputError:
-            raise ApiError("There is nothing here.", status=404) from None
-        plain = "text/plain; charset=utf-8"
-        media = plain if name == "checkpoint" else "application/octet-stream"
-        return Response(data, media_type=media)
-
-    return log_file
-
-
-def _guarded(path: str, handler: _Handler, metrics: Metrics | None = None) -> _Handler:
-    """Turn every failure into the protocol's error, log one line and count it."""
+def _guarded(path: str, handler: _Handler) -> _Handler:
+    """Turn every failure into the protocol's error, and log one line."""
 
     async def guarded(request: Request) -> Response:
         # The number names a request to its operator and tells a client nothing.
@@ -476,8 +406,6 @@ def _guarded(path: str, handler: _Handler, metrics: Metrics | None = None) -> _H
         if cause is not None:
             fields["cause"] = lines.place_of(cause)
         lines.say("request", fields)
-        if metrics is not None:
-            metrics.answered(path, response.status_code, time.perf_counter() - began)
         return response
 
     return guarded

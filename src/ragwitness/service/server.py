@@ -8,22 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.server import is_loopback, listen, origin, serve_app
 from ragwitness.models.registry import load_embedder
 from ragwitness.service.lines import say, write_to_stderr
-from ragwitness.service.metrics import FOLDER_VARIABLE, KeyRates, Metrics, read_token
 from ragwitness.service.overview import list_tenants
+from ragwitness.service.rates import KeyRates
 from ragwitness.service.store import open_store
 from ragwitness.service.window import Logs
 
@@ -43,8 +41,6 @@ class ServiceSettings:
         attest: Folders of the audit windows in whose logs answers stand.
         key: File with the log's private key.
         rate: Requests per second of one key in one worker; 0: any.
-        metrics: File with the token that ``/metrics`` asks for; empty: there is none.
-        public: Whether everybody may read the windows' logs.
     """
 
     database: str
@@ -54,8 +50,6 @@ class ServiceSettings:
     attest: tuple[str, ...] = ()
     key: str = ""
     rate: float = 0.0
-    metrics: str = ""
-    public: bool = False
 
     def to_json(self) -> str:
         """Return the settings as JSON."""
@@ -97,7 +91,6 @@ def run_workers(
     listener: socket.socket,
     count: int,
     ready: Callable[[], None],
-    numbers: str = "",
 ) -> None:
     """Serve with ``count`` processes until SIGINT or SIGTERM; one that dies is replaced.
 
@@ -106,7 +99,6 @@ def run_workers(
         listener: Shared by all.
         count: Processes.
         ready: Called once all of them answer.
-        numbers: Folder in which they put their metrics together; empty: none.
 
     Raises:
         RagwitnessError: A worker ended soon after its start.
@@ -119,7 +111,7 @@ def run_workers(
     workers: list[_Worker] = []
     try:
         # All start before one is waited for; the address is told once every one of them answers.
-        workers += [_start(settings, listener, numbers) for _ in range(count)]
+        workers += [_start(settings, listener) for _ in range(count)]
         for process in (worker.process for worker in workers):
             if process.stdout is None or process.stdout.readline() != _READY:
                 raise RagwitnessError(
@@ -130,7 +122,7 @@ def run_workers(
         while not stop.wait(0.3):
             for i, worker in enumerate(workers):
                 if worker.process.poll() is not None:
-                    workers[i] = _replace(worker, settings, listener, numbers)
+                    workers[i] = _replace(worker, settings, listener)
     finally:
         _end(workers)
         for number, handler in before.items():
@@ -160,26 +152,23 @@ def _until_alone() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _start(settings: ServiceSettings, listener: socket.socket, numbers: str) -> _Worker:
-    shared = {FOLDER_VARIABLE: numbers} if numbers else {}
+def _start(settings: ServiceSettings, listener: socket.socket) -> _Worker:
     process = subprocess.Popen(  # noqa: S603  # this very interpreter
         [sys.executable, "-m", "ragwitness.service.server", str(listener.fileno())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=[listener.fileno()],
-        env={**os.environ, **shared, _SETTINGS: settings.to_json()},
+        env={**os.environ, _SETTINGS: settings.to_json()},
     )
     return _Worker(process, time.monotonic())
 
 
-def _replace(
-    worker: _Worker, settings: ServiceSettings, listener: socket.socket, numbers: str
-) -> _Worker:
+def _replace(worker: _Worker, settings: ServiceSettings, listener: socket.socket) -> _Worker:
     code = worker.process.returncode
     if time.monotonic() - worker.began < _SHORT_LIFE:
         raise RagwitnessError(f"A worker ended right after its start (exit code {code}).")
     _close(worker)
-    return _start(settings, listener, numbers)
+    return _start(settings, listener)
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -232,7 +221,7 @@ def serve(
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
     # What is unusable is refused here, once, before a worker starts.
-    _watch(settings)
+    _rates(settings)
     with closing(open_store(settings.database)) as store:  # brings its tables up to date, once
         name = store.name
         Logs(store, settings.attest, settings.key).close()  # refused here and not by each worker
@@ -246,9 +235,7 @@ def serve(
             announce("Keys and answers travel in the clear: put a proxy with TLS before it.")
 
     if app is None:
-        with tempfile.TemporaryDirectory(prefix="ragwitness-metrics-") as folder:
-            numbers = folder if settings.metrics else ""
-            run_workers(settings, listener, workers, ready, numbers)
+        run_workers(settings, listener, workers, ready)
     else:
         write_to_stderr()
         serve_app(app, listener, ready)
@@ -276,18 +263,12 @@ def make_app(settings: ServiceSettings) -> Any:
         except RagwitnessError as error:  # its tenants' queries fail; the others' do not
             say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)
-    metrics, rates = _watch(settings)
     retriever = Retriever(store, plain=settings.plain, logs=logs)
-    shown = logs.prefixes if settings.public else None
-    return create_app(
-        store, generator, retriever=retriever, metrics=metrics, rates=rates, prefixes=shown
-    )
+    return create_app(store, generator, retriever=retriever, rates=_rates(settings))
 
 
-def _watch(settings: ServiceSettings) -> tuple[Metrics | None, KeyRates | None]:
-    """Return what counts requests and what slows them, where it is asked for."""
-    metrics = Metrics(read_token(Path(settings.metrics))) if settings.metrics else None
-    return metrics, KeyRates(settings.rate) if settings.rate else None
+def _rates(settings: ServiceSettings) -> KeyRates | None:
+    return KeyRates(settings.rate) if settings.rate else None
 
 
 if __name__ == "__main__":

@@ -408,11 +408,6 @@ class Log:
 
         return await self._run(lambda: self._told(principal, record))
 
-    @property
-    def prefix(self) -> tuple[str, Path]:
-        """The window's name and its public folder."""
-        return self._window.policy.window, self._window.public
-
     def check_index(self, tenant: int, name: str) -> bool:
         """Return whether the database still holds the index that was committed to."""
         mechanism = self._window.policy.tenants[name]
@@ -534,11 +529,6 @@ class Logs:
         if found is None and any(tenant == principal.tenant for tenant, _ in self._logs):
             raise no_log()
         return found
-
-    @property
-    def prefixes(self) -> dict[str, Path]:
-        """Public folder of each window, by its name; the log's prefix (C2SP tlog-tiles)."""
-        return dict(log.prefix for log in self._all)
 
     def close(self) -> None:
         """Finish what is being logged."""

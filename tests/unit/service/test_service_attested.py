@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.attest.checkpoints import watch
 from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import open_window
 from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
@@ -408,34 +407,3 @@ def test_the_policy_of_a_tenant_gives_its_mechanism_again(store: Store, tmp_path
         assert made.mechanism.sampler == sampler
         told = (found.window, found.queries, found.accounts_most, found.k_max, found.epsilon)
         assert told == (f"{name}-0", 2, 3, 2, epsilon)
-
-
-def test_everybody_reads_the_log_where_it_is_public_and_nothing_else(world: World) -> None:
-    world.ask()
-    held = world.window
-    note = held.publish()
-    name = held.policy.window
-    assert world.service.send(f"/logs/{name}/checkpoint").status_code == 404  # by default
-    logs = Logs(world.store, [str(world.folder / "W")], str(world.folder / "log.key"))
-    world.service.more = {"prefixes": logs.prefixes}
-    logs.close()
-    prefix = f"/logs/{name}"
-
-    def read(path: str, most: int) -> bytes:
-        reply = world.service.send(f"{prefix}/{path}")
-        if reply.status_code != 200:
-            raise FileNotFoundError(path)
-        plain = "text/plain; charset=utf-8" if path == "checkpoint" else "application/octet-stream"
-        assert reply.headers["content-type"] == plain
-        return reply.content[:most]
-
-    assert read("checkpoint", 1 << 18) == note
-    seen = watch(read, note, SIGNERS, entries=True)
-    assert seen.new.checkpoint.size == held.ledger.log.size
-    for path in (
-        "policy.json", "log/entries.bin", "open.checkpoint", "../secret/seed", "tile/0/000",
-        "%2e%2e/secret/seed", "..%2fsecret%2fseed", "tile/../../secret/seed", "tile/0", "",
-    ):  # fmt: skip
-        reply = world.service.send(f"{prefix}/{path}")
-        assert (reply.status_code, b"nothing here" in reply.content) == (404, True), path
-    assert world.service.send("/logs/other/checkpoint").status_code == 404

@@ -7,7 +7,6 @@ before it in two bytes. The last tile of a level may be partial: ``….p/<width>
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,12 +27,6 @@ MAX_ENTRY = (1 << 8 * LENGTH_BYTES) - 1
 """Longest entry, in bytes, that a bundle can hold."""
 
 _HEIGHT = 8
-_LONGEST_PATH = 80
-_PATH = re.compile(
-    r"tile/(entries|0|[1-9]|[1-5][0-9]|6[0-3])/((?:x[0-9]{3}/)*[0-9]{3})"
-    r"(?:\.p/([1-9][0-9]{0,2}))?",
-    re.ASCII,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +54,6 @@ class Tile:
         level = "entries" if self.level < 0 else str(self.level)
         partial = "" if self.width == WIDTH else f".p/{self.width}"
         return f"tile/{level}/{'/'.join(groups)}{partial}"
-
-    @classmethod
-    def parse(cls, path: str) -> Tile:
-        """Return the tile of a path; a path that :attr:`path` does not write is refused.
-
-        Raises:
-            InputError: Not the one path of a tile.
-        """
-        found = _PATH.fullmatch(path) if len(path) <= _LONGEST_PATH else None
-        if found:
-            level = -1 if found[1] == "entries" else int(found[1])
-            number = int(found[2].replace("x", "").replace("/", ""))
-            tile = cls(level, number, int(found[3] or WIDTH))
-            if tile.path == path and tile.width <= WIDTH:
-                return tile
-        raise InputError(f"{path[:80]!r} is no path of a tile.", "See https://c2sp.org/tlog-tiles.")
 
 
 def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
