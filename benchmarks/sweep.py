@@ -9,7 +9,7 @@ import resource
 import sys
 import time
 
-from ragwitness.collusion.scalar import SweepConfig, sweep
+from research.scalar import SweepConfig, sweep
 
 
 def main() -> None:

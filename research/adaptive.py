@@ -22,11 +22,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.separation import Area, area_of
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.privacy.accounting.ranges import positive, whole
+from research.separation import Area, area_of
 
 Values = NDArray[np.float64]
 Strategy: TypeAlias = Literal["even", "halving"]

@@ -19,8 +19,6 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.scalar import SweepConfig, sweep
-from ragwitness.collusion.separation import area_of, noise_for
 from ragwitness.errors import InputError
 from ragwitness.extraction.utility import rouge_l
 from ragwitness.models.registry import load_embedder
@@ -37,6 +35,7 @@ from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery
+from research.gates import judge
 from research.reconstruction import expected_cosine, nearest, queries_for, solve
 from research.regimes import (
     REGIMES,
@@ -48,6 +47,8 @@ from research.regimes import (
 )
 from research.reproduce.files import leave_table
 from research.reproduce.tables import read_table
+from research.scalar import SweepConfig, sweep
+from research.separation import area_of, noise_for
 from research.top_hits import TopHits, hit_probability, transfer_factor
 
 Values = NDArray[np.float64]
@@ -123,10 +124,9 @@ def _scalar(
     seed: int,
     rebuilt: Mapping[str, float],
 ) -> Drawn:
-    cells = sweep(
-        SweepConfig(tuple(accounts), tuple(map(float, epsilons)), queries, delta, gap,
-                    trials=trials, seed=seed)
-    )  # fmt: skip
+    config = SweepConfig(tuple(accounts), tuple(map(float, epsilons)), queries, delta, gap,
+                         trials=trials, seed=seed)  # fmt: skip
+    cells = sweep(config)
     rows = []
     for cell in cells:
         area = f"{cell.area.value:.4f} [{cell.area.low:.4f}, {cell.area.high:.4f}]"
@@ -134,7 +134,9 @@ def _scalar(
                      _rebuilt(rebuilt, f"{cell.epsilon:g} x {cell.accounts}"),
                      _f(cell.predicted), area, f"{cell.z:+.2f}"))  # fmt: skip
     said = f"{trials:,} paired trials in each cell; z counts standard errors from the theory."
-    return Drawn(("epsilon", "k", "rebuilt", "theory", "ours [95 %]", "z"), tuple(rows), (said,))
+    gates = tuple(f"{gate.name}: {gate.state}: {gate.why}" for gate in judge(config, cells).gates)
+    head = ("epsilon", "k", "rebuilt", "theory", "ours [95 %]", "z")
+    return Drawn(head, tuple(rows), (said, *gates))
 
 
 def _embedder(

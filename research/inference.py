@@ -40,6 +40,17 @@ def construction_mu(
     return math.sqrt(whole("accounts", accounts)) * epsilon * scale
 
 
+def mu_of_auc(auc: float) -> float:
+    """Return the mu with which Gaussian noise gives this AUC; negative below one half.
+
+    Raises:
+        InputError: The AUC is outside its range.
+    """
+    from scipy.special import ndtri
+
+    return math.sqrt(2) * float(ndtri(probability("AUC", auc)))
+
+
 def paper_linear_advantage(mu: float) -> float:
     """Return (3.5): the advantage where it is linear, sqrt(2/pi) mu/2.
 

@@ -1,4 +1,4 @@
-"""``ragwitness collusion sweep`` and ``estimate`` as a user calls them."""
+"""``ragwitness collusion estimate`` as a user calls it."""
 
 import importlib.util
 import json
@@ -10,54 +10,6 @@ import numpy as np
 import pytest
 
 from research.coalitions import coalition_probes, unit_rows, with_intents
-
-
-def test_a_sweep_prints_writes_and_draws(command, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    out, figure = tmp_path / "sweep.json", tmp_path / "sweep.svg"
-    code, said = command(
-        "collusion", "sweep", "--trials", 20_000, "--epsilons", "5,10", "--accounts", "1,4,16",
-        "--seed", 4, "--json", out, "--figure", figure,
-    )  # fmt: skip
-    assert code == 0, said
-    assert "P1 slope: pass" in said
-    assert max(map(len, said.splitlines())) <= 80
-    assert "…" not in said
-    told = json.loads(out.read_text())
-    assert len(told["cells"]) == 6
-    assert [row["epsilon"] for row in told["findings"]["rows"]] == [5, 10]
-    assert all(abs(cell["z"]) < told["findings"]["band"] for cell in told["cells"])
-    assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314
-    again = tmp_path / "again.json"
-    command(
-        "collusion", "sweep", "--trials", 20_000, "--epsilons", "5,10", "--accounts", "1,4,16",
-        "--seed", 4, "--json", again,
-    )  # fmt: skip
-    assert json.loads(again.read_text()) == told
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "named"),
-    [
-        ("--accounts", "1,two", "whole numbers"),
-        ("--accounts", "0", "accounts"),
-        ("--epsilons", "0", "epsilon"),
-        ("--epsilons", "nan", "nan"),
-        ("--queries", "0", "queries"),
-        ("--delta", "1", "delta"),
-        ("--gap", "3", "sensitivity"),
-        ("--calibration", "best", "'best'"),
-        ("--trials", "1", "trials"),
-        ("--trials", "99999999", "20,000,000"),
-        ("--seed", "-1", "seed"),
-        ("--json", "/dev/null/x", "write"),
-        ("--epsilons", "5000", "per query"),
-    ],
-)
-def test_a_bad_sweep_is_named(command, option, value, named) -> None:
-    code, said = command("collusion", "sweep", option, value)
-    assert code == 2
-    assert named in said
 
 
 def _write(path, queries, coalition=None) -> None:

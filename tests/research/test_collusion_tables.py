@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
-from ragwitness.collusion.separation import spread
 from ragwitness.errors import InputError
 from research.collusion_tables import reproduce_figure
 from research.reproduce.tables import known_tables, table_kind
+from research.separation import spread
 
 EXPERIMENTS = Path("experiments")
 SMALLER = {

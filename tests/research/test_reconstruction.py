@@ -5,11 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.collusion.separation import (
-    area_of,
-    noise_for,
-    spread,
-)
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from research.adaptive import AdaptiveConfig, effective_accounts, hunt, ratios
@@ -22,6 +17,11 @@ from research.regimes import (
     planted_index,
     pooled_mu,
     regime_hits,
+)
+from research.separation import (
+    area_of,
+    noise_for,
+    spread,
 )
 
 

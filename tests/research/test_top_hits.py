@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.collusion.separation import area_of, noise_for
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.inference import auc_of, mu_of_auc
+from ragwitness.privacy.accounting.inference import auc_of
+from research.inference import mu_of_auc
 from research.regimes import planted_index
+from research.separation import area_of, noise_for
 from research.top_hits import TopHits, count_area, hit_probability, transfer_factor
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragwitness.collusion.coalition.pairs import Spread
     from ragwitness.collusion.separation import Calibration
     from ragwitness.privacy.accounting.bounds import ServiceTerms
-    from ragwitness.results.coalition import CoalitionResult
+    from ragwitness.results.coalition import CoalitionEstimates
     from ragwitness.results.collusion import Bought, CollusionResult
     from ragwitness.service.policy import TenantPolicy
 
@@ -182,87 +182,6 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     return rows.log(vectors[[place[text] for text in texts]])
 
 
-# ``ragwitness collusion sweep``: does the privacy of pooled answers fall as theory says?
-
-_Number = TypeVar("_Number", int, float)
-
-
-def sweep(
-    accounts: str = "1,2,4,8,16",
-    epsilons: str = "0.1,1,10",
-    queries: Queries = 1000,
-    delta: float = 1e-6,
-    gap: float = 1.0,
-    sensitivity: float = 1.0,
-    calibration: str = "classic",
-    trials: int = 1_000_000,
-    seed: int = 0,
-    json_out: JsonPath = None,
-    figure: FigurePath = None,
-) -> None:
-    """Simulate accounts that pool their answers.
-
-    They pool the noisy scores of one probe. The AUC of telling whether one document is in the
-    index is measured for every coalition size and budget per account and compared with theory: P1
-    (slope) and P3 (tightness) are gates, P2 (all budgets fall onto one curve) is a diagnostic. No
-    system is asked.
-
-    Args:
-        accounts: The coalition sizes k, with commas between them.
-        epsilons: The budgets per account, with commas between them.
-        delta: The failure probability per account.
-        gap: The score with the document minus the score without it.
-        sensitivity: The sensitivity for which the noise is calibrated.
-        calibration: How the noise is calibrated: classic (the paper's (3.4)), leading (sigma =
-            S/epsilon_q) or exact.
-        trials: The number of paired worlds for each cell.
-        seed: The seed of the noise.
-    """
-    from ragwitness.collusion.scalar import SweepConfig
-    from ragwitness.collusion.scalar import sweep as run_sweep
-    from ragwitness.results.coalition import CoalitionSweep
-
-    # The scalar attack of sections 3.5 and 4.1: every coalition size by every budget per account.
-    config = SweepConfig(
-        accounts=tuple(_numbers(accounts, "accounts", int)),
-        epsilons=tuple(_numbers(epsilons, "epsilons", float)),
-        queries=queries,
-        delta=delta,
-        gap=gap,
-        sensitivity=sensitivity,
-        calibration=_calibration(calibration),
-        trials=trials,
-        seed=seed,
-    )
-    with progress_bars(console(), items="cells") as progress:
-        cells = run_sweep(config, lambda done, of: progress("sweep", done, of))
-    _leave(CoalitionSweep(config, tuple(cells)), json_out, figure)
-
-
-def _numbers(text: str, name: str, kind: type[_Number]) -> list[_Number]:
-    """Read numbers with commas between.
-
-    Raises:
-        InputError: One is none.
-    """
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        what = "whole numbers" if kind is int else "numbers"
-        raise InputError(
-            f"--{name} {text!r} is not a list of {what}.", f"Write e.g. --{name} 1,2,4."
-        ) from None
-
-
-def _calibration(name: str) -> Calibration:
-    from ragwitness.collusion.separation import CALIBRATIONS
-
-    for known in CALIBRATIONS:
-        if name == known:
-            return known
-    raise InputError(f"There is no calibration {name!r}.", f"Available: {', '.join(CALIBRATIONS)}.")
-
-
 def bound(
     epsilon: float | None = None,
     sigma: float | None = None,
@@ -410,7 +329,7 @@ def calibrate(
 
 
 def _leave(
-    result: CollusionResult | CoalitionResult, json_out: Path | None, figure: Path | None
+    result: CollusionResult | CoalitionEstimates, json_out: Path | None, figure: Path | None
 ) -> None:
     """Write what was asked for, then print the result."""
     from ragwitness.kit.files import replace_file

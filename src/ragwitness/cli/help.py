@@ -166,18 +166,14 @@ EXAMPLES: Mapping[str, CommandExample] = {
     ),
     "collusion:bound": CommandExample(
         "ragwitness collusion bound --epsilon 1 --queries 1000 --accounts 16",
-        ("collusion calibrate", "collusion sweep"),
+        ("collusion calibrate", "collusion estimate"),
     ),
     "collusion:calibrate": CommandExample(
         "ragwitness collusion calibrate --epsilon 1 --queries 1000 --accounts 64",
         ("collusion bound", "service tenants create"),
     ),
-    "collusion:sweep": CommandExample(
-        "ragwitness collusion sweep --accounts 1,4,16 --trials 200 --figure sweep.svg",
-        ("collusion bound", "collusion estimate"),
-    ),
     "collusion:estimate": CommandExample(
-        "ragwitness collusion estimate log.jsonl --only pairs", ("collusion sweep", "attest close")
+        "ragwitness collusion estimate log.jsonl --only pairs", ("collusion bound", "attest close")
     ),
     "serve:serve": CommandExample(
         "ragwitness service serve --port 8000", ("service tenants create", "attest commit")

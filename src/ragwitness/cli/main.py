@@ -71,7 +71,6 @@ _COLLUSION = Group(
     {
         "bound": Verb("collusion:bound", "Account for what k accounts learn together."),
         "calibrate": Verb("collusion:calibrate", "Find the noise for a joint budget."),
-        "sweep": Verb("collusion:sweep", "Simulate accounts that pool their answers."),
         "estimate": Verb("collusion:estimate", "Estimate how many accounts work together."),
     },
     old={"plan": ("calibrate",)},

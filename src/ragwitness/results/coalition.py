@@ -1,23 +1,17 @@
-"""Results of ``ragwitness collusion estimate`` and ``sweep``: coalitions in logs and in theory."""
+"""The result of ``ragwitness collusion estimate``: whether accounts of a log work together."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from ragwitness.collusion.coalition.estimate import Estimates
-from ragwitness.collusion.gates import judge
-from ragwitness.collusion.scalar import Cell as SweepCell
-from ragwitness.collusion.scalar import SweepConfig
 from ragwitness.kit.shown import Shown
-from ragwitness.privacy.accounting.inference import auc_of, mu_of_auc
 from ragwitness.results import wording as say
 from ragwitness.results.curves import Axis, Curves, Line, LinesPanel
 from ragwitness.results.kind import Kind, Row, plain, restored
 from ragwitness.results.sheet import (
-    Cell,
     Column,
     Name,
     Paragraph,
@@ -180,143 +174,19 @@ class CoalitionEstimates(Shown):
         return [LinesPanel(title, Axis("cosine"), Axis("accounts"), lines, 0.0)]
 
 
-# ``collusion sweep``: coalition sizes by budgets, against theory.
-
-
-@dataclass(frozen=True, slots=True)
-class CoalitionSweep(Shown):
-    """Whether the privacy of pooled answers falls as theory says.
-
-    Attributes:
-        config: What was varied and what was held.
-        cells: Each coalition size at each budget.
-    """
-
-    config: SweepConfig
-    cells: tuple[SweepCell, ...]
-
-    def dump(self) -> Row:
-        """Return everything as JSON, what follows from the cells included."""
-        findings = asdict(judge(self.config, self.cells))
-        findings["within_one_error"] = findings.pop("within_one")
-        findings["chance_of_all_within_one_error"] = findings.pop("chance")
-        ceilings = findings.pop("ceilings")
-        told = asdict(self)
-        for cell, most in zip(told["cells"], ceilings, strict=True):
-            cell["most"] = most
-        return told | {"findings": findings}
-
-    def sheet(self) -> Sheet:
-        """Return the cells, the slopes and the gates."""
-        cells, findings = self.cells, judge(self.config, self.cells)
-        names = ("epsilon", "k", "sigma", "AUC", "95 %", "theory", "z", "at most")
-        rows: list[tuple[Cell, ...]] = []
-        for at, (cell, most) in enumerate(zip(cells, findings.ceilings, strict=True)):
-            # Budget and noise stand once, above the coalition sizes that share them.
-            first = at == 0 or cells[at - 1].epsilon != cell.epsilon
-            rows.append(
-                (
-                    Name(f"{cell.epsilon:g}" if first else ""),
-                    str(cell.accounts),
-                    f"{cell.sigma:.4g}" if first else "",
-                    f"{cell.area.value:.4f}",
-                    f"{cell.area.low:.4f} to {cell.area.high:.4f}",
-                    f"{cell.predicted:.4f}",
-                    f"{cell.z:+.1f}".replace("-", "\N{MINUS SIGN}"),
-                    say.rate_text(most),
-                )
-            )
-        # P2 is a diagnostic and has no colour of a gate.
-        gates = [f"{gate.name}: {gate.state}: {gate.why}" for gate in findings.gates]
-        failed = [one for one in gates if ": fail: " in one and not one.startswith("P2")]
-        return simple_sheet(
-            _WORDS,
-            "Accounts that pool their answers: how well they tell one document's presence",
-            plain_table("Each coalition size at each budget", names, rows),
-            self._notes(),
-            Curves("Accounts that pool their answers", self._panels),
-            said=[Paragraph(line, "", brief=True) for line in gates if line not in failed],
-            warnings=failed,
-        )
-
-    def _notes(self) -> list[str]:
-        config, n, findings = self.config, len(self.cells), judge(self.config, self.cells)
-        growth = ", ".join(
-            f"{row.growth:.2f} at {row.epsilon:g}"
-            for row in findings.rows
-            if math.isfinite(row.growth)
-        )
-        largest, smallest = max(config.accounts), min(config.accounts)
-        lines = [
-            f"{say.count(config.trials)} paired trials per cell; q = {say.count(config.queries)},"
-            f" delta = {config.delta:g}, gap {config.gap:g}, {config.calibration} noise. theory:"
-            " Phi(sqrt(kq) gap / (sigma sqrt 2)). z: in exact standard errors. at most: what"
-            " Theorem 3.4 allows.",
-            f"{findings.outside} of {n} cells outside the band |z| < {findings.band:.2f}, which all"
-            " keep with 95 % where theory holds.",
-            f"The paper's criterion, within one standard error: {findings.within_one} of {n}; all"
-            f" {n} would be chance once in {1 / findings.chance:,.0f}.",
-        ]
-        if growth and largest > smallest:
-            root = math.sqrt(largest / smallest)
-            lines.append(
-                f"AUC excess at k = {largest} over that at {smallest} (sqrt: {root:.3g}): {growth}."
-            )
-        return lines
-
-    def _panels(self) -> list[LinesPanel]:
-        """The AUC against k, and the scale on which theory is a line."""
-        largest = max(self.config.accounts)
-        dense = [1 + (largest - 1) * step / 60 for step in range(61)] if largest > 1 else [1.0]
-        areas, scaled = [], []
-        for at, epsilon in enumerate(self.config.epsilons):
-            mine = [cell for cell in self.cells if cell.epsilon == epsilon]
-            # mu of k accounts is sqrt k times that of one; both panels draw theory from this single
-            # number.
-            one = mine[0].mu / math.sqrt(mine[0].accounts)
-            theory, measured = f"epsilon {epsilon:g}, theory", f"epsilon {epsilon:g}, measured"
-            points = tuple((c.accounts, c.area.value, c.area.low, c.area.high) for c in mine)
-            areas += [
-                Line(theory, tuple((k, auc_of(one * math.sqrt(k))) for k in dense), at),
-                Line(measured, points, at, marks=True),
-            ]
-            # In sqrt k and probit AUC, theory is a straight line through the origin: its slope is
-            # what P1 tests.
-            ends = tuple((root, one * root) for root in (0.0, math.sqrt(largest)))
-            probits = tuple(
-                (math.sqrt(k), *map(mu_of_auc, area)) for k, *area in points if area[-1] < 1
-            )
-            scaled += [Line(theory, ends, at), Line(measured, probits, at, True)]
-        ks = tuple(float(k) for k in sorted(self.config.accounts))
-        x, y = Axis("sqrt k"), Axis("sqrt 2 · probit of AUC")
-        size = Axis("k", ks, log=True)
-        return [
-            LinesPanel("coalition size k", size, Axis("AUC"), tuple(areas), 0.5),
-            LinesPanel("P1: a line in sqrt k", x, y, tuple(scaled), 0.0),
-        ]
-
-
-CoalitionResult: TypeAlias = CoalitionEstimates | CoalitionSweep
-
-
-def _load(data: Mapping[str, Any]) -> CoalitionResult:
-    """Return which of the two results a file holds, by a field that it alone has."""
-    if "cells" in data:
-        return restored(CoalitionSweep, data, KIND)
+def _load(data: Mapping[str, Any]) -> CoalitionEstimates:
     named = {**data, "estimates": list(data["estimates"].values())}
     rest = {name: data[name] for name in ("k_max", "curve") if name in data}
     return restored(CoalitionEstimates, {"found": named, **rest}, KIND)
 
 
-KIND: Kind[CoalitionResult, str] = Kind(
+KIND: Kind[CoalitionEstimates, str] = Kind(
     name="coalition",
     words=_WORDS,
     verb="collusion estimate --json",
     dump=lambda result: dict(plain(result.dump())),
     load=_load,
-    recognises=lambda data: (
-        {"cells", "findings"} <= data.keys() or {"estimates", "threshold"} <= data.keys()
-    ),
+    recognises=lambda data: {"estimates", "threshold"} <= data.keys(),
     sheet=lambda result: result.sheet(),
     rows=lambda result: table_rows(result.sheet()),
 )

@@ -1,4 +1,4 @@
-"""Figures of curves, and the reports of sweeps and coalitions that draw with them."""
+"""Figures of curves, and the report of a coalition that draws with them."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -10,9 +10,8 @@ import pytest
 from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.pairs import group_curve
-from ragwitness.collusion.scalar import SweepConfig, sweep
 from ragwitness.report.figures import lines_svg
-from ragwitness.results.coalition import KIND, CoalitionEstimates, CoalitionSweep
+from ragwitness.results.coalition import KIND, CoalitionEstimates
 from ragwitness.results.curves import Axis, Curves, Line
 from ragwitness.results.curves import LinesPanel as Panel
 from research.coalitions import coalition_probes, traffic, unit_rows
@@ -26,14 +25,14 @@ def _drawn(svg: str) -> ET.Element:
     return root
 
 
-def _stored(result: CoalitionEstimates | CoalitionSweep) -> dict[str, Any]:
+def _stored(result: CoalitionEstimates) -> dict[str, Any]:
     """The JSON of a result, which is read back equal."""
     stored: dict[str, Any] = json.loads(json.dumps(KIND.stored(result), allow_nan=False))
     assert KIND.opened(stored) == result
     return stored
 
 
-def _svg(result: CoalitionEstimates | CoalitionSweep) -> str:
+def _svg(result: CoalitionEstimates) -> str:
     [curves] = [one for one in KIND.sheet(result).sections[0].blocks if isinstance(one, Curves)]
     return lines_svg(curves.title, curves.make())
 
@@ -55,17 +54,6 @@ def test_flat_single_and_empty_curves_are_drawn() -> None:
     root = _drawn(lines_svg("t", [Panel("p", Axis("x", log=True), Axis("y"), lines)]))
     assert "nan" not in ET.tostring(root, encoding="unicode")
     assert [text.text for text in root.iter(f"{_SVG}text")][-2:] == ["one", "none"]
-
-
-def test_a_sweeps_report_is_strict_json_and_a_figure() -> None:
-    config = SweepConfig((1, 4), (1.0, 160.0), trials=500)  # the second row is saturated
-    cells = sweep(config)
-    result = CoalitionSweep(config, tuple(cells))
-    told = _stored(result)
-    assert told["findings"]["rows"][1]["slope"] is None
-    assert told["cells"][0]["area"]["n"] == 500
-    names = {text.text for text in _drawn(_svg(result)).iter(f"{_SVG}text")}
-    assert {"epsilon 1, measured", "epsilon 160, theory"} <= names
 
 
 def test_an_estimates_report_is_strict_json_and_a_figure() -> None:

@@ -18,7 +18,6 @@ _NAMES = {
     "bound": "collusion",
     "calibrate": "collusion",
     "estimate": "coalition",
-    "sweep": "coalition",
     "verify": "verification",
 }
 
@@ -76,7 +75,6 @@ def test_every_check_of_a_verdict_is_a_test_case() -> None:
         ("bound", {"exact": "much"}, "bounds.exact"),
         ("calibrate", {"plans": [{}]}, "plans.0"),
         ("estimate", {"estimates": {"pairs": {}}}, "found.estimates.0"),
-        ("sweep", {"cells": [1]}, "cells.0"),
         ("verify", {"outcome": "perhaps"}, "outcome"),
     ],
 )

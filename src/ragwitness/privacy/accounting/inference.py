@@ -29,17 +29,6 @@ def auc_of(mu: float) -> float:
     return (1 + math.erf(at_least_zero("mu", mu) / 2)) / 2
 
 
-def mu_of_auc(auc: float) -> float:
-    """Return the mu with which Gaussian noise gives this AUC; negative below one half.
-
-    Raises:
-        InputError: The AUC is outside its range.
-    """
-    from scipy.special import ndtri
-
-    return math.sqrt(2) * float(ndtri(probability("AUC", auc)))
-
-
 def advantage_limit(epsilon: float, delta: float) -> float:
     """Return the largest advantage under (epsilon, delta): (e^eps - 1 + 2 delta) / (e^eps + 1).
 

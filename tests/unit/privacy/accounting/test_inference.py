@@ -15,11 +15,11 @@ from ragwitness.privacy.accounting.inference import (
     advantage_of,
     auc_limit,
     auc_of,
-    mu_of_auc,
 )
 from ragwitness.privacy.accounting.ranges import score_sensitivity
 from research.inference import (
     construction_mu,
+    mu_of_auc,
     paper_advantage_limit,
     paper_auc,
     paper_growth_limit,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.collusion.gates import Findings, band_of, judge
-from ragwitness.collusion.scalar import Cell, SweepConfig, sweep
 from ragwitness.errors import InputError
+from research.gates import Findings, band_of, judge
+from research.scalar import Cell, SweepConfig, sweep
 
 
 def _states(findings: Findings) -> dict[str, str]:

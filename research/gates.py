@@ -15,10 +15,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ragwitness.collusion.scalar import Cell, SweepConfig
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.composition import joint_budget
-from ragwitness.privacy.accounting.inference import auc_limit, mu_of_auc
+from ragwitness.privacy.accounting.inference import auc_limit
+from research.inference import mu_of_auc
+from research.scalar import Cell, SweepConfig
 
 State: TypeAlias = Literal["pass", "fail", "not resolved"]
 _LEVEL = 0.05

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, multivariate_normal
 
-from ragwitness.collusion.separation import area_of, spread
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.stats.intervals import auc_interval
+from research.separation import area_of, spread
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from ragwitness.collusion.scalar import SweepConfig, sweep
-from ragwitness.collusion.separation import area_of, noise_for, spread
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from research.inference import construction_mu
+from research.scalar import SweepConfig, sweep
+from research.separation import area_of, noise_for, spread
 
 _BAND = norm.ppf(1 - 0.05 / 30)
 
