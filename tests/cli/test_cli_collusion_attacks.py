@@ -1,9 +1,7 @@
 """``ragwitness collusion estimate`` as a user calls it."""
 
-import importlib.util
 import json
 import re
-import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -63,9 +61,9 @@ def test_an_estimate_names_the_coalition(command, logs, tmp_path, monkeypatch) -
     assert told["estimates"]["means"]["size"] == 5
     assert told["estimates"]["pairs"]["size"] > 30  # shared intents fool R5
     assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314
-    code, said = command("collusion", "estimate", log, "--only", "communities")
+    code, said = command("collusion", "estimate", log, "--only", "means")
     assert (code, "Nobody is named" in said) == (0, True), said
-    code, said = command("collusion", "estimate", log, "--only", "communities", "--k-max", 4)
+    code, said = command("collusion", "estimate", log, "--only", "means", "--k-max", 4)
     assert code == 4, said  # a cap that nothing can judge
 
 
@@ -148,30 +146,3 @@ def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypat
     assert re.search(r"pairs +2 ", said)
     assert "skipped" in said
     assert "the reverse" in said
-
-
-@pytest.mark.long
-def test_a_ray_cluster_estimates_the_same_bytes(command, logs, tmp_path) -> None:
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed: pip install 'ragwitness[ray]'")
-    log, ordinary = logs
-    told = []
-    for engine in (("--engine", "local"), ("--engine", "ray", "--workers", 2)):
-        out = tmp_path / f"{engine[1]}.json"
-        code, text = command(
-            "collusion", "estimate", log, "--ordinary", ordinary, "--draws", 39, "--json", out,
-            "--only", "pairs,means", *engine,
-        )  # fmt: skip
-        assert code in (0, 3), text
-        told.append(out.read_bytes())
-    assert told[0] == told[1]
-
-
-def test_without_ray_its_install_line_is_printed(command, logs, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    code, text = command("collusion", "estimate", logs[0], "--engine", "ray")
-    assert code == 2
-    assert "pip install 'ragwitness[ray]'" in text
-    code, text = command("collusion", "estimate", logs[0], "--engine", "spark")
-    assert code == 2
-    assert "no engine 'spark'" in text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,6 @@ from ragwitness.errands.options import (
     FigurePath,
     JsonPath,
     Queries,
-    RayAddress,
     Sensitivity,
     TenantTerms,
 )
@@ -27,8 +25,6 @@ from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.collusion.coalition.log import QueryLog
-    from ragwitness.collusion.coalition.pairs import Spread
-    from ragwitness.collusion.separation import Calibration
     from ragwitness.privacy.accounting.bounds import ServiceTerms
     from ragwitness.results.coalition import CoalitionEstimates
     from ragwitness.results.collusion import Bought, CollusionResult
@@ -54,9 +50,6 @@ def estimate(
     account_alpha: float = 0.01,
     draws: int = 199,
     seed: int = 0,
-    engine: str = "local",
-    workers: int = 4,
-    ray_address: RayAddress = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
@@ -82,8 +75,6 @@ def estimate(
         account_alpha: The largest chance that an innocent account looks like one named.
         draws: The number of logs drawn from the ordinary traffic.
         seed: The seed of the samples and of the permutations.
-        engine: Who computes: local (this process) or ray (a cluster); the same bytes.
-        workers: The number of processes of the Ray cluster that compute.
     """
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
@@ -101,15 +92,12 @@ def estimate(
     # Step 2: the log, as accounts, times and unit vectors.
     queries = _load(log, embedder)
     if len(queries.times) > _MOST_QUERIES and only is None:
-        names = tuple(name for name in names if name not in ("pairs", "cores"))
+        names = tuple(name for name in names if name != "pairs")
     benign = None if ordinary is None else _load(ordinary, embedder)
     screen = console()
     # Step 3: the estimates, one p-value of the log, and one of each account.
-    with (
-        progress_bars(screen, items="samples") as progress,
-        _spread(engine, workers, ray_address) as spread,
-    ):
-        settings = Settings(threshold=threshold, window=span, seed=seed, spread=spread)
+    with progress_bars(screen, items="samples") as progress:
+        settings = Settings(threshold=threshold, window=span, seed=seed)
         found = run_estimate(
             queries,
             settings,
@@ -125,7 +113,7 @@ def estimate(
     curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
     _leave(CoalitionEstimates(found, k_max, curve), json_out, figure)
     if large:
-        what = "pairs, cores and the figure" if only is None else "the figure"
+        what = "pairs and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
     # Step 4: the log as a whole decides, and the cap where one is declared.
     judged = found.comparison is not None and found.comparison.suspicious
@@ -133,23 +121,6 @@ def estimate(
         raise typer.Exit(ExitCode.FAILED)
     if k_max is not None and found.comparison is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
-
-
-@contextmanager
-def _spread(engine: str, workers: int, address: str | None) -> Iterator[Spread]:
-    """Who computes.
-
-    Raises:
-        InputError: There is no such engine, or the cluster is too small.
-        MissingExtraError: Ray is not installed.
-    """
-    from ragwitness.collusion.coalition.pairs import one_by_one
-    from ragwitness.errands.options import Computing
-    from ragwitness.kit.cluster import ray_spread
-
-    cluster = Computing(engine=engine, workers=workers, ray_address=address).cluster
-    with nullcontext(one_by_one) if cluster is None else ray_spread(cluster) as spread:
-        yield spread
 
 
 def _load(path: Path, embedder: str | None) -> QueryLog:

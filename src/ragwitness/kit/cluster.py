@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -104,27 +103,3 @@ def ray_result(ray: Any, reference: Any) -> Any:
         raise RagwitnessError(
             f"A Ray worker failed: {quote_error(cause or error)}.", "The same command resumes."
         ) from None
-
-
-@contextmanager
-def ray_spread(cluster: Cluster) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Yield what computes ``task(shared, item)`` of many items on a cluster, in order.
-
-    What is shared is stored once for each machine. A few items more than there are workers are
-    under way at a time; a worker that dies has its item computed again.
-    """
-    with ray_session(cluster) as ray:
-
-        def spread(
-            task: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]
-        ) -> Iterator[Any]:
-            held, remote = ray.put(shared), ray.remote(num_cpus=1)(task)
-            waiting: deque[Any] = deque()
-            for item in items:
-                waiting.append(remote.remote(held, item))
-                if len(waiting) > 2 * cluster.workers:
-                    yield ray_result(ray, waiting.popleft())
-            while waiting:
-                yield ray_result(ray, waiting.popleft())
-
-        yield spread

@@ -28,11 +28,8 @@ _WORDS = "coalition of accounts"
 _SHOWN = 6  # names in a sentence; the JSON has all
 _LOOKS_FOR = {
     "pairs": "similar queries (R5)",
-    "cores": "the same, inner core",
-    "lsh": "the same, by hashes",
     "means": "similar mean queries",
     "spectral": "one shared direction",
-    "communities": "shared rare buckets",
 }
 
 
@@ -67,7 +64,7 @@ class CoalitionEstimates(Shown):
                 say.p_text(one.own_p),
                 say.p_text(one.traffic_p),
                 say.p_text(one.adjusted_p),
-                _LOOKS_FOR[one.name],
+                _LOOKS_FOR.get(one.name, "left in 0.2.0"),
             )
             for one in self.found.estimates
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
-from ragwitness.kit.cluster import Cluster, ray_spread
+from ragwitness.kit.cluster import Cluster
 from ragwitness.models import cluster as module
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.cluster import ClusterModel, models_on
@@ -158,11 +158,6 @@ def test_a_cluster_that_is_too_small_or_not_there_is_refused(ray, monkeypatch) -
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match="ray"):
         models_on(Cluster(2)).__enter__()
-
-
-def test_items_are_spread_in_order(ray) -> None:
-    with ray_spread(Cluster(1)) as spread:
-        assert list(spread(lambda shared, item: shared + item, 10, range(6))) == list(range(10, 16))
 
 
 def test_a_worker_is_one_process_in_the_folder_of_the_command(tmp_path, monkeypatch) -> None:

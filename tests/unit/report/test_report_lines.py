@@ -62,7 +62,7 @@ def test_an_estimates_report_is_strict_json_and_a_figure() -> None:
     found = estimate(log, Settings(rounds=3))
     result = CoalitionEstimates(found, 5, tuple(group_curve(log, (0.2, 0.9))))
     told = _stored(result)
-    assert told["estimates"]["cores"]["size"] == 4
+    assert told["estimates"]["pairs"]["size"] == 4
     assert told["comparison"] is None  # nobody is named without ordinary traffic
     curve = result.curve
     assert curve[1][1:] == (4, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, kstest
+from scipy.stats import false_discovery_control
 
 from ragwitness.errors import InputError
 from ragwitness.stats.conformal import (

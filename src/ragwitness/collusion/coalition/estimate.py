@@ -25,7 +25,7 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
 )
 from ragwitness.collusion.coalition.log import QueryLog, of_accounts
-from ragwitness.collusion.coalition.pairs import nearest_pair, one_by_one
+from ragwitness.collusion.coalition.pairs import nearest_pair
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
 
@@ -211,12 +211,12 @@ def estimate(
         trimmed = not windows and len(log.times) <= _MOST
         count = len(windows) or draws + 1
         pool = None if windows else _pool(log, against.rest)
-        rows = _ComparedLogs(windows, pool, log.size, trimmed)
-        # Suspicion of each log by each estimator; whole logs are spread, and none of their parts.
+        # Suspicion of each log by each estimator; a log is made when its turn comes.
         table = np.empty((count, len(names)))
-        shared = (rows, tuple(names), replace(settings, spread=one_by_one))
-        for at, told in enumerate(settings.spread(_row_suspicions, shared, range(count))):
-            table[at] = told
+        for at in range(count):
+            row = windows[at] if pool is None else _drawn(pool, log.size, at, settings.seed)
+            row = _without_shared(row, row) if trimmed else row
+            table[at] = [suspicion(name, row, settings) for name in names]
             if progress is not None and at:
                 progress("samples", at, count - 1)
         alone, adjusted, p = _together(table)
@@ -225,7 +225,7 @@ def estimate(
             for at, one in enumerate(found)
         ]
         # 4. One p-value of each account; names only where the log is suspicious.
-        links = any(name in ("pairs", "cores") for name in names)
+        links = "pairs" in names
         if against.windows:
             each, least = _among_windows(windows, settings, links=links)
         else:
@@ -349,6 +349,12 @@ def _pool(log: QueryLog, benign: QueryLog) -> QueryLog:
     )
 
 
+def _drawn(pool: QueryLog, size: int, at: int, seed: int) -> QueryLog:
+    """Return the log itself at 0, and another draw of as many accounts at each other number."""
+    picked = _pick(size, pool.size, (seed, 0, at - 1)) if at else np.arange(size)
+    return of_accounts(pool, picked)
+
+
 def _pick(size: int, among: int, seed: tuple[int, ...]) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(among, size, replace=False))
 
@@ -372,31 +378,6 @@ def _without_shared(who: QueryLog, log: QueryLog) -> QueryLog:
     rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     kept = rank >= np.floor(_SHARED * counts + 1e-9)[who.accounts]
     return QueryLog(who.accounts[kept], who.times[kept], who.vectors[kept], who.names)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ComparedLogs:
-    """The log, first, and those that it is compared with: each made when it is asked for."""
-
-    windows: Sequence[QueryLog]  # none: drawn from the pool
-    pool: QueryLog | None
-    size: int
-    trimmed: bool
-
-    def row(self, at: int, seed: int) -> QueryLog:
-        if self.pool is None:
-            return self.windows[at]
-        drawn = _pick(self.size, self.pool.size, (seed, 0, at - 1)) if at else np.arange(self.size)
-        found = of_accounts(self.pool, drawn)
-        return _without_shared(found, found) if self.trimmed else found
-
-
-def _row_suspicions(
-    shared: tuple[_ComparedLogs, tuple[str, ...], Settings], at: int
-) -> list[float]:
-    rows, names, settings = shared
-    row = rows.row(at, settings.seed)
-    return [suspicion(name, row, settings) for name in names]
 
 
 def _together(table: Floats) -> tuple[Floats, Floats, float]:

@@ -8,10 +8,8 @@ compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +17,6 @@ from numpy.typing import NDArray
 from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
-
-# Who computes: this process, one item after the other, or whoever is handed in.
-
-Spread: TypeAlias = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
-"""Yields ``task(shared, item)`` of each item, in order."""
-
-
-def one_by_one(task: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """Compute here, one item after the other."""
-    return (task(shared, item) for item in items)
-
 
 # Accounts joined by similar queries: components, and dense groups that chains do not make.
 
@@ -109,7 +96,7 @@ def forest(links: Links) -> Links:
     return Links(ends[0], ends[1], 3 - tree.data, links.accounts)
 
 
-class _Found:
+class LinksFound:
     """Links found so far, each pair of accounts once.
 
     Args:
@@ -195,7 +182,6 @@ def core_group(links: Links) -> Indices:
     )
 
 
-_PART = 1 << 14  # queries that are compared with all that follow before a part is done
 _BLOCK = 2048  # queries compared at a time: 16 MB of cosines
 _MOST_LINKS = 1 << 21  # kept beside those of one link per pair: 48 MB
 
@@ -206,7 +192,6 @@ def similar_pairs(
     window: float = math.inf,
     *,
     sparse: bool = False,
-    spread: Spread = one_by_one,
 ) -> Links:
     """Return every pair of accounts with two queries of cosine ``tau`` or more.
 
@@ -215,34 +200,22 @@ def similar_pairs(
         tau: Least cosine, within (-1, 1].
         window: Seconds that may lie between the two.
         sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
-        spread: Computes the parts; what they come to is the same, whoever does.
 
     Raises:
         InputError: ``tau`` or ``window`` is outside its range.
     """
     check_bounds(tau, window)
-    found = _Found(log.size, sparse=sparse)
-    starts = range(0, len(log.times), _PART)
-    for links in spread(_part_pairs, (log, tau, window, sparse), starts):
-        found.add(links.first, links.second, links.weight)
-    return found.links()
-
-
-def _part_pairs(shared: tuple[QueryLog, float, float, bool], first: int) -> Links:
-    """Compare the queries of one part with themselves and all that follow."""
-    log, tau, window, sparse = shared
-    found = _Found(log.size, sparse=sparse)
+    found = LinksFound(log.size, sparse=sparse)
     # Blocks of queries against blocks: each pair once, within the window (R5).
-    part = log.times[first : first + _PART]
-    last = np.searchsorted(log.times, part + window, side="right")
-    for start in range(first, first + len(part), _BLOCK):
-        stop = min(start + _BLOCK, first + len(part))
-        for other in range(start, int(last[stop - 1 - first]), _BLOCK):
-            end = min(other + _BLOCK, int(last[stop - 1 - first]))
+    last = np.searchsorted(log.times, log.times + window, side="right")
+    for start in range(0, len(log.times), _BLOCK):
+        stop = min(start + _BLOCK, len(log.times))
+        for other in range(start, int(last[stop - 1]), _BLOCK):
+            end = min(other + _BLOCK, int(last[stop - 1]))
             cosines = log.vectors[start:stop] @ log.vectors[other:end].T
             rows, columns = np.nonzero(cosines >= tau)
             rows, columns, weight = rows + start, columns + other, cosines[rows, columns]
-            kept = (columns > rows) & (columns < last[rows - first])
+            kept = (columns > rows) & (columns < last[rows])
             if kept.any():
                 found.add(log.accounts[rows[kept]], log.accounts[columns[kept]], weight[kept])
     return found.links()
@@ -336,98 +309,3 @@ def threshold_for(rate: float, accounts: int, queries: int, dim: int) -> float:
     if tail >= 0.5:
         return 0.0
     return math.sqrt(1 - float(betaincinv((whole("dim", dim, 2) - 1) / 2, 0.5, 2 * tail)))
-
-
-# Near-linear search for similar queries: sign hashes (SimHash), windows and verified pairs.
-#
-# Two vectors at angle a agree in one random sign with probability 1 - a/pi (Charikar 2002), in all
-# ``bits`` of a table with its power, and in at least one of ``tables`` accordingly.
-
-
-@dataclass(frozen=True, slots=True)
-class Hashing:
-    """Sign hashes.
-
-    Attributes:
-        tables: Independent ones; more find more.
-        bits: Number of bits of each; more make smaller buckets.
-        reach: Following queries of a bucket that each is compared with.
-        seed: Seed of the random directions.
-    """
-
-    tables: int = 16
-    bits: int = 12
-    reach: int = 32
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse what is outside its range."""
-        if not (1 <= self.tables <= 256 and 1 <= self.bits <= 62 and self.reach >= 1):
-            raise InputError(
-                "Hashing needs 1 to 256 tables of 1 to 62 bits and a reach of at least 1, not"
-                f" {self.tables}, {self.bits} and {self.reach}."
-            )
-
-
-_STRIP = 64  # queries of a bucket compared at a time: few more pairs than ``reach`` asks for
-
-
-def hashes(log: QueryLog, config: Hashing) -> NDArray[np.int64]:
-    """Return the bucket of each query in each table, shape (tables, queries)."""
-    rng = np.random.default_rng(config.seed)
-    powers = 1 << np.arange(config.bits, dtype=np.int64)
-    found = np.empty((config.tables, len(log.times)), dtype=np.int64)
-    for table in range(config.tables):
-        # A bit for the side of each random plane.
-        directions = rng.standard_normal((log.dim, config.bits)).astype(np.float32)
-        found[table] = ((log.vectors @ directions) > 0) @ powers
-    return found
-
-
-def bucketed_pairs(
-    log: QueryLog,
-    tau: float,
-    window: float = math.inf,
-    config: Hashing | None = None,
-    *,
-    sparse: bool = False,
-) -> Links:
-    """Return pairs of accounts with two queries of cosine ``tau`` or more that share a bucket.
-
-    Every pair returned is verified; one that shares no bucket is missed. Within a bucket each
-    query is compared with those that follow it in time, as many as ``reach``: enough for the
-    components, not for every pair.
-
-    Args:
-        log: The queries.
-        tau: Least cosine, within (-1, 1].
-        window: Seconds that may lie between the two.
-        config: Settings of the hashes.
-        sparse: Return the :func:`forest` of the pairs; memory is then bounded by the accounts.
-
-    Raises:
-        InputError: ``tau`` or ``window`` is outside its range.
-    """
-    check_bounds(tau, window)
-    config = config or Hashing()
-    found = _Found(log.size, sparse=sparse)
-    # In each table, neighbours within a bucket up to ``reach`` apart; cosines decide.
-    for buckets in hashes(log, config):
-        order = np.argsort(buckets, kind="stable")  # by bucket, and by time within it
-        for start in range(0, len(order), _BLOCK):
-            stop = min(start + _BLOCK, len(order))
-            near = order[start : stop + config.reach]  # these, and whom the last is compared with
-            vectors = log.vectors[near]
-            for low, high in pairwise([*range(0, stop - start, _STRIP), stop - start]):
-                # A strip of neighbours against all whom one of them reaches.
-                end = min(high + config.reach, len(near))
-                cosines = vectors[low:high] @ vectors[low:end].T
-                rows, columns = np.nonzero(cosines >= tau)
-                apart, weight = columns - rows, cosines[rows, columns]
-                one, other = near[rows + low], near[columns + low]
-                kept = (apart > 0) & (apart <= config.reach) & (buckets[one] == buckets[other])
-                kept &= (log.times[other] - log.times[one]) <= window
-                kept &= log.accounts[one] != log.accounts[other]
-                if kept.any():
-                    found.add(log.accounts[one[kept]], log.accounts[other[kept]], weight[kept])
-    return found.links()

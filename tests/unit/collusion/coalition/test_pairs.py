@@ -9,14 +9,11 @@ from scipy.stats import binomtest
 from ragwitness.collusion.coalition import pairs
 from ragwitness.collusion.coalition.log import make_log, of_accounts
 from ragwitness.collusion.coalition.pairs import (
-    Hashing,
     Links,
-    bucketed_pairs,
     chance_of_pair,
     component_labels,
     core_group,
     forest,
-    hashes,
     largest_component,
     nearest_pair,
     similar_pairs,
@@ -134,35 +131,6 @@ def test_every_pair_in_the_window_is_found(window: float, monkeypatch) -> None:
     assert all(found[pair] == pytest.approx(cosine, abs=1e-6) for pair, cosine in known.items())
 
 
-def test_hashes_find_the_share_they_promise() -> None:
-    rng = np.random.default_rng(3)
-    config = Hashing(tables=4, bits=8, reach=400)
-    pairs, cosine = 400, 0.8
-    one = unit_rows(rng, pairs, 64)
-    side = unit_rows(rng, pairs, 64)
-    side -= (side * one).sum(axis=1, keepdims=True) * one
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
-    other = cosine * one + math.sqrt(1 - cosine**2) * side
-    names = [f"{who}{at}" for who in "ab" for at in range(pairs)]
-    log = make_log(names, list(range(pairs)) * 2, np.concatenate([one, other]))
-    found = bucketed_pairs(log, 0.79, config=config)
-    alike = (1 - math.acos(cosine) / math.pi) ** config.bits  # in one table
-    expected = 1 - (1 - alike) ** config.tables
-    # tables are drawn once for all pairs: wider than binomial
-    assert len(found.first) / pairs == pytest.approx(expected, abs=0.08)
-    exact = similar_pairs(log, 0.79)
-    assert {*zip(found.first, found.second, strict=True)} <= {
-        *zip(exact.first, exact.second, strict=True)
-    }
-
-
-def test_hashes_keep_to_the_window_and_to_other_accounts() -> None:
-    vectors = np.ones((4, 3))
-    log = make_log(["a", "a", "b", "c"], [0, 1, 2, 100], vectors)
-    assert [*bucketed_pairs(log, 0.9, window=10.0).second] == [1]
-    assert len(largest_component(bucketed_pairs(log, 0.9))) == 3
-
-
 def test_cores_resist_the_chains_that_components_follow() -> None:
     clique = [(a, b) for a in range(5) for b in range(a)]
     chain = [(4, 5), (5, 6), (6, 7), (7, 8)]
@@ -224,59 +192,29 @@ def test_a_forest_has_the_components_of_all_links_at_every_threshold() -> None:
         assert len({*zip(whole, few, strict=True)}) == len({*whole}) == len({*few})
 
 
-@pytest.mark.parametrize("search", [similar_pairs, bucketed_pairs])
-def test_memory_is_bounded_by_the_accounts_and_the_group_is_the_same(search, monkeypatch) -> None:
+def test_memory_is_bounded_by_the_accounts_and_the_group_is_the_same(monkeypatch) -> None:
     """The opponent: a log whose every two queries are alike, links without end."""
     monkeypatch.setattr("ragwitness.collusion.coalition.pairs._MOST_LINKS", 50)
     monkeypatch.setattr("ragwitness.collusion.coalition.pairs._BLOCK", 16)
     rng = np.random.default_rng(6)
     log = traffic(rng, np.eye(5)[0] + 0.1 * unit_rows(rng, 30, 8, 5))
-    whole, few = search(log, 0.9), search(log, 0.9, sparse=True)
+    whole, few = similar_pairs(log, 0.9), similar_pairs(log, 0.9, sparse=True)
     assert len(few.first) == 29
     assert len(whole.first) > 300
     assert few.weight.max() == pytest.approx(whole.weight.max())
     assert largest_component(few).tolist() == largest_component(whole).tolist()
 
 
-@pytest.mark.parametrize("block", [7, 2048])
-def test_a_bucket_s_neighbours_are_compared_up_to_the_reach(block: int, monkeypatch) -> None:
-    """Against the definition, however the search is cut into blocks and strips."""
-    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._BLOCK", block)
-    monkeypatch.setattr("ragwitness.collusion.coalition.pairs._STRIP", 3)
-    log = traffic(np.random.default_rng(7), unit_rows(np.random.default_rng(8), 20, 10, 4))
-    config = Hashing(tables=3, bits=2, reach=5, seed=1)
-    known: dict[tuple[int, int], float] = {}
-    for buckets in hashes(log, config):
-        for bucket in np.unique(buckets):
-            inside = np.flatnonzero(buckets == bucket)
-            for at, one in enumerate(inside):
-                for other in inside[at + 1 : at + 1 + config.reach]:
-                    pair = tuple(sorted((int(log.accounts[one]), int(log.accounts[other]))))
-                    cosine = float(log.vectors[one] @ log.vectors[other])
-                    if pair[0] != pair[1] and cosine >= 0.5:
-                        known[pair] = max(known.get(pair, -1.0), cosine)
-    found = bucketed_pairs(log, 0.5, config=config)
-    assert {*zip(found.first.tolist(), found.second.tolist(), strict=True)} == {*known}
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("window", [math.inf, 40.0])
-def test_pairs_in_parts_are_the_pairs_of_brute_force(monkeypatch, sparse, window) -> None:
+def test_pairs_in_blocks_are_the_pairs_of_brute_force(monkeypatch, sparse, window) -> None:
     rng = np.random.default_rng(4)
     rows = unit_rows(rng, 500, 6)
     log = make_log([str(at) for at in rng.integers(60, size=500)], rng.uniform(0, 400, 500), rows)
     whole = similar_pairs(log, 0.9, window, sparse=sparse)
-    monkeypatch.setattr(pairs, "_PART", 64)
     monkeypatch.setattr(pairs, "_BLOCK", 16)
 
-    def elsewhere(task, shared, items):
-        # In any order, by whoever; handed back in theirs.
-        items = list(items)
-        assert len(items) > 5
-        done = {item: task(shared, item) for item in reversed(items)}
-        return (done[item] for item in items)
-
-    parts = similar_pairs(log, 0.9, window, sparse=sparse, spread=elsewhere)
+    parts = similar_pairs(log, 0.9, window, sparse=sparse)
     cosines = log.vectors @ log.vectors.T
     near = np.abs(log.times[:, None] - log.times) <= window
     near &= (cosines >= 0.9) & (log.accounts[:, None] != log.accounts)
