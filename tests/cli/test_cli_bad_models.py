@@ -71,7 +71,7 @@ def _cut(text: str, **message: object) -> bytes:
         (
             lambda _: reply(chat_body(_GERMAN)),
             "only 0 of 4 texts shown in the question stood out from texts not shown",
-            f"first answer {_GERMAN}",
+            f"first answer: {_GERMAN}",
         ),
         (
             lambda said: (
@@ -94,7 +94,7 @@ def test_a_target_that_no_method_can_read(verbs, answer, audited: str, examined:
     assert audited.format(url=server.url) in text
     assert examined.format(url=server.url) in seen
     # What was not tried is not said to be fine.
-    assert "audits possible s2mia (no pilot) " in seen
+    assert "audits possible: s2mia (no pilot) " in seen
 
 
 @pytest.mark.parametrize(

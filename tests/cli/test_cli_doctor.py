@@ -53,7 +53,7 @@ def test_a_tool_call_is_called_so_and_nothing_is_possible(doctor) -> None:
     call = reply(chat_body(None, tool_calls=[{"id": "1", "function": {"name": "search"}}]))
     code, out, err = doctor(call, call, _NO_ECHO)
     assert code == 5
-    assert "audits possible         none" in out
+    assert "audits possible: none" in out
     assert "it called a tool instead of answering" in err
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ragwitness.asking.budget import Budget, Use
+from ragwitness.asking.budget import Budget
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.plan import (
     AuditPlan,
@@ -28,6 +28,7 @@ from ragwitness.audits.plan import (
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
+from ragwitness.results.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.stats.power import AuditPower, Separation, expected_power
 from ragwitness.types import Answer, Audit, Capability, Document, Query
 
@@ -65,139 +66,6 @@ class OutlookPlan:
             )
         if self.sample < 1:
             raise InputError(f"The sample must hold at least 1 document, not {self.sample}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What one document costs on average.
-
-    Attributes:
-        queries: Queries put to the target.
-        sent: Tokens of their prompts, by the proxy's tokenizer.
-        answer: Tokens that the target may answer with at most.
-        longest: Characters of the longest prompt.
-    """
-
-    queries: float
-    sent: float
-    answer: float
-    longest: int = 0
-
-    def of(self, documents: int) -> Use:
-        """Return what so many documents take."""
-        return Use(*(round(documents * each) for each in (self.queries, self.sent, self.answer)))
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Documents of one kind.
-
-    Attributes:
-        documents: All there are.
-        sampled: Those that were probed at the stand-in.
-        lost: Of them, those without a score before the first query, by reason.
-        spent: At a target that answers each query once and for all.
-        most: At a target that says again what it was asked.
-        own: Seconds of the auditor's own work per document, at a target that takes no time.
-        same: Documents that cannot be scored since they ask the same question as another; all of
-            them are looked at.
-    """
-
-    documents: int
-    sampled: int
-    lost: Mapping[str, int]
-    spent: Spent
-    most: Spent
-    own: float = field(default=0.0, compare=False)
-    same: int = 0
-
-    @property
-    def unscorable(self) -> int:
-        """Documents without a score: the sample's share of all, and those that ask the same."""
-        share = sum(self.lost.values()) / max(1, self.sampled)
-        return self.same + round((self.documents - self.same) * share)
-
-    @property
-    def scorable(self) -> int:
-        """The others."""
-        return self.documents - self.unscorable
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What one method would cost and could show.
-
-    Attributes:
-        method: Registered name.
-        documents: Those in question.
-        known_out: Those that calibrate.
-        learns: It trains on a shadow system of the auditor's own, unseen by the target.
-        power: By label of the separation; empty where nothing is known or can be scored.
-        auc: By the same label.
-        shadow: Seconds that asking the shadow system takes; 0 where there is none.
-    """
-
-    method: str
-    documents: Workload
-    known_out: Workload
-    learns: bool
-    power: Mapping[str, AuditPower]
-    auc: Mapping[str, float]
-    shadow: float = field(default=0.0, compare=False)
-
-    @property
-    def own(self) -> float:
-        """Seconds of the auditor's own work: its models' passes, and its shadow system."""
-        both = (self.documents, self.known_out)
-        return self.shadow + sum(part.documents * part.own for part in both)
-
-    @property
-    def queries(self) -> int:
-        """Queries to the target in all, known-out documents included."""
-        return round(sum(a.documents * a.spent.queries for a in (self.documents, self.known_out)))
-
-    @property
-    def queries_most(self) -> int:
-        """The same at a target that says again what it was asked."""
-        return self.dearest.queries
-
-    @property
-    def dearest(self) -> Use:
-        """The most that it asks: that many queries, and every answer as long as it may be.
-
-        Tokens are the proxy's; passages that a RAG system adds to a prompt are not among them.
-        """
-        parts = (self.documents, self.known_out)
-        return sum((part.most.of(part.documents) for part in parts), Use())
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """Everything foreseen about one plan.
-
-    Attributes:
-        methods: One entry per method.
-        alpha: Level of the verdicts.
-        inside_share: Probability that a document in question is inside.
-        calibration: ``"known-out"`` or ``"generated"``.
-        warning: What to beware of; None where the user vouches for the calibration.
-        unit: Whose tokens are counted.
-        seed: Of the sample.
-        in_flight: Queries at the same time.
-        latency: Measured seconds per short answer; None without a target.
-        budget: Prices of the target's tokens, where they are known.
-    """
-
-    methods: tuple[Expected, ...]
-    alpha: float
-    inside_share: float
-    calibration: str
-    warning: str | None
-    unit: str
-    seed: int
-    in_flight: int
-    latency: float | None = None
-    budget: Budget = field(default_factory=Budget)
 
 
 _Simulated: TypeAlias = dict[tuple[Separation, int, int], AuditPower]
@@ -273,20 +141,21 @@ async def look_ahead(
         mine, same = set(kinds[0]), same_questions(audit, (*kinds[0], *kinds[1]))
         equal = [sum(one in mine for group in same for one in group)]
         equal.append(sum(len(group[mine.isdisjoint(group) :]) for group in same) - equal[0])
-        asked = [replace(one, same=n) for one, n in zip(asked, equal, strict=True)]
+        asked = [replace(one, same_questions=n) for one, n in zip(asked, equal, strict=True)]
         shadow = await _shadow_seconds(audit, plan.audit)
-        methods.append(replace(_expected(plan, name, audit, asked, simulated), shadow=shadow))
+        methods.append(_expected(plan, name, audit, asked, simulated, shadow))
     return Outlook(
         methods=tuple(methods),
         alpha=plan.audit.alpha,
         inside_share=plan.inside_share,
         calibration=reference.source,
         warning=reference.warning,
-        unit=proxy.name,
-        seed=plan.seed,
+        tokens_by=proxy.name,
+        sample_seed=plan.seed,
         in_flight=plan.audit.in_flight,
-        latency=latency,
-        budget=plan.budget,
+        seconds_per_short_answer=latency,
+        price_in=plan.budget.price_in,
+        price_out=plan.budget.price_out,
     )
 
 
@@ -436,7 +305,12 @@ async def _shadow_seconds(audit: Audit, plan: AuditPlan) -> float:
 
 
 def _expected(
-    plan: OutlookPlan, name: str, audit: Audit, asked: Sequence[Workload], simulated: _Simulated
+    plan: OutlookPlan,
+    name: str,
+    audit: Audit,
+    asked: Sequence[Workload],
+    simulated: _Simulated,
+    shadow: float,
 ) -> Expected:
     documents, known_out = asked
     separations = plan.separations.get(name, {}) if documents.scorable else {}
@@ -457,7 +331,7 @@ def _expected(
         method=name,
         documents=documents,
         known_out=known_out,
-        learns=getattr(audit, "learns", False),
+        shadow_of_your_own=getattr(audit, "learns", False),
         power=power,
-        auc={label: separation.auc for label, separation in separations.items()},
+        shadow_seconds=shadow,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.common import console, progress_bars, write_json_file
+from ragwitness.cli.common import console, leave, progress_bars
 from ragwitness.errands.options import (
     Accounts,
     Database,
@@ -302,19 +302,13 @@ def calibrate(
 def _leave(
     result: CollusionResult | CoalitionEstimates, json_out: Path | None, figure: Path | None
 ) -> None:
-    """Write what was asked for, then print the result."""
+    """Draw the figure and write the file that were asked for, then print the result."""
     from ragwitness.kit.files import replace_file
-    from ragwitness.report.terminal import terminal
     from ragwitness.results.curves import Curves
-    from ragwitness.results.registry import kind_for
 
-    kind = kind_for(result)
-    sheet = kind.sheet(result)
-    if json_out is not None:
-        write_json_file(json_out, kind.stored(result))
-    for block in sheet.sections[0].blocks:
+    for block in result.sheet().sections[0].blocks:
         if figure is not None and isinstance(block, Curves):
             from ragwitness.report.figures import lines_svg
 
             replace_file(figure, lines_svg(block.title, block.make()))
-    console().print(terminal(sheet))
+    leave(result, json_out)

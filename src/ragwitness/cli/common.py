@@ -46,6 +46,17 @@ def say_error(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
+def leave(result: object, json_out: Path | None = None) -> None:
+    """Write a result as JSON where a file is asked for, then print it."""
+    from ragwitness.report.terminal import terminal
+    from ragwitness.results.registry import kind_for
+
+    kind = kind_for(result)
+    if json_out is not None:
+        write_json_file(json_out, kind.stored(result))
+    console().print(terminal(kind.sheet(result)))
+
+
 def on_cores(given: int | None) -> int:
     """Return in how many processes the reader works, and say so where fewer than asked for.
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from ragwitness.cli.common import console, read_documents, write_json_file
+from ragwitness.cli.common import leave, read_documents
 from ragwitness.errands.options import (
     Address,
     Headers,
@@ -28,12 +27,9 @@ from ragwitness.kit.quotes import quote
 from ragwitness.types import ANSWER_SECONDS, Answer, Capability
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-
-    from rich.table import Table
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ragwitness.asking.worker import Spender
-    from ragwitness.audits.forecast import Outlook
     from ragwitness.audits.pilot import Pilot
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.targets.probe import CapabilityReport
@@ -80,7 +76,7 @@ def doctor(
     from ragwitness.audits.order import Reach
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
     from ragwitness.cli.steps import wait
-    from ragwitness.report.forecast import forecast_terminal
+    from ragwitness.results.examination import Examination, PilotOutcome
 
     # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, how, paragraphs=paragraphs)
@@ -97,33 +93,20 @@ def doctor(
     possible, broken = admitted(found.capabilities)
     pilots = wait(_pilots(target, options, found, plan, shown)) if pilot else {}
     possible = [one for one in possible if one not in pilots or pilots[one].possible]
-    # Only what auto chooses from is tried: of another it is not known whether it can be read.
-    named = [one + " (no pilot)" * bool(pilots and one not in pilots) for one in possible]
-    screen = console()
-    lines = (
-        *_seen(found, found.requests + sum(one.queries for one in pilots.values())),
-        *((f"pilot of {name}", one.told) for name, one in pilots.items()),
-        ("audits possible", ", ".join(named) or "none"),
-        *(() if plan else (("cost and power", "ragwitness plan --documents FILE"),)),
-        *(("note", note) for note in (*found.notes, *broken)),
-    )
-    screen.print(_beside(lines))
+    configs: dict[str, Any] = {name: None for name in possible if wanted is None or name in wanted}
     outlook = None
-    if plan is not None and possible:
-        configs: dict[str, Any] = dict.fromkeys(possible)
-        if wanted is not None:
-            configs = {name: configs[name] for name in wanted if name in configs}
-        if not configs:
-            raise CapabilityError(f"The target does not admit {method}.", "Leave --method out.")
+    if plan is not None and configs:
         from ragwitness.audits.forecast import OutlookPlan
 
         counts = counted(sample, len(configs))
         asked = OutlookPlan(plan, assumed(configs), budget=budget, **counts)
         outlook = foresee(asked, configs, "reader", found.latency)
-        screen.print(forecast_terminal(outlook))
+    told = {n: PilotOutcome(one.possible, one.told, one.queries) for n, one in pilots.items()}
+    seen = replace(found, notes=(*found.notes, *broken))
     # The file is written before the last refusal: whoever asked for it gets it in that case, too.
-    if json_out is not None:
-        _store(json_out, found, possible, pilots, outlook)
+    leave(Examination(seen, tuple(possible), told, outlook), json_out)
+    if plan is not None and possible and not configs:
+        raise CapabilityError(f"The target does not admit {method}.", "Leave --method out.")
     if not possible:
         raise CapabilityError(
             "No audit can be run: the target answers with nothing that can be read"
@@ -200,51 +183,6 @@ async def _pilots(
     finally:
         await opened.close()
     return pilots
-
-
-def _beside(lines: Iterable[tuple[str, str]]) -> Table:
-    """Lay labels and values out in two columns."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid()
-    table.add_column(width=24)
-    table.add_column(overflow="fold")
-    for label, value in lines:
-        table.add_row(Text(label), Text(value))
-    return table
-
-
-def _seen(found: CapabilityReport, spent: int) -> tuple[tuple[str, str], ...]:
-    return (
-        ("target", found.target),
-        ("capabilities", ", ".join(sorted(found.capabilities))),
-        ("alternatives per token", str(found.alternatives)),
-        ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[found.echo]),
-        ("first answer", quote(found.text)),
-        ("seconds per answer", f"{found.latency:.2f}"),
-        ("queries spent", str(spent)),
-    )
-
-
-def _store(
-    path: Path,
-    found: CapabilityReport,
-    possible: list[str],
-    pilots: Mapping[str, Pilot],
-    outlook: Outlook | None,
-) -> None:
-    """Write everything seen and foreseen as JSON."""
-    from ragwitness.report.forecast import forecast_json
-
-    data = asdict(found) | {
-        "capabilities": sorted(found.capabilities),
-        "notes": list(found.notes),
-        "audits": possible,
-        "pilots": {n: {"possible": one.possible, "told": one.told} for n, one in pilots.items()},
-        "forecast": None if outlook is None else forecast_json(outlook),
-    }
-    write_json_file(path, data)
 
 
 def _plan(

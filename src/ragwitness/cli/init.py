@@ -57,13 +57,13 @@ def init(
     from ragwitness.audits.choice import AUTO, choose
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.pilot import run_pilot
-    from ragwitness.cli.common import console, print_lines, say_error, write_json_file
+    from ragwitness.cli.common import console, leave, print_lines, say_error, write_json_file
     from ragwitness.cli.doctor import AT_ONCE, admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
-    from ragwitness.report.forecast import forecast_json, forecast_terminal
+    from ragwitness.results import forecast
     from ragwitness.targets.resolve import open_target
 
     screen = console()
@@ -108,7 +108,7 @@ def init(
     configs = {chosen: order.config} if named else configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
     outlook = foresee(asked, configs, order.proxy, found.latency)
-    screen.print(forecast_terminal(outlook))
+    leave(outlook)
     why = choice.why if choice else f"{chosen} was asked for."
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
     # What so many documents decide stands with the price; here, whether both are of one kind.
@@ -134,7 +134,7 @@ def init(
             "doubtful": doubtful,
             "documents": len(plan.documents),
             "known_out": len(plan.known_out),
-            "forecast": forecast_json(outlook),
+            "forecast": forecast.dump(outlook),
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import (
     console,
+    leave,
     one_thread_per_answer,
+    print_lines,
     progress_bars,
     read_documents,
-    write_json_file,
 )
 from ragwitness.errands.carry import per_method
 from ragwitness.errands.options import (
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ragwitness.audits.forecast import Outlook, OutlookPlan
+    from ragwitness.audits.forecast import OutlookPlan
+    from ragwitness.results.forecast import Outlook
     from ragwitness.stats.power import Separation
 
 _MOST = 20  # documents of each kind on which costs are counted
@@ -82,7 +84,6 @@ def plan(
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.report.forecast import forecast_json, forecast_terminal
 
     # Options and documents are read; nothing here opens a target.
     names = names_of(method)
@@ -106,12 +107,8 @@ def plan(
     )
     # The audits' own probes are counted on a sample, so the count is of queries that they would
     # put.
-    outlook = foresee(asked, configs, proxy)
-    if json_out is not None:
-        write_json_file(json_out, forecast_json(outlook))
-    screen = console()
-    screen.print(forecast_terminal(outlook))
-    screen.print("Nothing was sent.")
+    leave(foresee(asked, configs, proxy), json_out)
+    print_lines(console(), "Nothing was sent.")
 
 
 def counted(sample: int | None, methods: int) -> dict[str, Any]:

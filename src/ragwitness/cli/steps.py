@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ragwitness.cli.common import console, one_thread_per_answer, print_lines, progress_bars
+from ragwitness.cli.common import (
+    console,
+    leave,
+    one_thread_per_answer,
+    print_lines,
+    progress_bars,
+)
 from ragwitness.cli.outputs import conclude
 from ragwitness.errors import ExitCode, InputError, TargetError
 from ragwitness.kit.run_files import REPORT, SEAL
@@ -264,11 +270,10 @@ def preview_audit(
     """
     from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.report.forecast import forecast_terminal
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
     asked = OutlookPlan(plan, assumed((method,)), budget=budget)
-    console().print(forecast_terminal(foresee(asked, {method: config}, proxy)))
+    leave(foresee(asked, {method: config}, proxy))
     known = f"The {len(plan.known_in)} known-in documents are asked about besides."
     preview([known] if plan.known_in else [], folder, budget)
 

@@ -130,27 +130,6 @@ def _table(table: Table) -> RichTable:
     return made
 
 
-def figure_table(*columns: str, folds: str = "") -> RichTable:
-    """Return an empty table of figures for 80 columns.
-
-    Args:
-        columns: The headings.
-        folds: The column that alone folds where 80 columns are too few; empty for none.
-    """
-    from rich import box
-    from rich.table import Table as RichTable
-
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(columns):
-        made.add_column(
-            name,
-            justify="right" if at else "left",
-            no_wrap=name != folds,
-            overflow="fold" if folds else "ellipsis",
-        )
-    return made
-
-
 def _cell(value: Cell, column: Column, longest: int) -> Text:
     """Return a cell that is never read as markup."""
     from rich.text import Text

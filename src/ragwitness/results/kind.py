@@ -69,10 +69,11 @@ class Kind(Generic[R, C]):
         words: For people.
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
-        recognises: Whether a file of before, which carries no ``kind``, is one of these.
         sheet: What a report says.
         rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
+        recognises: Whether a file of before, which carries no ``kind``, is one of these; none is of
+            a kind that was never stored without it.
         conditions: Reads ``--fail-on``; by default there is none.
         rule: Says how a result ends under conditions.
         stored_rows: Field of the stored form that holds the rows, where the rest is ``head`` under
@@ -88,12 +89,12 @@ class Kind(Generic[R, C]):
     words: str
     verb: str
     load: Callable[[Mapping[str, Any]], R]
-    recognises: Callable[[Mapping[str, Any]], bool]
     sheet: Callable[[R], Sheet]
     rows: Callable[[R], Sequence[Row]]
     columns: Mapping[str, Any] = field(
         default_factory=lambda: {"row": str, "column": str, "value": str}
     )
+    recognises: Callable[[Mapping[str, Any]], bool] = lambda _data: False
     conditions: Callable[[Sequence[str]], tuple[C, ...]] = lambda texts: no_conditions(texts)
     rule: Callable[[R, Sequence[C]], Ruling] = lambda _result, conditions: passed(conditions)
     dump: Callable[[R], Row] = lambda result: dict(plain(asdict(cast("Any", result))))

@@ -23,6 +23,8 @@ KINDS = {
     "collusion": "collusion",
     "coalition": "coalition",
     "verification": "verdict",
+    "plan": "forecast",
+    "doctor": "examination",
 }
 """Name of each kind, and the module that holds it; imported when it is needed."""
 

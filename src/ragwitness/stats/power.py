@@ -184,6 +184,7 @@ class AuditPower:
         false_share: Expected share of documents outside among those called in (the false
             discovery rate).
         rounds: Simulated audits.
+        auc: How well the audit tells members from others.
     """
 
     found: float
@@ -192,6 +193,7 @@ class AuditPower:
     false: float
     false_share: float
     rounds: int
+    auc: float
 
 
 def expected_power(
@@ -246,6 +248,7 @@ def expected_power(
         false=float(false.mean()),
         false_share=float((false / np.maximum(1, hits + false)).mean()),
         rounds=n,
+        auc=separation.auc,
     )
 
 

@@ -7,11 +7,12 @@ import random
 
 import pytest
 
-from ragwitness.audits.forecast import Outlook, OutlookPlan, look_ahead
+from ragwitness.audits.forecast import OutlookPlan, look_ahead
 from ragwitness.audits.membership import run_audit
 from ragwitness.audits.plan import AuditPlan
 from ragwitness.errors import InputError
 from ragwitness.membership.registry import AUDITS, build_audit
+from ragwitness.results.forecast import Outlook
 from ragwitness.stats.power import Binormal
 from ragwitness.types import Answer, Capability, Document, Query, Score
 from tests.support.copier import Copier
@@ -59,13 +60,13 @@ def test_counts_are_those_of_a_run(name: str) -> None:
     (one,) = _ahead([name], plan).methods
     target = Counting()
     done = asyncio.run(run_audit(plan, target, build_audit(name, Copier())))
-    assert one.queries_most >= one.queries == done.queries == target.queries > 0
+    assert one.dearest.queries >= one.queries == done.queries == target.queries > 0
     asked = (one.documents, one.known_out)
-    assert sum(a.documents * a.spent.sent for a in asked) == pytest.approx(target.words)
-    assert sum(a.documents * a.spent.answer for a in asked) == pytest.approx(target.allowed)
+    assert sum(a.documents * a.per_document.sent for a in asked) == pytest.approx(target.words)
+    assert sum(a.documents * a.per_document.answer for a in asked) == pytest.approx(target.allowed)
     before = {v.reason for v in done.verdicts if not v.queries}
-    assert set(one.documents.lost) == before
-    assert one.documents.lost
+    assert set(one.documents.reasons) == before
+    assert one.documents.reasons
     assert one.documents.scorable == 3
 
 
@@ -84,9 +85,9 @@ def test_a_target_that_repeats_is_asked_again(repeats: bool) -> None:
         await Worker(target).run(audit, (*plan.documents, *plan.known_out), "all")
 
     asyncio.run(probe())
-    assert (one.queries, one.queries_most) == (18, 36)
-    assert target.queries == (one.queries_most if repeats else one.queries)
-    assert (one.learns, learns.learns) == (False, True)
+    assert (one.queries, one.dearest.queries) == (18, 36)
+    assert target.queries == (one.dearest.queries if repeats else one.queries)
+    assert (one.shadow_of_your_own, learns.shadow_of_your_own) == (False, True)
 
 
 class Picky:
@@ -117,7 +118,7 @@ def test_a_sample_stands_for_the_rest_and_is_the_same_each_time() -> None:
     (one,) = first.methods
     assert (one.documents.documents, one.documents.sampled) == (400, 100)
     assert 140 < one.documents.scorable < 260
-    assert one.documents.unscorable == 4 * one.documents.lost["it is bad"]
+    assert one.documents.unscorable == 4 * one.documents.reasons["it is bad"]
     assert one.queries == 2 * (one.documents.scorable + 30)
     assert first == _picky(documents, known, sample=100)
     assert first != _picky(documents, known, sample=100, seed=1)
@@ -134,7 +135,7 @@ def test_power_is_of_documents_that_can_be_scored() -> None:
     assert one.power["x"] == expected_power(
         Binormal(0.9), documents=6, known_out=25, inside_share=0.5, alpha=0.05
     )
-    assert one.auc == {"x": 0.9}
+    assert one.power["x"].auc == 0.9
     (none,) = _picky(tuple(bad), known, separations=separations).methods
     assert (none.documents.scorable, none.power, none.queries) == (0, {}, 50)
 
@@ -183,8 +184,13 @@ def test_the_auditors_own_work_is_that_of_all_documents_and_of_the_shadow_system
     monkeypatch.setattr("ragwitness.models.registry.load_language_model", lambda _: Copier())
     plan = AuditPlan(_documents(4), known_out=_documents(2, CLINIC))
     (own,) = _ahead(["rag-mia"], plan).methods
-    assert own.shadow == 0
-    assert own.own == 4 * own.documents.own + 2 * own.known_out.own > 0
+    assert own.shadow_seconds == 0
+    assert own.own == 4 * own.documents.own_seconds + 2 * own.known_out.own_seconds > 0
     (learns,) = _ahead(["s-rag:paper"], plan).methods
-    assert learns.shadow > 0
-    assert learns.own == learns.shadow + 4 * learns.documents.own + 2 * learns.known_out.own
+    assert learns.shadow_seconds > 0
+    assert (
+        learns.own
+        == learns.shadow_seconds
+        + 4 * learns.documents.own_seconds
+        + 2 * learns.known_out.own_seconds
+    )

@@ -13,10 +13,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ragwitness.asking.budget import Budget
-from ragwitness.audits.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.membership.registry import AUDITS
-from ragwitness.report.forecast import forecast_json, forecast_terminal
+from ragwitness.report.terminal import terminal
+from ragwitness.results.forecast import KIND, Expected, Outlook, Spent, Workload
 from ragwitness.stats.power import AuditPower
 
 _LABELS = ("AUC .7", "AUC .8", "AUC .9", "AUC .95", "AUC .99")
@@ -30,7 +29,7 @@ def _asked(n: int, lost: dict[str, int] | None = None) -> Workload:
 def _outlook(
     n: int = 200, known: int = 100, *, labels: tuple[str, ...] = _LABELS, **options: object
 ) -> Outlook:
-    power = AuditPower(0.123, 0.05, 0.4, 1.5, 0.02, 2000)
+    power = AuditPower(0.123, 0.05, 0.4, 1.5, 0.02, 2000, 0.9)
     methods = tuple(
         Expected(
             name,
@@ -38,20 +37,19 @@ def _outlook(
             _asked(known),
             name == "s-rag",
             dict.fromkeys(labels, power),
-            dict.fromkeys(labels, 0.9),
         )
         for i, name in enumerate(AUDITS)
     )
     plain: dict[str, object] = {
         "alpha": 0.05, "inside_share": 0.5, "calibration": "known-out", "warning": None,
-        "unit": "reader@abcdef", "seed": 0, "in_flight": 4,
+        "tokens_by": "reader@abcdef", "sample_seed": 0, "in_flight": 4,
     }  # fmt: skip
     return Outlook(methods, **{**plain, **options})  # type: ignore[arg-type]
 
 
 def _printed(outlook: Outlook) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80).print(forecast_terminal(outlook))
+    Console(file=stream, width=80).print(terminal(KIND.sheet(outlook)))
     return stream.getvalue()
 
 
@@ -59,9 +57,10 @@ def _printed(outlook: Outlook) -> str:
 @pytest.mark.parametrize("known", [0, 5, 100, 99_999])
 @pytest.mark.parametrize("labels", [(), ("as evaluated",), _LABELS])
 @pytest.mark.parametrize("latency", [None, 0.4, 99.0])
-@pytest.mark.parametrize("budget", [Budget(), Budget(price_in=1.25, price_out=10)])
-def test_80_columns_without_cut_off(n: int, known: int, labels, latency, budget: Budget) -> None:
-    asked = _outlook(n, known, labels=labels, latency=latency, budget=budget, warning="w " * 90)
+@pytest.mark.parametrize("price_in", [None, 1.25])
+def test_80_columns_without_cut_off(n: int, known: int, labels, latency, price_in) -> None:
+    prices = {"price_in": price_in, "price_out": price_in and 10.0, "warning": "w " * 90}
+    asked = _outlook(n, known, labels=labels, seconds_per_short_answer=latency, **prices)
     text = _printed(asked)
     assert max(cell_len(line) for line in text.splitlines()) <= 80
     assert "…" not in text
@@ -70,7 +69,8 @@ def test_80_columns_without_cut_off(n: int, known: int, labels, latency, budget:
     queries = f"{round(30 * (n + known)):,}"
     for number in (queries, "12,346", "7,777"):
         assert whole[number] >= len(AUDITS), number
-    json.dumps(forecast_json(_outlook(n, known, labels=labels)), allow_nan=False)
+    stored = json.loads(json.dumps(KIND.stored(asked), allow_nan=False))
+    assert KIND.opened(stored) == asked
 
 
 def test_methods_that_can_show_the_same_share_a_row() -> None:
@@ -78,7 +78,7 @@ def test_methods_that_can_show_the_same_share_a_row() -> None:
     alike = replace(
         outlook, methods=tuple(replace(m, documents=_asked(200)) for m in outlook.methods)
     )
-    table = _printed(alike).split("expected share")[1]
+    table = _printed(alike).split("members found by")[1]
     assert table.count("12.3 %") == len(_LABELS)
     assert "s-rag, mba" in table
 
@@ -99,8 +99,10 @@ def test_what_so_many_known_documents_can_decide() -> None:
 
 def test_a_power_nobody_could_measure_is_null() -> None:
     outlook = _outlook(labels=("AUC .9",))
-    blank = AuditPower(math.nan, math.nan, math.nan, 0.0, 0.0, 2000)
+    blank = AuditPower(math.nan, math.nan, math.nan, 0.0, 0.0, 2000, 0.9)
     methods = (replace(outlook.methods[0], power={"AUC .9": blank}),)
-    data = forecast_json(replace(outlook, methods=methods))
+    data = KIND.stored(replace(outlook, methods=methods))
     assert data["methods"]["s-rag"]["power"]["AUC .9"]["found"] is None
     assert "nan" not in _printed(replace(outlook, methods=methods)).lower().split()
+    again = KIND.opened(json.loads(json.dumps(data, allow_nan=False)))
+    assert math.isnan(again.methods[0].power["AUC .9"].found)
