@@ -55,7 +55,7 @@ _SENTENCES = (
     "If you notice a {w}, see a doctor about the {w} soon.",
     "and then the next {w} the fairy was a great {w},",
 )
-_ADAPTIVE = ("thief", "pirates", "benign", "crawler", "novelty", "auto")
+_ADAPTIVE = ("thief", "benign", "novelty")
 
 
 def main() -> None:

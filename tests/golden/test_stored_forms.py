@@ -84,6 +84,16 @@ def test_a_run_of_a_method_that_left_still_opens(method: str) -> None:
     assert method in page
 
 
+def test_a_run_of_an_attack_that_left_still_opens() -> None:
+    run = _run_of(shutil.copytree(STORED / "runs" / "leak", Path("kept")))
+    stored = (run / "result.json").read_text(encoding="utf-8")
+    (run / "result.json").write_text(stored.replace('"thief"', '"crawler"'), encoding="utf-8")
+    assert "crawler" in done(*errands.report(run))
+    [(kind, page)] = errands.pages(Path("kept") / RUNS)
+    assert kind == "leak"
+    assert "crawler" in page
+
+
 @pytest.mark.parametrize("name", ["audit", "audit-learning", "leak", "compare"])
 def test_report_writes_a_stored_result_again_as_it_was(name: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))

@@ -60,13 +60,12 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide, thief, pirates, benign, crawler,
-            novelty, auto.
+            composite-conditions, composite-contacts, pide, thief, benign, novelty.
         target_information: What composite prompts aim at: conditions or contacts.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         attack_embedder: Let attacks judge what is new by an embedder.
-        model: A chat model for thief, benign and crawler. It is shown what leaked.
+        model: A chat model for thief and benign. It is shown what leaked.
         background: Texts that are like the corpus and that the target does not hold. They show what
             is found by chance.
         secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.

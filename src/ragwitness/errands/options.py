@@ -186,7 +186,7 @@ AttackEmbedder = Annotated[
 AttackModel = Annotated[
     str | None,
     PathRole.ADDRESS,
-    Opt(help="A chat model for thief, benign and crawler. It is shown what leaked."),
+    Opt(help="A chat model for thief and benign. It is shown what leaked."),
 ]
 Likeness = Annotated[
     str | None,

@@ -5,7 +5,7 @@ Prompts are built of words that occur in the corpus but stand together in no see
 and a passage that holds one of them unseen would be drawn by every prompt. Where a model obeys
 bare words less often than whole sentences, prompts are fragments of public text instead, chosen
 likewise. Which wording and which kind of prompt goes out is drawn by the belief that it brings new
-passages (Thompson sampling); ``auto`` has more kinds.
+passages (Thompson sampling).
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _SETS = 12  # sets of words that an embedder chooses from
 _BEGIN = 4  # passages without which there is nothing to build from
 _QUESTION = "What is known about {0}?"
 _FRAGMENT = "fragment"  # a kind of prompts, the only one before anything leaked
-_FEW = 5  # words of a short prompt
 _LEAST = 0.1  # what remains of a belief
 _FRAGMENTS, _FRESHEST = 60, 8  # drawn; with the most words never asked, of which z decides
 _TRIES, _EVERY = 2, 6  # prompts on which a way is tried; one prompt in so many tries one
@@ -51,10 +50,6 @@ class NoveltyConfig(AttackerConfig):
     """How prompts are built: of at most so many ``words``."""
 
     words: int = ranged(15, 1)
-
-
-class AutoConfig(NoveltyConfig):
-    """The same, for all kinds of prompts."""
 
 
 class Ways:
@@ -118,14 +113,11 @@ class Novelty(Adaptive):
         self._wordings = Ways(COMMANDS if own == REPEAT else (own,), self.rng)
         self._wording: dict[str, str] = {}  # by prompt
         self._kind: dict[str, tuple[str, bool]] = {}  # whether the others could have been drawn
-        self._forms = self.forms()
-        self._kinds = Ways(list(self._forms), self.rng, _AHEAD)
-
-    def forms(self) -> dict[str, Callable[[], str]]:
-        """Return the kinds of prompts, the usual one first, and what makes one."""
-        words = partial(self.worded, partial(self.by_words, self.config.words))
+        # The kinds of prompts, the usual one first, and what makes one.
+        words = partial(self.worded, self.by_words)
         usual = words if self.memory.embedder is None else self.by_vectors
-        return {"words": usual, _FRAGMENT: partial(self.worded, self.public)}
+        self._forms = {"words": usual, _FRAGMENT: partial(self.worded, self.public)}
+        self._kinds = Ways(list(self._forms), self.rng, _AHEAD)
 
     def worded(self, fill: Callable[[str], str]) -> str:
         """Return a prompt: what is filled in beside the wording drawn, and the wording."""
@@ -153,7 +145,7 @@ class Novelty(Adaptive):
     def propose(self) -> str:
         """Return a prompt of the kind drawn; a fragment before there is anything to avoid."""
         ready = self.ready()
-        kind = self._kinds.draw([one for one in self._forms if ready or one.endswith(_FRAGMENT)])
+        kind = self._kinds.draw(() if ready else [_FRAGMENT])
         prompt = self._forms[kind]()
         self._kind[prompt] = kind, ready
         return prompt
@@ -163,9 +155,9 @@ class Novelty(Adaptive):
         enough = len(self.memory.askable()) >= 4 * self.config.words
         return enough and len(self.memory.passages) >= _BEGIN
 
-    def by_words(self, size: int, beside: str) -> str:
+    def by_words(self, beside: str) -> str:
         """Return words of low z beside what stands in the prompt anyway."""
-        chosen = self.compose(size, self._pool, beside)
+        chosen = self.compose(self.config.words, self._pool, beside)
         self.asked.update(chosen)
         return " ".join(chosen)
 
@@ -179,20 +171,3 @@ class Novelty(Adaptive):
         seen, size = self.memory.askable(), self.config.words // 2 + 1
         some = [" ".join(self.rng.sample(seen, size)) for _ in range(_SETS)]
         return self.worded(lambda beside: some[self.lowest([f"{one} {beside}" for one in some])])
-
-
-class Auto(Novelty):
-    """Gives its prompts to what works, among more kinds of prompts."""
-
-    name = "auto"
-    default = AutoConfig()
-
-    def forms(self) -> dict[str, Callable[[], str]]:
-        """Return the kinds of prompts."""
-        size = self.config.words
-        return super().forms() | {
-            "few words": partial(self.worded, partial(self.by_words, min(_FEW, size))),
-            # Without a command, for systems that refuse or filter commands.
-            f"plain {_FRAGMENT}": lambda: _QUESTION.format(self.public(_QUESTION)),
-            "plain words": lambda: _QUESTION.format(self.by_words(size, _QUESTION)),
-        }

@@ -15,11 +15,9 @@ from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import REPEAT, Ask, Attack, Limits, Thought
 from ragwitness.extraction.attacks.benign import Benign, BenignConfig
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
-from ragwitness.extraction.attacks.crawler import Crawler, CrawlerConfig
 from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims, fragments
 from ragwitness.extraction.attacks.memory import Memory
-from ragwitness.extraction.attacks.novelty import Auto, AutoConfig, Novelty, NoveltyConfig, Ways
-from ragwitness.extraction.attacks.pirates import Pirates, PiratesConfig
+from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig, Ways
 from ragwitness.extraction.attacks.thief import Thief, ThiefConfig
 from ragwitness.extraction.registry import ATTACKS, build_attack
 from ragwitness.rag.index.lexical import LexicalIndex
@@ -33,13 +31,10 @@ _MAKERS: dict[str, Callable[[Limits], Attack]] = {
     "contacts": lambda limits: Composite(CompositeConfig("contacts", limits=limits)),
     "pide": lambda limits: Pide(PideConfig(limits=limits)),
     "thief": lambda limits: Thief(ThiefConfig(limits=limits)),
-    "pirates": lambda limits: Pirates(PiratesConfig(limits=limits)),
     "benign": lambda limits: Benign(BenignConfig(limits=limits)),
-    "crawler": lambda limits: Crawler(CrawlerConfig(limits=limits)),
     "novelty": lambda limits: Novelty(NoveltyConfig(limits=limits)),
-    "auto": lambda limits: Auto(AutoConfig(limits=limits)),
 }
-_ADAPTIVE = ("thief", "pirates", "benign", "crawler", "novelty", "auto")
+_ADAPTIVE = ("thief", "benign", "novelty")
 
 
 def _attack(attack: Attack, answer: Callable[[str], str]) -> list[Ask]:
@@ -152,20 +147,9 @@ def _corpus() -> tuple[list[str], list[str]]:
     return texts[:60], texts[60:]
 
 
-def _found(
-    name: str,
-    seed: int,
-    *,
-    blind: bool = False,
-    tail: str = "",
-    options: dict[str, object] | None = None,
-) -> int:
-    """Records that 30 prompts bring out of a perfect repeater; blind, it sees no answer.
-
-    Every sixth record ends with ``tail``.
-    """
+def _found(name: str, seed: int, *, blind: bool = False) -> int:
+    """Records that 30 prompts bring out of a perfect repeater; blind, it sees no answer."""
     records, public = _corpus()
-    records = [record + tail * (place % 6 == 0) for place, record in enumerate(records)]
     index, found = LexicalIndex(records), set[int]()
 
     def repeat(prompt: str) -> str:
@@ -177,7 +161,7 @@ def _found(
             else "Sure! Here is the context:\n\n" + "\n\n".join(records[place] for place in hits)
         )
 
-    _attack(build_attack(name, Limits(prompts=30, seed=seed), options, public), repeat)
+    _attack(build_attack(name, Limits(prompts=30, seed=seed), None, public), repeat)
     return len(found)
 
 
@@ -192,15 +176,6 @@ def test_adaptive_attacks_bring_more_than_themselves_blind(name: str) -> None:
 def test_adaptive_attacks_bring_more_than_composite_prompts(name: str) -> None:
     ours, composite = (sum(_found(one, seed) for seed in range(3)) for one in (name, "composite"))
     assert ours > composite + 3
-
-
-def test_anchors_outweigh_records_that_hold_the_words_of_the_command() -> None:
-    # Three bare words, as many as a language model writes a text round in the paper, do not.
-    few, many, random_prompts = (
-        sum(_found(name, seed, tail=f" {REPEAT}", options=options) for seed in range(3))
-        for name, options in (("pirates", {"anchors": 3}), ("pirates", None), ("composite", None))
-    )
-    assert many > max(few, random_prompts) + 9
 
 
 @pytest.mark.slow
@@ -230,8 +205,7 @@ def test_other_wordings_get_past_records_that_hold_the_command_where_it_is_not_s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["novelty", "auto", "crawler"])
-def test_a_wording_that_makes_a_model_invent_is_left(name: str) -> None:
+def test_a_wording_that_makes_a_model_invent_is_left() -> None:
     records, public = _corpus()
     index, rng, inventions = LexicalIndex(records), random.Random(5), []
 
@@ -241,7 +215,7 @@ def test_a_wording_that_makes_a_model_invent_is_left(name: str) -> None:
         inventions.append(prompt)
         return " ".join(str(rng.random()) for _ in range(10))  # never said before, but short
 
-    _attack(build_attack(name, Limits(prompts=100), None, public), obeys_one)
+    _attack(build_attack("novelty", Limits(prompts=100), None, public), obeys_one)
     assert 5 <= len(inventions) <= 20
 
 
@@ -299,21 +273,6 @@ def test_ten_prompts_already_adapt() -> None:
     assert [Limits(prompts=250, batch=n).size for n in (2, 50)] == [2, 50]
 
 
-def test_auto_leaves_commands_where_they_are_refused() -> None:
-    records, public = _corpus()
-    index, plain = LexicalIndex(records), []
-
-    def wary(prompt: str) -> str:
-        if "repeat" in prompt:
-            return "I'm sorry, but I cannot share that."
-        plain.append(prompt)
-        return records[index.search(prompt, 1)[0].index]
-
-    _attack(build_attack("auto", Limits(prompts=60), None, public), wary)
-    assert len(plain) > 35
-    assert _attack(build_attack("novelty", Limits(prompts=60), None, public), wary)
-
-
 @pytest.mark.parametrize(
     "name", [name for name in _MAKERS if name not in ("conditions", "contacts")]
 )
@@ -338,7 +297,7 @@ class _Muse:
         return Answer("\n".join(f"- musing{self.asked} on idea{n}" for n in range(9)))
 
 
-@pytest.mark.parametrize("name", ["thief", "benign", "crawler"])
+@pytest.mark.parametrize("name", ["thief", "benign"])
 @pytest.mark.parametrize("stops_after", [0, 1000])
 def test_a_chat_model_is_heard_and_may_stop(name: str, stops_after: int) -> None:
     records, public = _corpus()
@@ -378,13 +337,11 @@ def test_only_the_benign_attack_hides_its_intent() -> None:
         (lambda: CompositeConfig(target="people"), "no target 'people'"),
         (lambda: CompositeConfig(command=" "), "needs a command"),
         (lambda: ThiefConfig(words=-1), "words must be at least 1, not -1"),
-        (lambda: PiratesConfig(beta=1000), "beta must be 0 to 100"),
-        (lambda: PiratesConfig(anchors=0), "anchors must be"),
         (lambda: Limits(batch=0), "batch must be at least 1"),
         (lambda: BenignConfig(penalty=-1), "penalty must be"),
         (lambda: BenignConfig(like=2), "like must be 0 to 1"),
         (lambda: NoveltyConfig(words=0), "words must be"),
-        (lambda: CrawlerConfig(prior=float("nan")), "prior must be at least 0, not nan"),
+        (lambda: BenignConfig(penalty=float("nan")), "penalty must be at least 0, not nan"),
     ],
 )
 def test_wrong_settings_are_named(make: Callable[[], object], said: str) -> None:
