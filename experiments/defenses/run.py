@@ -11,24 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from ragwitness.audits.controls import divide
 from ragwitness.audits.evaluation import BatteryPlan
 from ragwitness.cli.evaluate import run_plan
-from ragwitness.defenses.cost import benign_questions
 from ragwitness.lab import rag_config
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.results.registry import to_json
 from ragwitness.text.documents import load_documents
-from ragwitness.types import Document
-from research.thresholds import calibrate_threshold
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/defenses")
@@ -62,28 +56,6 @@ def _plan(config: Config, rag: RagConfig) -> BatteryPlan:
     )
 
 
-def _threshold(config: Config, documents: tuple[Document, ...], rag: RagConfig) -> str:
-    """The strictest threshold that leaves questions about the calibration part a passage.
-
-    The documents are those inside that set the audits' thresholds: none of them is audited, and
-    no benign question of the evaluation is about one.
-    """
-    split = divide(
-        documents,
-        members=config["members"],
-        non_members=config["non_members"],
-        calibration=config["calibration"],
-        seed=config["seed"],
-    )
-    rng = random.Random(config["seed"])
-    made = benign_questions(split.known_in, len(split.known_in), rng)
-    system = build_system(split.indexed, rag)
-    asked = [question.text for question in made]
-    chosen = calibrate_threshold(system, asked, config["threshold_quantile"])
-    print(f"threshold {chosen.threshold:.4g}, chosen on {len(asked)} questions", flush=True)
-    return f"threshold:{chosen.threshold!r}"
-
-
 def _run(name: str, config: Config, data: Path, folder: Path) -> None:
     path = folder / f"{name}.json"
     if path.exists() and json.loads(path.read_text())["config"] == config:
@@ -92,13 +64,12 @@ def _run(name: str, config: Config, data: Path, folder: Path) -> None:
     rag = rag_config(**config["rag"])
     documents = load_documents(data / config["corpus"]).documents
     auxiliary = load_documents(data / config["auxiliary"]).documents[: config["auxiliary_size"]]
-    spec = _threshold(config, documents, rag) if name == "threshold" else name
     # One folder for all: the journal knows systems apart, and what they share is asked once.
     battery = run_plan(
-        _plan(config, rag), documents, spec, config["rag"]["generator"], folder,
+        _plan(config, rag), documents, name, config["rag"]["generator"], folder,
         auxiliary=auxiliary, resume="the same command",
     )  # fmt: skip
-    found = {"defense": spec, "config": config, **to_json(battery)}
+    found = {"defense": name, "config": config, **to_json(battery)}
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{name}: done", flush=True)
 

@@ -44,8 +44,8 @@ def serve(
         metric: The metric of dense retrieval: l2 or ip.
         chunk_words: The number of words of the longest passage.
         retrieve: Show passages to the generator, or let it answer without any.
-        defense: The defense before the system: none, prompt, paraphrase, rewrite, rerank,
-            summarize, threshold:X or mirabel[:RHO]; several are joined by +.
+        defense: The defense before the system: none, prompt, paraphrase or mirabel[:RHO]; several
+            are joined by +.
         originals: Other texts with the ids of the documents: each document is found by the text
             with its id here, and shown as it is.
     """

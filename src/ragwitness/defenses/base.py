@@ -9,7 +9,7 @@ from dataclasses import fields
 from ragwitness.errors import InputError
 from ragwitness.rag.config import PromptTemplate, RagConfig
 from ragwitness.rag.index.base import Hit
-from ragwitness.rag.pipeline import Lookup, RagSystem, Use
+from ragwitness.rag.pipeline import Lookup, RagSystem
 
 
 class Defense(abc.ABC):
@@ -17,30 +17,18 @@ class Defense(abc.ABC):
 
     Implements :class:`~ragwitness.rag.pipeline.DefenseHook`. A system is asked by several
     threads at a time, so a defense keeps no state between its steps.
-
-    Attributes:
-        whole_index: Whether it needs the retriever's scores of all passages.
-        narrows: Whether it drops or rescores hits, so that those scores are gone after it.
-        reads_scores: Whether it needs the retriever's scores of the hits it is given.
-        rescores: Whether the hits it returns carry scores of its own.
     """
-
-    whole_index: bool = False
-    narrows: bool = False
-    reads_scores: bool = False
-    rescores: bool = False
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
         """The defense with every parameter; part of a target's identity."""
 
-    def rewrite(self, query: str, use: Use) -> str:  # noqa: ARG002 - for those who override it
-        """Return what the index or the generator is given in the query's stead.
+    def rewrite(self, query: str) -> str:
+        """Return what the index is given in the query's stead.
 
         Args:
             query: What the user typed, or what the defense before made of it.
-            use: ``"retrieve"`` or ``"answer"``.
         """
         return query
 
@@ -56,15 +44,6 @@ class Defense(abc.ABC):
     def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:  # noqa: ARG002
         """Return the hits that stay, best first; the system uses the first ``lookup.k``."""
         return hits
-
-    def show(self, query: str, passages: list[str]) -> list[str]:  # noqa: ARG002
-        """Return what the generator is shown of the passages that stay, in their order.
-
-        Args:
-            query: What the user typed, or the text that is continued.
-            passages: Texts of the passages that stay.
-        """
-        return passages
 
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Return the system prompt in use."""
@@ -82,44 +61,20 @@ class Chain(Defense):
 
     Args:
         parts: The defenses, in the order in which they act.
-
-    Raises:
-        InputError: One that needs the whole index stands behind one that narrows it, or one
-            that needs the retriever's scores behind one that replaces them.
     """
 
     def __init__(self, parts: Sequence[Defense]) -> None:
-        narrowed = rescored = ""
-        for part in parts:
-            if part.whole_index and narrowed:
-                raise InputError(
-                    f"{part.name} needs the scores of the whole index, which {narrowed} drops.",
-                    "Put it first.",
-                )
-            if part.reads_scores and rescored:
-                raise InputError(
-                    f"{part.name} needs the retriever's scores, which {rescored} replaces.",
-                    "Put it first.",
-                )
-            # From here on some hits, or the retriever's scores of them, are gone.
-            narrowed = narrowed or (part.name if part.narrows else "")
-            rescored = rescored or (part.name if part.rescores else "")
         self.parts = tuple(parts)
-        # Looked up by whoever chains this chain again.
-        self.whole_index = any(p.whole_index for p in parts)
-        self.narrows = bool(narrowed)
-        self.reads_scores = any(p.reads_scores for p in parts)
-        self.rescores = bool(rescored)
 
     @property
     def name(self) -> str:
         """The names of the parts, joined by ``+``."""
         return "+".join(part.name for part in self.parts)
 
-    def rewrite(self, query: str, use: Use) -> str:
+    def rewrite(self, query: str) -> str:
         """Rewrite with one part after the other."""
         for part in self.parts:
-            query = part.rewrite(query, use)
+            query = part.rewrite(query)
         return query
 
     def candidates(self, k: int, size: int) -> int:
@@ -131,12 +86,6 @@ class Chain(Defense):
         for part in self.parts:
             hits = part.select(hits, lookup)
         return hits
-
-    def show(self, query: str, passages: list[str]) -> list[str]:
-        """Show what one part after the other leaves."""
-        for part in self.parts:
-            passages = part.show(query, passages)
-        return passages
 
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Change the template with one part after the other."""
@@ -150,10 +99,6 @@ def chain(*defenses: Defense) -> Defense:
 
     Chains are flattened and :class:`NoDefense` is left out; one that remains is returned as
     it is, and none is :class:`NoDefense`.
-
-    Raises:
-        InputError: One that needs the whole index stands behind one that narrows it, or one
-            that needs the retriever's scores behind one that replaces them.
     """
     parts: list[Defense] = []
     for defense in defenses:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,9 +18,6 @@ from ragwitness.defenses.base import Defense
 from ragwitness.errors import InputError
 from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup
-
-Rule: TypeAlias = Literal["algorithm", "equation", "grubbs"]
-"""How far out the largest of n scores must lie; see :class:`Mirabel`."""
 
 # With fewer, one score's spread around itself would decide.
 _FEWEST = 3
@@ -36,35 +32,21 @@ class Mirabel(Defense):
     hides from benign questions (``ragwitness evaluate --benign``).
 
     Attributes:
-        rho: Significance level (§5.1: 0.05).
-        rule: ``"algorithm"`` is Algorithm 1; ``"equation"`` is Eq. 7 before it is simplified.
-            Neither keeps its level: of 4000 sets of 1000 normal scores they hide 0.3 % and
-            5.9 % at rho = 5 %, of sets of 20 scores 2.4 % and 18 %. ``"grubbs"``, ours, does
-            at every n: the same statistic under its own distribution.
-        scope: ``"passage"`` hides what the index found, or ``"document"`` every passage of its
-            document: the paper's databases hold one passage per document.
+        rho: Significance level (§5.1: 0.05). Algorithm 1 does not keep it: at rho = 5 % it hides
+            0.3 % of 4000 sets of 1000 normal scores, and 2.4 % of sets of 20.
     """
 
-    whole_index = True
-    reads_scores = True
-
     rho: float = 0.05
-    rule: Rule = "algorithm"
-    scope: Literal["passage", "document"] = "passage"
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be tested."""
         if not 0 < self.rho < 1:
             raise InputError(f"Mirabel's rho must lie between 0 and 1, not {self.rho}.")
-        if self.rule not in get_args(Rule):
-            raise InputError(f"The rule must be one of {get_args(Rule)}, not {self.rule!r}.")
-        if self.scope not in ("passage", "document"):
-            raise InputError(f"scope must be 'passage' or 'document', not {self.scope!r}.")
 
     @property
     def name(self) -> str:
-        """Every parameter."""
-        return f"mirabel(rho={self.rho!r} rule={self.rule} scope={self.scope})"
+        """The level; rule and scope are part of the name by which stored answers know it."""
+        return f"mirabel(rho={self.rho!r} rule=algorithm scope=passage)"
 
     def candidates(self, k: int, size: int) -> int:  # noqa: ARG002
         """All passages (Alg. 1, lines 1-4)."""
@@ -74,13 +56,8 @@ class Mirabel(Defense):
         """Return the hits without the target of a member attack query, if it is one (§4.2)."""
         if not hits or not self.detects([hit.score for hit in hits], lookup):
             return hits
-        target = hits[0]
         # §4.2: the target is hidden, and the passages behind it move up.
-        if self.scope == "passage":
-            return hits[1:]
-        passages = lookup.passages
-        document = passages[target.index].document
-        return [hit for hit in hits if passages[hit.index].document != document]
+        return hits[1:]
 
     def detects(self, found: Sequence[float], lookup: Lookup) -> bool:
         """Whether the largest score is an outlier (Alg. 1).
@@ -94,17 +71,16 @@ class Mirabel(Defense):
         scores[: len(found)] = found
         if lookup.distances:
             scores = 1 - scores**2 / 2  # |a - b|^2 = 2 - 2 cos(a, b) for unit vectors
-        threshold = hide_threshold(scores, self.rho, self.rule)
+        threshold = hide_threshold(scores, self.rho)
         return threshold is not None and float(scores.max()) > threshold
 
 
-def hide_threshold(scores: ArrayLike, rho: float = 0.05, rule: Rule = "algorithm") -> float | None:
+def hide_threshold(scores: ArrayLike, rho: float = 0.05) -> float | None:
     """Return the critical value of the largest of n scores (Alg. 1, lines 5-9).
 
     Args:
         scores: Scores of all passages, shape (n,).
         rho: Significance level.
-        rule: The way to compute the critical value.
 
     Returns:
         The threshold, or None where fewer than three scores, or others that are all equal,
@@ -118,25 +94,6 @@ def hide_threshold(scores: ArrayLike, rho: float = 0.05, rule: Rule = "algorithm
     mean, spread = float(others.mean()), float(others.std())
     if spread <= 1e-12 * max(1.0, abs(mean)):
         return None
-    if rule == "grubbs":
-        return mean + spread * _studentized(n, rho)
-    root = math.sqrt(2 * math.log(n))
-    shift = root  # line 7: Eq. 7 in the limit
-    # Eq. 7 before it is simplified: the location of the largest of n normal scores.
-    if rule == "equation":
-        shift = math.sqrt(max(0.0, root**2 - math.log(math.log(n)) - math.log(4 * math.pi)))
+    root = math.sqrt(2 * math.log(n))  # line 7: Eq. 7 in the limit
     critical = -math.log(-math.log1p(-rho))  # line 8
-    return mean + spread * shift + critical * spread / root  # line 9, Eq. 8
-
-
-def _studentized(n: int, rho: float) -> float:
-    """How many deviations of the others the largest may lie above their mean.
-
-    One normal score against the mean and unbiased deviation of the n - 1 others follows
-    Student's t with n - 2 degrees of freedom, stretched by sqrt(n / (n - 1)); the union bound
-    over the n scores is nearly exact for the largest (Grubbs 1950).
-    """
-    from scipy.stats import t
-
-    unbiased = math.sqrt((n - 1) / (n - 2))
-    return float(t.isf(rho / n, n - 2)) * math.sqrt(n / (n - 1)) * unbiased
+    return mean + spread * root + critical * spread / root  # line 9, Eq. 8

@@ -1,16 +1,13 @@
-"""The user's query in other words, before it retrieves or is answered."""
+"""The user's query in other words, before it retrieves."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from ragwitness.defenses.base import Defense
-from ragwitness.errors import InputError
 from ragwitness.models.base import ChatPrompt, LanguageModel
-from ragwitness.rag.pipeline import QueryTooLongError, Use
+from ragwitness.rag.pipeline import QueryTooLongError
 from ragwitness.text.words import STOP_WORDS
 from ragwitness.types import Message, Role
 
@@ -122,30 +119,19 @@ _FIRST_PERSON = re.compile("I['\u2019]")
 _SOUNDS_LIKE_A_CONSONANT = ("uni", "use", "eu", "one")
 
 
-def rule_rewrite(text: str, *, clauses: bool = True, fillers: bool = True) -> str:
-    """Return the text in other words.
-
-    Args:
-        text: One or more sentences.
-        clauses: Whether a subordinate clause changes places with its main clause.
-        fillers: Whether words a sentence can do without are dropped.
-    """
+def rule_rewrite(text: str) -> str:
+    """Return a text of one or more sentences in other words."""
     pieces = _SENTENCE_END.split(text)
     # Sentences stand at even places, what separates them at odd ones.
-    return "".join(
-        piece if place % 2 else _sentence(piece, clauses, fillers)
-        for place, piece in enumerate(pieces)
-    )
+    return "".join(piece if place % 2 else _sentence(piece) for place, piece in enumerate(pieces))
 
 
-def _sentence(text: str, clauses: bool, fillers: bool) -> str:
-    if clauses:
-        # 1. Clauses change places.
-        text = _swap_clauses(text)
-    if fillers:
-        # 2. Words that a sentence can do without go.
-        rest = _FILLER.sub("", text)
-        text = _capital(rest) if text[:1].isupper() else rest
+def _sentence(text: str) -> str:
+    # 1. A subordinate clause changes places with its main clause.
+    text = _swap_clauses(text)
+    # 2. Words that a sentence can do without go.
+    rest = _FILLER.sub("", text)
+    text = _capital(rest) if text[:1].isupper() else rest
     # 3. Words and phrases are replaced, all in one pass: what came in is not replaced again.
     return _SUBSTITUTE.sub(_substitute, text)
 
@@ -204,102 +190,45 @@ _QUOTES = {'"': '"', "\u201c": "\u201d", "'": "'"}
 _REMEMBERED = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class RewritingConfig:
-    """How a query is rewritten.
-
-    Attributes:
-        kind: Said in the defense's name.
-        prompt: What a language model is told; must hold ``{query}``.
-        where: Who is given the rewritten query: the index (``"retrieve"``), the generator
-            (``"answer"``), or both.
-        clauses: Whether the rules change the order of clauses (without a model).
-        fillers: Whether the rules drop words (without a model).
-    """
-
-    kind: str
-    prompt: str
-    where: Literal["retrieve", "answer", "both"]
-    clauses: bool = True
-    fillers: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse values with which nothing can be rewritten."""
-        if self.where not in ("retrieve", "answer", "both"):
-            raise InputError(f"where must be 'retrieve', 'answer' or 'both', not {self.where!r}.")
-        if "{query}" not in self.prompt:
-            raise InputError("The prompt of a rewrite must hold {query}.")
-
-
-# S-RAG's paraphrasing "rewrites queries to mislead the retriever" (§5.3): the generator is
-# still given what the user typed.
-PARAPHRASE = RewritingConfig(
-    "paraphrase",
-    "Please paraphrase the following sentence. Output only the paraphrase sentence.\n\n{query}",
-    "retrieve",
-)
-"""The paraphrase defense of S-RAG, §5.3, after Li et al. 2024."""
-
-# IA (Naseh et al. 2025): the system knows nothing but the rewritten query. The parts of the
-# prompt that our notes leave out are in our words.
-REWRITE = RewritingConfig(
-    "rewrite",
-    "As an expert copy-editor, please rewrite the following text in your own voice. Keep the "
-    "same information and roughly the same length, and output only the rewritten text.\n\n"
-    "{query}",
-    "both",
-    clauses=False,
-    fillers=False,
-)
-"""The query rewriting that IA is evaluated under."""
-
-_OURS = {(config.kind, config.prompt) for config in (PARAPHRASE, REWRITE)}
+# The paraphrase defense of S-RAG, §5.3, after Li et al. 2024.
+_PROMPT = "Please paraphrase the following sentence. Output only the paraphrase sentence.\n\n"
 
 
 class QueryRewriting(Defense):
-    """Rewrites the query by a language model, or by rules where there is none.
+    """Rewrites what retrieves; the generator is still given what the user typed.
+
+    S-RAG's paraphrasing "rewrites queries to mislead the retriever" (§5.3).
 
     Args:
-        config: What is told the model, and who is given the result.
         model: Greedy, so that the same query is rewritten the same way; None uses
             :func:`~ragwitness.defenses.rewriting.rule_rewrite`, a stand-in.
     """
 
-    def __init__(self, config: RewritingConfig, model: LanguageModel | None = None) -> None:
-        self.config = config
+    def __init__(self, model: LanguageModel | None = None) -> None:
         self.model = model
-        # The index and the generator ask for a query's rewrite, and who evaluates retrieval again.
+        # Whoever evaluates retrieval asks for a query's rewrite again.
         self._by_model = lru_cache(maxsize=_REMEMBERED)(self._ask)
 
     @property
     def name(self) -> str:
-        """Kind, who is given the result, and by whom it is made; the prompt where not ours."""
-        config = self.config
-        if self.model is None:
-            by = f"rules-{RULES_VERSION} clauses={config.clauses} fillers={config.fillers}"
-        elif (config.kind, config.prompt) in _OURS:
-            by = self.model.name
-        else:
-            by = f"{self.model.name} prompt={config.prompt!r}"
-        return f"{config.kind}({config.where} by {by})"
+        """By whom queries are rewritten, as stored answers know it."""
+        rules = f"rules-{RULES_VERSION} clauses=True fillers=True"
+        return f"paraphrase(retrieve by {rules if self.model is None else self.model.name})"
 
-    def rewrite(self, query: str, use: Use) -> str:
-        """Return the query in other words; as it is where it is blank or the use another.
+    def rewrite(self, query: str) -> str:
+        """Return the query in other words; as it is where it is blank.
 
         Raises:
             QueryTooLongError: The model cannot read it and write as much again.
             ModelError: The model failed.
         """
-        if self.config.where not in (use, "both") or not query.strip():
+        if not query.strip():
             return query
-        if self.model is None:
-            config = self.config
-            return rule_rewrite(query, clauses=config.clauses, fillers=config.fillers)
-        return self._by_model(query)
+        return rule_rewrite(query) if self.model is None else self._by_model(query)
 
     def _ask(self, query: str) -> str:
         assert self.model is not None  # noqa: S101 - for the type checker
-        text = self.config.prompt.replace("{query}", query)
+        text = f"{_PROMPT}{query}"
         asked, length = self.model.count_tokens(text), self.model.count_tokens(query)
         room = self.model.context_length - asked - _SLACK
         if room < length:

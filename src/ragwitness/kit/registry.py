@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ from ragwitness.errors import InputError, RagwitnessError, UnlistedError
 from ragwitness.kit.fields import typed_fields
 from ragwitness.kit.quotes import quote_error
 
-_WORDS = re.compile(r"[a-z|]+")
 _LISTED: ContextVar[frozenset[str] | None] = ContextVar("listed", default=None)
 
 
@@ -61,7 +59,7 @@ class Listing:
     Attributes:
         home: ``"module:attribute"``, imported when it is loaded; or the thing itself.
         summary: What it does, in a few words.
-        form: How users write it, such as ``hf:NAME`` or ``rewrite[:retrieve|answer]``; empty
+        form: How users write it, such as ``hf:NAME`` or ``mirabel[:RHO]``; empty
             where the name is all.
         preset: Fields of its configuration that the name stands for.
     """
@@ -207,12 +205,8 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         name, colon, option = spec.partition(":")
         if name in self:
             form = self[name].form
-            # [:a|b] and :a|b list the options that there are; :NUMBER takes any.
-            _, takes, wanted = form.removesuffix("]").partition(":")
-            listed = wanted.split("|") if _WORDS.fullmatch(wanted) else [option]
-            optional = "[" in form or not takes
-            fits = bool(option and takes and option in listed) if colon else optional
-            if not fits:
+            takes = ":" in form
+            if not (option and takes if colon else "[" in form or not takes):
                 raise self.malformed(spec)
         elif not self.group:
             raise self.unknown(spec)

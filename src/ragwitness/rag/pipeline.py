@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import (
@@ -20,9 +20,6 @@ from ragwitness.rag.config import DefendedConfig, PromptTemplate, RagConfig
 from ragwitness.rag.index.base import Hit, Index
 from ragwitness.rag.index.dense import DenseIndex
 from ragwitness.types import Answer, Query
-
-Use: TypeAlias = Literal["retrieve", "answer"]
-"""What a rewritten query is for: the index, or the generator."""
 
 PARALLEL = min(4, os.cpu_count() or 1)
 """Answers made at a time: one per core; more would fight for them. See ``RagSystem.parallel``."""
@@ -87,17 +84,14 @@ class DefenseHook(Protocol):
     def name(self) -> str:
         """The defense with every parameter; part of a target's identity."""
 
-    def rewrite(self, query: str, use: Use) -> str:
-        """Return what the index or the generator is given in the query's stead."""
+    def rewrite(self, query: str) -> str:
+        """Return what the index is given in the query's stead."""
 
     def candidates(self, k: int, size: int) -> int:
         """Return how many hits it wants to see, of ``size`` passages."""
 
     def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
         """Return the hits that stay, best first; the first ``lookup.k`` are used."""
-
-    def show(self, query: str, passages: list[str]) -> list[str]:
-        """Return what the generator is shown of the passages."""
 
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Return the template in use."""
@@ -107,7 +101,8 @@ class RagSystem:
     """Answers queries over a database of passages.
 
     The query is used verbatim, for retrieval and as the user's message; the passages
-    stand in the system message. A defense may change each of these steps.
+    stand in the system message. A defense may change what is searched for, the hits and the
+    system message.
 
     Args:
         passages: The database.
@@ -164,7 +159,7 @@ class RagSystem:
         if defense is None:
             return self.index.search(query, k)
         # A defense may rewrite what retrieves, ask for more hits, and drop some of them.
-        key = defense.rewrite(query, "retrieve")
+        key = defense.rewrite(query)
         distances = isinstance(self.index, DenseIndex) and self.config.metric == "l2"
         # More candidates than k where the defense is going to drop some: k passages still arrive.
         hits = self.index.search(key, defense.candidates(k, len(self.index)))
@@ -180,9 +175,7 @@ class RagSystem:
         Raises:
             QueryTooLongError: It does not fit even without any passage.
         """
-        # A defense may give retriever and generator two different texts; see DefenseHook.rewrite.
-        user = query if self.defense is None else self.defense.rewrite(query, "answer")
-        return self._prompt(query, user, "", max_tokens)
+        return self._prompt(query, query, "", max_tokens)
 
     def completion_prompt(self, text: str, max_tokens: int = 256) -> ChatPrompt:
         """Return what the generator is given to continue or score a raw text.
@@ -267,10 +260,8 @@ class RagSystem:
         def fits(passages: Sequence[str]) -> bool:
             return length(passages) + fixed <= limit
 
-        # Retrieve, let a defense change what is shown, then drop or cut what does not fit.
+        # Retrieve, then drop or cut what does not fit.
         found = [self.passages[hit.index].text for hit in self.retrieve(key)]
-        if self.defense is not None:
-            found = self.defense.show(key, found)
         kept, dropped, cut = fit_passages(found, fits)
         if not kept and not fits(()):
             raise QueryTooLongError(length(()) + fixed - room, limit)

@@ -1,17 +1,23 @@
 """What a defense costs benign questions, against figures computed by hand."""
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from scipy.stats import beta
 
-from ragwitness.defenses.base import Defense, NoDefense
+from ragwitness.defenses.base import Defense, NoDefense, chain
 from ragwitness.defenses.cost import BenignQuestion, benign_questions, word_f1
-from ragwitness.defenses.retrieval import DistanceThreshold
-from ragwitness.errors import InputError
+from ragwitness.defenses.prompt import PromptModification
+from ragwitness.errors import InputError, ModelError
+from ragwitness.models.base import ChatPrompt, Generation
+from ragwitness.rag.build import build_system
+from ragwitness.rag.config import TEMPLATES, RagConfig
 from ragwitness.rag.index.base import Hit
 from ragwitness.rag.pipeline import Lookup
 from ragwitness.types import Document
+from tests.support.copier import Copier
 from tests.unit.defenses.defense_fakes import CORPUS, Writer, benign_cost, lexical
 
 _QUESTIONS = [
@@ -36,13 +42,15 @@ class HideFirst(Defense):
         return [hit for hit in hits if hit.index != self.index]
 
 
-class TooLong(Defense):
-    """Makes one query unreadable."""
+class Choosy(Copier):
+    """Answers every question but one under the defended prompt."""
 
-    name = "too long"
-
-    def rewrite(self, query: str, use: str) -> str:
-        return "word " * 20_000 if use == "answer" and "southern" in query else query
+    def generate(self, prompts: Sequence[ChatPrompt], **options: Any) -> list[Generation]:
+        for prompt in prompts:
+            system, user = (message.content for message in prompt.messages)
+            if system.startswith(TEMPLATES["defended"].system) and "southern" in user:
+                raise ModelError("The model failed.")
+        return super().generate(prompts, **options)
 
 
 def _never(_answer: str) -> bool:
@@ -135,8 +143,9 @@ def _query(text: str):
     return Query(text, 4)
 
 
-def test_a_threshold_that_drops_everything_costs_every_document() -> None:
-    cost = benign_cost(lexical(), DistanceThreshold(1e6), _QUESTIONS, _never, max_tokens=2)
+def test_a_defense_that_drops_everything_costs_every_document() -> None:
+    nothing = chain(*map(HideFirst, range(len(CORPUS))))
+    cost = benign_cost(lexical(), nothing, _QUESTIONS, _never, max_tokens=2)
     assert (cost.retrieval.recall.value, cost.retrieval.recall_lost.value) == (0.0, 1.0)
     assert cost.retrieval.changed.value == 1.0
 
@@ -149,12 +158,13 @@ def test_questions_without_reference_have_no_quality() -> None:
 
 
 def test_what_cannot_be_answered_is_counted_and_left_out() -> None:
-    cost = benign_cost(lexical(), TooLong(), _QUESTIONS, _never, max_tokens=2)
+    system = build_system(CORPUS, RagConfig(k=2), generator=Choosy())
+    cost = benign_cost(system, PromptModification(), _QUESTIONS, _never, max_tokens=2)
     assert (cost.failed_before, cost.failed) == (0, 1)
     assert cost.retrieval.recall.n == 4
     assert cost.answers is not None
     assert cost.answers.agreement.n == 3
-    alone = benign_cost(lexical(), TooLong(), _QUESTIONS[1:2], _never, max_tokens=2)
+    alone = benign_cost(system, PromptModification(), _QUESTIONS[1:2], _never, max_tokens=2)
     assert (alone.answers, alone.failed) == (None, 1)
 
 

@@ -3,23 +3,14 @@
 import pytest
 
 from ragwitness.defenses.base import defend
-from ragwitness.defenses.rewriting import (
-    FILLERS,
-    PARAPHRASE,
-    REWRITE,
-    SUBSTITUTES,
-    QueryRewriting,
-    RewritingConfig,
-    rule_rewrite,
-)
-from ragwitness.errors import InputError
+from ragwitness.defenses.rewriting import FILLERS, SUBSTITUTES, QueryRewriting, rule_rewrite
 from ragwitness.rag.pipeline import QueryTooLongError
 from tests.unit.defenses.defense_fakes import CORPUS, Writer, lexical
 
 
 def test_a_paraphrase_retrieves_and_the_generator_sees_the_query() -> None:
     model = Writer("Penguins hunt krill.")
-    defended = defend(lexical(k=1), QueryRewriting(PARAPHRASE, model))
+    defended = defend(lexical(k=1), QueryRewriting(model))
     prompt = defended.prompt("Maria Keller came in")
     assert prompt.messages[1].content == "Maria Keller came in"
     assert CORPUS[2].text in prompt.messages[0].content
@@ -28,23 +19,15 @@ def test_a_paraphrase_retrieves_and_the_generator_sees_the_query() -> None:
         "Please paraphrase the following sentence. Output only the paraphrase sentence.\n\n"
         "Maria Keller came in"
     ]
-
-
-def test_a_rewrite_is_all_the_system_sees_and_is_made_once() -> None:
-    model = Writer('"Penguins hunt krill."')
-    defended = defend(lexical(k=1), QueryRewriting(REWRITE, model))
-    prompt = defended.prompt("Maria Keller came in")
-    assert prompt.messages[1].content == "Penguins hunt krill."
-    assert CORPUS[2].text in prompt.messages[0].content
+    defended.retrieve("Maria Keller came in")
     assert len(model.asked) == 1
-    assert model.asked[0].startswith("As an expert copy-editor")
 
 
 @pytest.mark.parametrize("says", ["", "  \n ", '""'])
 def test_a_model_that_says_nothing_changes_nothing(says: str) -> None:
-    defense = QueryRewriting(REWRITE, Writer(says))
+    defense = QueryRewriting(Writer(says))
     expected = '""' if says == '""' else "Who came?"
-    assert defense.rewrite("Who came?", "retrieve") == expected
+    assert defense.rewrite("Who came?") == expected
 
 
 @pytest.mark.parametrize(
@@ -56,36 +39,20 @@ def test_a_model_that_says_nothing_changes_nothing(says: str) -> None:
     ],
 )
 def test_only_quotes_around_everything_are_taken_off(says: str, kept: str) -> None:
-    assert QueryRewriting(REWRITE, Writer(says)).rewrite("Who came?", "answer") == kept
+    assert QueryRewriting(Writer(says)).rewrite("Who came?") == kept
 
 
 def test_a_query_may_hold_braces_and_a_blank_one_is_not_rewritten() -> None:
     model = Writer("fine")
-    assert QueryRewriting(REWRITE, model).rewrite("{query} {0} {x", "answer") == "fine"
+    assert QueryRewriting(model).rewrite("{query} {0} {x") == "fine"
     assert model.asked[0].endswith("\n\n{query} {0} {x")
-    assert QueryRewriting(REWRITE, model).rewrite(" \n", "answer") == " \n"
+    assert QueryRewriting(model).rewrite(" \n") == " \n"
     assert len(model.asked) == 1
 
 
 def test_a_query_too_long_for_the_model_is_refused_by_name() -> None:
     with pytest.raises(QueryTooLongError, match="reads at most"):
-        QueryRewriting(REWRITE, Writer("x", context_length=200)).rewrite("word " * 150, "retrieve")
-
-
-def test_bad_settings_are_refused() -> None:
-    with pytest.raises(InputError, match="where must be"):
-        RewritingConfig("x", "{query}", "nowhere")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"must hold \{query\}"):
-        RewritingConfig("x", "no slot", "both")
-
-
-def test_the_name_tells_the_prompt_where_it_is_not_ours() -> None:
-    model = Writer("x")
-    own = QueryRewriting(RewritingConfig("rewrite", "Say {query} again.", "both"), model)
-    assert "Say {query} again." in own.name
-    swapped = QueryRewriting(RewritingConfig("rewrite", PARAPHRASE.prompt, "both"), model)
-    assert swapped.name != QueryRewriting(REWRITE, model).name
-    assert own.name != QueryRewriting(REWRITE, model).name != QueryRewriting(PARAPHRASE, model).name
+        QueryRewriting(Writer("x", context_length=200)).rewrite("word " * 150)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +73,6 @@ def test_the_name_tells_the_prompt_where_it_is_not_ours() -> None:
 )
 def test_rules(text: str, other: str) -> None:
     assert rule_rewrite(text) == other
-
-
-def test_rules_without_clauses_and_fillers_keep_the_order() -> None:
-    text = "If it is really bad, what should I do?"
-    assert rule_rewrite(text, clauses=False, fillers=False) == (
-        "If it is really poor, what should I do?"
-    )
 
 
 @pytest.mark.parametrize(
@@ -147,9 +107,9 @@ def test_the_table_replaces_nothing_by_itself_and_only_lower_case() -> None:
 
 
 def test_the_rules_change_what_the_index_is_asked() -> None:
-    defended = defend(lexical(k=1), QueryRewriting(PARAPHRASE))
+    defended = defend(lexical(k=1), QueryRewriting())
     system = lexical(k=1)
     query = "knee rested"
     assert defended.retrieve(query) == system.retrieve(query)  # nothing to replace
     assert defended.retrieve("big month")[0].score == system.retrieve("large month")[0].score
-    assert "rules-1" in QueryRewriting(PARAPHRASE).name
+    assert "rules-1" in QueryRewriting().name
