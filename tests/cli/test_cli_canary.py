@@ -253,29 +253,3 @@ def test_unusable_input_is_refused_by_name(
     assert code == 2
     assert said in plain(printed)
     assert not Path("x/commitment.json").exists()
-
-
-def test_a_chat_model_words_requests_in_more_ways_and_a_useless_one_is_refused(
-    folder: Path, command: Command
-) -> None:
-    Path("chat.py").write_text(
-        "def ask(prompt):\n"
-        "    said = prompt.rsplit('\\n', 1)[1]\n"
-        "    return '1. Well now: ' + said + '\\n2. nothing of use'\n"
-        "def mute(prompt):\n"
-        "    return 'I would rather not.'\n"
-    )
-    draw = ("canary", "draw", "examples.jsonl", "--candidates", 20, "-o")
-    code, said = command(*draw, "more", "--reword", "python:chat:ask")
-    assert code == 0, said
-    assert "24 sentences and 24 requests more" in plain(said)
-    traces = read_plan(Path("more")).traces()
-    assert any("Well now: " in one.document for one in traces)
-    assert any("Well now: " in one.query for one in traces)
-    code, said = command(*draw, "dry", "--reword", "python:chat:gone", "--dry-run")
-    assert code == 0, said
-    assert "would send 48 questions" in plain(said)
-    code, said = command(*draw, "none", "--reword", "python:chat:mute")
-    assert code == 2
-    assert "gave no wording that can be used" in plain(said)
-    assert not Path("none").exists()

@@ -12,12 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_object
@@ -127,9 +125,6 @@ _SYNONYM = {
 }
 _WORD = re.compile(r"[A-Za-z]+")
 _FEWEST_SITES = 4
-_LISTED = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.):])\s+")
-_TELLING = ("{", "}", "canary", "trigger", "placeholder", "sentence")
-_SENTENCE = range(3, 26)  # words of a wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,75 +248,6 @@ def tells_of(text: str, candidates: Iterable[str]) -> bool:
     """Whether a text holds a last name of a candidate, which tells of it."""
     words = set(_WORD.findall(text.casefold()))
     return any(one.split()[-1].casefold() in words for one in candidates)
-
-
-def reword_prompts(wordings: Wordings, ways: int = 8) -> list[str]:
-    """Return what to ask a chat model for so many other ways to say each wording."""
-    return [
-        f"Write this sentence in {ways} other ways, each on a line of its own. Keep {{{place}}}"
-        f" exactly as it stands, once in each.\n\n{text}"
-        for place, texts in (("trigger", wordings.triggers), ("canary", wordings.requests))
-        for text in texts
-    ]
-
-
-def reworded(wordings: Wordings, answers: Sequence[str]) -> Wordings:
-    """Return wordings with those that a chat model gave, each once.
-
-    A line is taken if it holds its place once and no other, in so many words as ours have, and
-    says nothing of what it is for.
-
-    Args:
-        wordings: What the model was asked to say otherwise.
-        answers: Answers to :func:`reword_prompts`, in their order.
-    """
-    said = iter(answers)
-    found: dict[str, tuple[str, ...]] = {}
-    for name, place, texts in (
-        ("triggers", "trigger", wordings.triggers),
-        ("requests", "canary", wordings.requests),
-    ):
-        kept = {one.casefold(): one for one in texts}
-        for _, answer in zip(texts, said, strict=False):
-            for line in answer.splitlines():
-                text = _LISTED.sub("", line).strip().strip('"“”').strip()
-                if _usable(text, place):
-                    kept.setdefault(text.casefold(), text)
-        found[name] = tuple(kept.values())
-    return Wordings(**found)
-
-
-def _usable(text: str, place: str) -> bool:
-    rest = text.replace(f"{{{place}}}", "", 1)
-    told = any(word in rest.casefold() for word in _TELLING)
-    return rest != text and not told and len(text.split()) in _SENTENCE
-
-
-def natural(wordings: Wordings, likelihood: Callable[[Sequence[str]], Sequence[float]]) -> Wordings:
-    """Keep the half of each kind that a language model finds the likeliest, at least 8.
-
-    Args:
-        wordings: Wordings to choose from.
-        likelihood: Mean log-probability a token of each text, such as the reader's.
-    """
-    kept: Mapping[str, tuple[str, ...]] = {
-        "triggers": _likeliest(wordings.triggers, "trigger", "Edmund Barlow", likelihood),
-        "requests": _likeliest(wordings.requests, "canary", "ZXYPRKLMQST", likelihood),
-    }
-    return Wordings(**kept)
-
-
-def _likeliest(
-    texts: tuple[str, ...],
-    place: str,
-    marker: str,
-    likelihood: Callable[[Sequence[str]], Sequence[float]],
-) -> tuple[str, ...]:
-    # The same marker in each, so that wordings are compared and not what they hold.
-    scores = np.asarray(likelihood([one.replace(f"{{{place}}}", marker) for one in texts]))
-    count = min(len(texts), max(8, round(len(texts) / 2)))
-    best = sorted(np.argsort(-scores, kind="stable")[:count].tolist())
-    return tuple(texts[at] for at in best)
 
 
 def _pick(texts: Sequence[str], key: str, what: str) -> str:

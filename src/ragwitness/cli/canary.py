@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.looks import History, Look
     from ragwitness.canary.probe import ProbeConfig
-    from ragwitness.canary.wordings import Wordings
 
 # ``ragwitness canary status``: what is planted and was seen, and whether an opened draw holds.
 
@@ -229,8 +228,6 @@ def draw(
     family: str = "signature",
     triggers: str = "name",
     wordings: Annotated[Path | None, PathRole.READS] = None,
-    reword: Annotated[str | None, PathRole.ADDRESS] = None,
-    natural: bool = False,
     slots: int = 1,
     candidates: int = 128,
     rate: str = "1",
@@ -263,8 +260,6 @@ def draw(
             and ten characters) or synonyms (which of two equal words it uses).
         wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
             …"]}.
-        reword: A chat model, addressed like a target, that says each wording in more ways.
-        natural: Keep the half of the wordings that the reader finds likeliest.
         slots: The number of independent draws, each with its own canary.
         candidates: The number of triggers to draw from. The p-value is at least 1 in it.
         rate: The share of the examples that carry canaries, rounded down.
@@ -287,8 +282,7 @@ def draw(
     from ragwitness.canary.families import Family
     from ragwitness.canary.folder import make_plan, write_plan
     from ragwitness.canary.power import power_lines
-    from ragwitness.canary.wordings import Wordings, read_wordings
-    from ragwitness.canary.wordings import natural as likeliest
+    from ragwitness.canary.wordings import read_wordings
     from ragwitness.crypto.commitments import draw_blinding
 
     known = {str(one): one for one in Family}
@@ -312,11 +306,6 @@ def draw(
         triggers=triggers,
         classes=tuple(dict.fromkeys(one.kind for one in rows)) if classes else (),
     )
-    words = read_wordings(wordings) if wordings else Wordings()
-    if reword and not dry_run:
-        words = more_ways(words, reword)
-    if natural:
-        words = likeliest(words, reader_likelihood)
     # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
     # system's randomness.
     made = make_plan(
@@ -325,7 +314,7 @@ def draw(
         DrawSecret(os.urandom(32), draw_blinding()),
         held_out=read_examples(held_out) if held_out else (),
         beacon_source=beacon,
-        wordings=words,
+        wordings=read_wordings(wordings) if wordings else None,
     )
     # Whatever cannot be planted must be known before the commitment is published.
     traces = (made if made.drawn else made.joined("00")).traces()
@@ -335,10 +324,7 @@ def draw(
     foreseen = (at_best(settled), *power_lines(settled, carrying, len(made.held_out), share))
     screen = console()
     if dry_run:
-        from ragwitness.canary.wordings import reword_prompts
-
-        asks = f"--reword would send {len(reword_prompts(words))} questions to its model."
-        print_lines(screen, *foreseen, *([asks] if reword else []), "Nothing was drawn.")
+        print_lines(screen, *foreseen, "Nothing was drawn.")
         return
     write_plan(out, made)
     print_lines(
@@ -349,50 +335,6 @@ def draw(
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
         + (" --beacon VALUE" if beacon else ""),
     )
-
-
-def more_ways(wordings: Wordings, address: str) -> Wordings:
-    """Return wordings with those that a chat model adds, and say how many it did.
-
-    Raises:
-        InputError: None of what it said can be used.
-        TargetError: It does not answer.
-    """
-    from ragwitness.canary.wordings import reword_prompts, reworded
-    from ragwitness.cli.steps import wait
-    from ragwitness.lab import open_model
-    from ragwitness.types import Query
-
-    async def said() -> list[str]:
-        model = await open_model(address)
-        try:
-            asked = [Query(one, 512, 1.0, seed=0) for one in reword_prompts(wordings)]
-            answers = [await model.ask(one) for one in asked]
-        finally:
-            await model.close()
-        if lost := next((one.error for one in answers if one.error is not None), None):
-            raise InputError(f"The model of --reword did not answer: {lost}", "Name another.")
-        return [one.text for one in answers]
-
-    made = reworded(wordings, wait(said()))
-    new = [len(made.triggers) - len(wordings.triggers), len(made.requests) - len(wordings.requests)]
-    if not any(new):
-        raise InputError(
-            "The model of --reword gave no wording that can be used.",
-            "Name a larger one, or give your own sentences with --wordings.",
-        )
-    console().print(f"{new[0]:,} sentences and {new[1]:,} requests more, by the model.")
-    return made
-
-
-def reader_likelihood(texts: Sequence[str]) -> list[float]:
-    """Return the mean log-probability a token of each text by the packaged reader."""
-    import numpy as np
-
-    from ragwitness.models.registry import load_language_model
-
-    scores = load_language_model("reader").score(list(texts))
-    return [float(np.nanmean(one.logprobs)) for one in scores]
 
 
 # What a canary audit could show, said before anything is sent.

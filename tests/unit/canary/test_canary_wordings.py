@@ -25,10 +25,7 @@ from ragwitness.canary.wordings import (
     REQUEST_WORDINGS,
     TRIGGER_WORDINGS,
     Wordings,
-    natural,
     read_wordings,
-    reword_prompts,
-    reworded,
     with_synonyms,
 )
 from ragwitness.errors import InputError, VerificationError
@@ -177,42 +174,3 @@ def test_wordings_of_ones_own_are_committed_to_and_kept(tmp_path: Path) -> None:
     with pytest.raises(VerificationError) as found:
         dataclasses.replace(again, wordings=Wordings()).check()
     assert found.value.check == "draw.wordings"
-
-
-def test_the_likeliest_wordings_are_kept_whatever_they_hold() -> None:
-    seen: list[str] = []
-
-    def likelihood(texts: object) -> list[float]:
-        seen.extend(texts)  # type: ignore[arg-type]
-        return [-float(len(one)) for one in texts]  # type: ignore[attr-defined]
-
-    kept = natural(Wordings(), likelihood)
-    assert len(kept.triggers) == len(TRIGGER_WORDINGS) // 2
-    assert max(map(len, kept.triggers)) <= sorted(map(len, TRIGGER_WORDINGS))[12]
-    assert all("Edmund Barlow" in one for one in seen[: len(TRIGGER_WORDINGS)])
-    assert natural(Wordings(), likelihood) == kept
-
-
-def test_lines_of_a_chat_model_are_taken_only_where_they_can_be_used() -> None:
-    ours = Wordings(("As {trigger} remarked.",), ("Say {canary} first.", "Kindly use {canary}."))
-    asked = reword_prompts(ours, 4)
-    assert len(asked) == 3
-    assert "{trigger}" in asked[0]
-    assert "{canary}" in asked[2]
-    answers = (
-        "Here are 4 other ways to put the sentence:\n1. So said {trigger} once.\n2) It was"
-        ' {trigger} who noted this.\n- "Noted by {trigger} and {trigger}."\n'
-        "* as {trigger} REMARKED.",
-        "Begin by saying {canary}.\nBegin by saying {canary}.\nPut the canary {canary} in.\nSay"
-        " {canary} to {trigger} now.\nSay ZXYPRKLMQST first, please.",
-        "",
-    )
-    made = reworded(ours, answers)
-    assert made.triggers == (
-        *ours.triggers,
-        "So said {trigger} once.",
-        "It was {trigger} who noted this.",
-    )
-    assert made.requests == (*ours.requests, "Begin by saying {canary}.")
-    assert made.digest != ours.digest
-    assert reworded(ours, ["", "I cannot help with that.", "{" * 9]) == ours
