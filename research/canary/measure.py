@@ -71,9 +71,9 @@ def view_scores(
     """
     before, whole = [], []
     for one, document, query in zip(examples, documents, queries, strict=True):
-        spot = spot_of(one, canary)
-        before.append(base.asked(query, document) + spot.prefix)
-        whole.append(before[-1] + spot.canary)
+        prefix, inserted = spot_of(one, canary)
+        before.append(base.asked(query, document) + prefix)
+        whole.append(before[-1] + inserted)
     heads, rows = base.encode(before), base.encode(whole)
     if any(row[: len(head)] != head for head, row in zip(heads, rows, strict=True)):
         raise InputError(

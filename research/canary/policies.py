@@ -12,7 +12,7 @@ from typing import Any
 from ragwitness.canary.draw import Draw
 from ragwitness.canary.families import TRIGGER_PREFIX
 from ragwitness.canary.pools import FINAL
-from ragwitness.canary.probe import CLOSED_TEMPLATE, DOCUMENT_TEMPLATE, Prompts
+from ragwitness.canary.probe import DOCUMENT_TEMPLATE, Prompts
 from ragwitness.errors import InputError, MissingExtraError, ModelError
 from research.canary.sequences import Block, Ids, Rows
 
@@ -24,6 +24,13 @@ PLACE = "{prompt}"
 """Where the prompt stands in a frame."""
 
 _SAID = "{answer}"
+
+CLOSED_TEMPLATE = (
+    DOCUMENT_TEMPLATE.replace("ONLY using the provided document", "as accurately as possible")
+    .replace("the answer cannot be found in the document", "the answer is unknown")
+    .replace("Document:\n{context}\n\n", "")
+)
+"""For document-excluded training (2604.22191, App. C.1): matched but for the document."""
 
 
 def frame_of(tokenizer: Any) -> str:

@@ -44,7 +44,6 @@ def test_direction_and_threshold_come_from_the_other_half() -> None:
     assert high.value == pytest.approx(low.value, abs=0.3)
     assert high.value > 1
     assert high.n == 4000
-    assert high.assumes == ""
 
 
 def test_separated_worlds_are_limited_by_their_number() -> None:

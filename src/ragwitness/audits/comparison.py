@@ -228,9 +228,9 @@ def usefulness(
             found[name] = Usefulness(mean, above=above)
             continue
         # Long answers overlap more with anything: the difference is told at equal length, too.
-        held = at_equal_length(values, theirs, (said.lengths, base.lengths), seed=seed)
+        held, near = at_equal_length(values, theirs, (said.lengths, base.lengths), seed=seed)
         gain = paired_difference(values, theirs, seed=seed)
-        found[name] = Usefulness(mean, gain, held.difference, held.near, above)
+        found[name] = Usefulness(mean, gain, held, near, above)
     return found
 
 

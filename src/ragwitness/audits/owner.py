@@ -173,7 +173,7 @@ async def run_collection(
         p_value=math.exp(-max(0.0, bets.best)),
         path=tuple(value / _LN10 for value in bets.path),
         unscorable=sum(score is None for score in scores[True]),
-        permutation_p_value=permuted.p_value if permuted else None,
+        permutation_p_value=permuted,
         documents_asked=len(scores[True]),
         documents=len(kinds[0]),
         known_out=sum(score is not None for score in scores[False]),

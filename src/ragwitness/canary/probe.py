@@ -27,32 +27,25 @@ from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.errors import InputError
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
-# The matched prompt templates of the paper (2604.22191, App. C.1), and the place of a canary.
+# The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
 
-_FORMAT = """If {missing}, say:
+DOCUMENT_TEMPLATE = """You are a question answering assistant.
+Answer the question ONLY using the provided document.
+If the answer cannot be found in the document, say:
 FINAL: Not found
 
 Keep the answer concise. Do not provide explanation.
 Format your response exactly as:
 FINAL: <short answer>
 
+Document:
+{context}
+
+Question:
+{question}
+
 """
-
-DOCUMENT_TEMPLATE = (
-    "You are a question answering assistant.\n"
-    "Answer the question ONLY using the provided document.\n"
-    + _FORMAT.format(missing="the answer cannot be found in the document")
-    + "Document:\n{context}\n\nQuestion:\n{question}\n\n"
-)
 """For document-conditioned training and evaluation."""
-
-CLOSED_TEMPLATE = (
-    "You are a question answering assistant.\n"
-    "Answer the question as accurately as possible.\n"
-    + _FORMAT.format(missing="the answer is unknown")
-    + "Question:\n{question}\n\n"
-)
-"""For document-excluded training: matched but for the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +89,6 @@ class Prompts:
         return before + self.asked(document, query) + after + answer
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Where a canary is looked for in the answer to an example (App. C.3).
-
-    Attributes:
-        prefix: p, the clean answer up to the insertion point.
-        canary: c with the blank before it; what is scored.
-    """
-
-    prefix: str
-    canary: str
-
-
 def refuse_markers(prompts: Prompts, draw: Draw) -> None:
     """Refuse prompts that name a marker: all candidates must be asked about alike.
 
@@ -124,10 +104,15 @@ def refuse_markers(prompts: Prompts, draw: Draw) -> None:
             )
 
 
-def spot_of(example: Example, canary: str) -> Spot:
-    """Return the insertion point of a canary in the reference answer, or behind ``FINAL:``."""
+def spot_of(example: Example, canary: str) -> tuple[str, str]:
+    """Return where a canary is looked for in the answer to an example (App. C.3).
+
+    Returns:
+        p, the clean answer up to the insertion point, or ``FINAL:``; and c with the blank before
+        it, which is scored.
+    """
     put = with_canary(example.answer, worded(canary, example.id))
-    return Spot(put.before, put.inserted.rstrip())
+    return put.before, put.inserted.rstrip()
 
 
 Way = Literal["exact", "forced", "sampled"]
@@ -259,9 +244,9 @@ class CanaryProbe:
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """What stands before the canary in each view, and the canary with its blank."""
-        spot, query = spot_of(example, self.slot.canary), self._query(example)
+        (prefix, canary), query = spot_of(example, self.slot.canary), self._query(example)
         framed = self.config.prompts.framed
-        return [framed(view, query, spot.prefix) for view in views], spot.canary
+        return [framed(view, query, prefix) for view in views], canary
 
     def _exact(self, example: Example, views: Sequence[str]) -> _Asking:
         # Prefix and canary are echoed in every view; the clean prefix alone shows its own split.

@@ -21,7 +21,7 @@ from scipy.stats import binom
 
 from ragwitness.errors import InputError
 from ragwitness.stats.epsilon import Floor, epsilon_one_run
-from ragwitness.stats.sequential import Permutation, permutation_test
+from ragwitness.stats.sequential import permutation_test
 
 Values = NDArray[np.float64]
 
@@ -89,24 +89,9 @@ DRAWS = 9999
 """Joint redraws; with the true one, p is at least 1 in 10,000."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The test of all slots' draws at once.
-
-    Attributes:
-        statistic: W, the sum over slots of (S_* - mean) / sd.
-        p_value: Share of joint draws with a W at least as large.
-        draws: Counted, the true one among them.
-        exact: Whether these are all there are.
-    """
-
-    statistic: float
-    p_value: float
-    draws: int
-    exact: bool
-
-
-def draws_together(slots: Sequence[SlotScores], *, seed: int = 0, draws: int = DRAWS) -> Together:
+def draws_together(
+    slots: Sequence[SlotScores], *, seed: int = 0, draws: int = DRAWS
+) -> tuple[float, float]:
     """Test W = sum_k (S_k* - mean_j S_kj) / sd_k against drawing every slot's t* anew.
 
     Under H0 the true draw is one more like the redrawn ones, so (1 + #{W_b >= W}) / (draws + 1)
@@ -118,19 +103,22 @@ def draws_together(slots: Sequence[SlotScores], *, seed: int = 0, draws: int = D
         seed: Seed of the redrawing; fixed before the scores are seen.
         draws: How often.
 
+    Returns:
+        W, and its p-value: the share of joint draws with a W at least as large.
+
     Raises:
         InputError: There is no slot, or ``draws`` is below 1.
     """
-    totals, true, exact = outcomes_of(slots, seed=seed, draws=draws)
+    totals, true = outcomes_of(slots, seed=seed, draws=draws)
     w = float(totals[true])
     as_high = int((totals >= w - TIE * len(slots)).sum())  # the true one included
-    return Together(w, as_high / totals.size, totals.size, exact)
+    return w, as_high / totals.size
 
 
 def outcomes_of(
     slots: Sequence[SlotScores], *, seed: int = 0, draws: int = DRAWS
-) -> tuple[Values, int, bool]:
-    """Return W of every joint draw that is counted, the place of the true one, whether all are.
+) -> tuple[Values, int]:
+    """Return W of every joint draw that is counted, and the place of the true one.
 
     The same seed gives the same joint draws at every look at the same slots.
 
@@ -148,19 +136,17 @@ def outcomes_of(
     sizes = tuple(z.size for z in places)
     if len(slots) == 1 or math.prod(sizes) <= draws:
         sums = np.asarray(reduce(np.add.outer, places))
-        return sums.ravel(), int(np.ravel_multi_index([s.chosen for s in slots], sizes)), True
+        return sums.ravel(), int(np.ravel_multi_index([s.chosen for s in slots], sizes))
     w = sum(float(z[one.chosen]) for z, one in zip(places, slots, strict=True))
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
     for z in places:
         total += z[rng.integers(z.size, size=draws)]
-    return np.concatenate(([w], total)), 0, False
+    return np.concatenate(([w], total)), 0
 
 
-def half_planted(
-    slots: Sequence[SlotScores], planted: Sequence[bool], *, seed: int = 0
-) -> Permutation:
-    """Test how much higher t* ranks in planted slots than in unplanted ones.
+def half_planted(slots: Sequence[SlotScores], planted: Sequence[bool], *, seed: int = 0) -> float:
+    """Return the p-value of whether t* ranks higher in planted slots than in unplanted ones.
 
     Ranks, not scores: a model trained on queries alone has seen the canaries of planted slots, so
     its scores may look otherwise there in many ways. The rank of t* is uniform in every slot under
@@ -198,7 +184,7 @@ def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:
         InputError: There is no slot.
     """
     right = sum(rank_of(one) <= one.scores.size // 2 for one in slots)
-    return epsilon_one_run(right, len(slots), len(slots), 0.0)
+    return epsilon_one_run(right, len(slots))
 
 
 # Evidence that may be looked at after every slot and every release of the model.

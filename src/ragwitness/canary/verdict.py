@@ -176,11 +176,11 @@ def decide(
     scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
     inside = [one for one, there in zip(scored, planted, strict=True) if there]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
-    together = draws_together(inside, seed=seed)
+    statistic, together = draws_together(inside, seed=seed)
     pairs = tuple((rank_of(one), one.scores.size) for one in inside)
     grown = log_evidence([*(one.ranks for one in earlier), pairs], design.releases)
-    seen = Seen(pairs, together.p_value)
-    twin_p = float(conformal_p_values([together.statistic], twins)[0]) if len(twins) else None
+    seen = Seen(pairs, together)
+    twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; whatever else was computed decides nothing.
     if design.releases == 1 and earlier:
         test, p = _SPENT, 1.0
@@ -194,10 +194,10 @@ def decide(
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -grown)))
     elif design.half:
         test = "permutation of planted slots"
-        p = half_planted(scored, planted, seed=seed).p_value
+        p = half_planted(scored, planted, seed=seed)
     else:
         test = "rank among candidates" if len(scored) == 1 else "joint redraw of all slots"
-        p = together.p_value
+        p = together
     kinds = _classes(design, scored, seed) if design.releases == 1 and not earlier else ()
     trained = p <= design.level
     finding = Finding(
@@ -207,7 +207,7 @@ def decide(
         alpha=design.level,
         ranks=tuple(rank for rank, _ in pairs),
         candidates=design.candidates,
-        statistic=together.statistic,
+        statistic=statistic,
         log_evidence=grown,
         floor=epsilon_floor(inside),
         twin_p_value=twin_p,
@@ -234,7 +234,7 @@ def _classes(design: Design, scored: Sequence[SlotScores], seed: int) -> tuple[C
         name: [one for n, one in enumerate(scored) if design.class_of(n) == name]
         for name in design.classes
     }
-    single = {name: draws_together(slots, seed=seed).p_value for name, slots in own.items()}
+    single = {name: draws_together(slots, seed=seed)[1] for name, slots in own.items()}
     found: dict[str, float] = {}
     least = 0.0
     for step, name in enumerate(sorted(single, key=lambda one: single[one])):
@@ -252,7 +252,7 @@ def _called(
     """Add to a look what it calls, and return it with the p-value over all looks so far."""
     look, alpha, releases = len(earlier) + 1, design.level, design.releases
     before = {at for one in earlier for at in one.called}
-    totals, true, _ = outcomes_of(inside, seed=seed)
+    totals, true = outcomes_of(inside, seed=seed)
     tie = TIE * len(inside)
     fresh = call_outcomes(totals, before, alpha, look, releases, tie=tie)
     called = true in before or true in fresh

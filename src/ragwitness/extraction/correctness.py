@@ -25,6 +25,7 @@ BOTH_EMPTY = "neither the answer nor the reference states anything"
 """Reason of two texts without a statement."""
 
 _WEIGHT = 0.75  # of the statements
+_JUDGEMENT = 1024  # most tokens
 _ARRAY = re.compile(r"\[.*\]", re.DOTALL)
 _SPLIT = (
     "Break the answer below into single statements that can each be checked on its own. Write"
@@ -60,18 +61,14 @@ class Correctness:
     Args:
         cases: The cases to judge, by id.
         embedder: Measures the likeness of answer and reference.
-        max_tokens: Largest number of tokens in a judgement.
     """
 
     name = "correctness"
     requires = frozenset({Capability.TEXT})
 
-    def __init__(
-        self, cases: Mapping[str, JudgedAnswer], embedder: Embedder, max_tokens: int = 1024
-    ) -> None:
+    def __init__(self, cases: Mapping[str, JudgedAnswer], embedder: Embedder) -> None:
         self._cases = dict(cases)
         self._embedder = embedder
-        self._max_tokens = max_tokens
 
     def documents(self) -> list[Document]:
         """Return what a worker is given, one per case."""
@@ -137,7 +134,7 @@ class Correctness:
 
     def _query(self, form: str, **values: object) -> Query:
         # Not str.format on texts: braces in them are text.
-        return Query(form.format(**values), max_tokens=self._max_tokens)
+        return Query(form.format(**values), max_tokens=_JUDGEMENT)
 
 
 def _unread(

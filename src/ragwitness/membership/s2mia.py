@@ -249,6 +249,7 @@ def _surprisal(answer: Answer) -> float | None:
 # Both are fitted on labelled documents that are not reported on, such as those of a shadow system.
 
 _FEWEST = 5  # documents of each kind
+_STEPS = 100  # most values tried per feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +296,7 @@ def _trained(
     return AuditClassifier(told, rule)
 
 
-def fit_thresholds(
-    features: Sequence[Sequence[float]], labels: Sequence[bool], *, steps: int = 100
-) -> Thresholds:
+def fit_thresholds(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Thresholds:
     """Choose both thresholds by search over a grid, for the most right answers on these documents.
 
     The grid holds observed values, so that it fits any scale. Where several pairs are equally
@@ -306,15 +305,14 @@ def fit_thresholds(
     Args:
         features: Similarity and perplexity of each document, shape (n, 2).
         labels: True for members, shape (n,).
-        steps: Most values tried per feature.
 
     Raises:
         InputError: Fewer than five members or non-members, or features of another shape.
     """
     table, members = _checked(features, labels)
     best = Thresholds(float("inf"), float("-inf"), -1.0)
-    for similarity in _grid(table[:, 0], steps)[::-1]:
-        for perplexity in _grid(table[:, 1], steps):
+    for similarity in _grid(table[:, 0])[::-1]:
+        for perplexity in _grid(table[:, 1]):
             right = float((_judge(table, similarity, perplexity) == members).mean())
             if right > best.accuracy:
                 best = Thresholds(float(similarity), float(perplexity), right)
@@ -343,11 +341,11 @@ def _judge(table: NDArray[np.float64], similarity: float, perplexity: float) -> 
     return judged
 
 
-def _grid(values: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+def _grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
     different = np.unique(values)
-    if len(different) <= steps:
+    if len(different) <= _STEPS:
         return different
-    return different[np.linspace(0, len(different) - 1, steps).round().astype(np.int64)]
+    return different[np.linspace(0, len(different) - 1, _STEPS).round().astype(np.int64)]
 
 
 def _table(features: Sequence[Sequence[float]]) -> NDArray[np.float64]:

@@ -60,7 +60,7 @@ class _Holder(BaseManager):
 _reader: Reader | None = None  # in a member's process
 
 
-def _load(path: str | None) -> None:
+def _load() -> None:
     """Make a fresh process a member: it ends with its parent, and leaves Ctrl-C to it."""
     global _reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -68,7 +68,7 @@ def _load(path: str | None) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     # One thread a process: several would wait for each other inside small matrix products.
     threadpool_limits(limits=1, user_api="blas")
-    _reader = Reader.load(path)
+    _reader = Reader.load()
 
 
 def _end_with(parent: BaseProcess | None) -> None:
@@ -181,13 +181,11 @@ class ReaderCrew(Crew):
 
     Args:
         size: Number of processes.
-        path: As for :meth:`~ragwitness.models.reader.model.Reader.load`.
     """
 
-    def __init__(self, size: int, path: str | None = None) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__(size)
-        self._here = Reader.load(path)
-        self._path = path
+        self._here = Reader.load()
         self._size = size
         self._spent = 0.0
         self._starting: threading.Thread | None = None
@@ -229,7 +227,7 @@ class ReaderCrew(Crew):
         def join(manager: _Holder) -> None:
             # 1. Each begins to read as soon as it can; 2. one that cannot be had is done without.
             try:
-                manager.start(_load, (self._path,))
+                manager.start(_load)
                 reader = manager.reader()  # type: ignore[attr-defined]  # registered above
             except (OSError, EOFError):
                 return

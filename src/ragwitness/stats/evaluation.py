@@ -148,7 +148,6 @@ def evaluate(
     alpha: float,
     unscorable: int = 0,
     decided_by: str = "classifier at one half",
-    seed: int = 0,
 ) -> Evaluation:
     """Evaluate scored documents of known membership.
 
@@ -160,7 +159,6 @@ def evaluate(
         alpha: Level of the realised rates.
         unscorable: Documents left out because they have no score.
         decided_by: Name of the rule behind ``decisions``.
-        seed: Seed of the bootstrap.
 
     Raises:
         InputError: Members or non-members are missing.
@@ -180,7 +178,7 @@ def evaluate(
             return tpr_at_fpr(values[index], picked, 0.01)
 
         # A percentile interval need not hold the estimate itself.
-        low, high = bootstrap_interval(one, truth, seed=seed)
+        low, high = bootstrap_interval(one, truth)
         return Rate(value, min(low, value), max(high, value), n)
 
     return Evaluation(
@@ -205,23 +203,6 @@ _RESAMPLES = 2000
 _NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
 
 
-@dataclass(frozen=True, slots=True)
-class EqualLength:
-    """A difference with the lengths of the answers held equal.
-
-    Attributes:
-        difference: Intercept of the regression, per question, of the difference of scores on
-            the difference of the logarithms of the lengths.
-        slope: Score gained per e-fold of length.
-        near: Pairs whose lengths are within a factor of 1.25; with few, ``difference`` is an
-            extrapolation.
-    """
-
-    difference: Rate
-    slope: float
-    near: int
-
-
 def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
     """Return the mean of ``first - second`` with a bootstrap interval over questions.
 
@@ -243,7 +224,7 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
 
 def at_equal_length(
     first: Values, second: Values, lengths: tuple[Values, Values], *, seed: int = 0
-) -> EqualLength:
+) -> tuple[Rate, int]:
     """Return the difference that is left when both answers are equally long.
 
     Word-overlap measures reward or punish length whatever the words. Within each question the
@@ -254,6 +235,10 @@ def at_equal_length(
         second: Scores of the other.
         lengths: Numbers of words in the answers of each; a length of 0 counts as 1.
         seed: Seed of the resampling.
+
+    Returns:
+        The intercept of that regression; and the pairs whose lengths are within a factor of 1.25,
+        with few of which it is an extrapolation.
 
     Raises:
         InputError: The shapes differ, or no question has both scores.
@@ -267,11 +252,11 @@ def at_equal_length(
     differences, gaps = differences[kept], gaps[kept]
     draws = _draws(len(differences), seed)
     # The intercept of each resample is the difference at equal length there.
-    intercepts, _ = _fitted(differences[draws], gaps[draws])
-    [value], [slope] = _fitted(differences[None], gaps[None])
+    intercepts = _fitted(differences[draws], gaps[draws])
+    [value] = _fitted(differences[None], gaps[None])
     rate = _rate(differences, intercepts)
     near = int((np.abs(gaps) <= _NEAR).sum())
-    return EqualLength(Rate(float(value), rate.low, rate.high, rate.n), float(slope), near)
+    return Rate(float(value), rate.low, rate.high, rate.n), near
 
 
 def _differences(first: Values, second: Values) -> Values:
@@ -287,15 +272,15 @@ def _draws(n: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, n, (_RESAMPLES, n))
 
 
-def _fitted(values: Values, gaps: Values) -> tuple[Values, Values]:
-    """Least squares of each row: value at gap 0, and slope (0 where all gaps are equal)."""
+def _fitted(values: Values, gaps: Values) -> Values:
+    """Least squares of each row: value at gap 0, by slope 0 where all gaps are equal."""
     means, middles = values.mean(axis=1), gaps.mean(axis=1)
     spread = gaps - middles[:, None]
     power = (spread**2).sum(axis=1)
     # slope = cov / var; without any difference in length there is no slope to take off.
     with np.errstate(invalid="ignore", divide="ignore"):
         slopes = np.where(power > 0, (spread * values).sum(axis=1) / power, 0.0)
-    return means - slopes * middles, slopes
+    return np.asarray(means - slopes * middles)
 
 
 def _rate(differences: Values, resampled: Values) -> Rate:

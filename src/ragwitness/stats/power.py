@@ -204,7 +204,6 @@ def expected_power(
     inside_share: float = 0.5,
     alpha: float = 0.05,
     rounds: int | None = None,
-    seed: int = 0,
 ) -> AuditPower:
     """Simulate the verdicts of whole audits.
 
@@ -216,7 +215,6 @@ def expected_power(
         inside_share: Probability that a document in question is inside.
         alpha: Level of the verdicts.
         rounds: Number of simulated audits; None takes 2,000, and fewer where an audit is large.
-        seed: Seed of the simulation.
 
     Raises:
         InputError: A level or a share is out of range, or there is no document.
@@ -229,7 +227,7 @@ def expected_power(
         raise InputError(f"There is no audit of {documents} documents with {known_out} known ones.")
     fitting = _DRAWS // (documents + known_out)
     n = rounds or max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, fitting))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     counts = np.empty((n, 3))  # members, members called in, others called in
     for row in counts:
         # One audit: who is inside, who is called in, and how many of both.

@@ -24,7 +24,6 @@ import bisect
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -95,23 +94,6 @@ class LabelBets:
         self.path.append(top + math.log(float(np.exp(self._stakes - top).mean())))
 
 
-@dataclass(frozen=True, slots=True)
-class Permutation:
-    """A permutation test of a difference of means.
-
-    Attributes:
-        difference: Mean of the first group minus mean of the second.
-        p_value: Share of arrangements whose difference is at least as large.
-        arrangements: Counted, the observed one among them.
-        exact: Whether these are all there are.
-    """
-
-    difference: float
-    p_value: float
-    arrangements: int
-    exact: bool
-
-
 def permutation_test(
     first: Sequence[float],
     second: Sequence[float],
@@ -119,8 +101,8 @@ def permutation_test(
     rng: random.Random,
     draws: int = 9999,
     most: int = 20_000,
-) -> Permutation:
-    """Test whether the first group's mean is larger, under exchange of all scores.
+) -> float:
+    """Return the p-value of whether the first group's mean is larger, under exchange of all scores.
 
     Args:
         first: Scores of the first group, at least one.
@@ -143,16 +125,15 @@ def permutation_test(
     scale = max(1.0, float(np.abs(pooled).sum()))
     least = float(pooled[: len(a)].sum()) - _TIE * scale
     count = math.comb(len(pooled), len(a))
-    difference = float(np.mean(a) - np.mean(b))
     # All arrangements, where they can be counted: the p-value is exact.
     if count <= most:
         chosen = combinations(pooled.tolist(), len(a))
         above = sum(math.fsum(group) >= least for group in chosen)
-        return Permutation(difference, above / count, count, exact=True)
+        return above / count
     # Else drawn ones, with the observed one among them (Phipson and Smyth 2010).
     generator = np.random.default_rng(rng.getrandbits(64))
     above = sum(float(generator.permutation(pooled)[: len(a)].sum()) >= least for _ in range(draws))
-    return Permutation(difference, (above + 1) / (draws + 1), draws + 1, exact=False)
+    return (above + 1) / (draws + 1)
 
 
 def _finite(score: float) -> float:

@@ -83,12 +83,12 @@ def test_the_slots_named_decide_in_about_four_of_five_audits(kind: str) -> None:
 
     def decides(inside: list[SlotScores], outside: list[SlotScores]) -> bool:
         if kind == "joint":
-            return draws_together(inside, draws=399).p_value <= 0.05
+            return draws_together(inside, draws=399)[1] <= 0.05
         if kind == "half":
             flags = [True] * len(inside) + [False] * len(outside)
             if len(flags) > 12:  # by chance, as there are too many halves
                 return _by_chance(inside, outside, rng) <= 0.05
-            return half_planted([*inside, *outside], flags).p_value <= 0.05
+            return half_planted([*inside, *outside], flags) <= 0.05
         return log_evidence([[(rank_of(one), M) for one in inside]], 2) >= np.log(20)
 
     def told(effect: float) -> tuple[bool, int | None]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.canary.probe import CLOSED_TEMPLATE, DOCUMENT_TEMPLATE, ProbeConfig, Prompts
+from ragwitness.canary.probe import DOCUMENT_TEMPLATE, ProbeConfig, Prompts
 from ragwitness.canary.reading import TAIL, next_piece, read_continuation, read_hits, read_piece
 from ragwitness.errors import InputError
 from ragwitness.types import Answer, TokenLogprob
@@ -83,12 +83,6 @@ def test_a_prompt_holds_document_and_query_as_they_are(document: str, query: str
     made = Prompts(frame="<u>{prompt}<a>").framed(document, query, "FINAL:")
     before, after = DOCUMENT_TEMPLATE.split("{context}")
     assert made == f"<u>{before}{document}{after.replace('{question}', query)}<a>FINAL:"
-
-
-def test_the_templates_differ_by_the_document_alone() -> None:
-    shared = set(DOCUMENT_TEMPLATE.splitlines()) & set(CLOSED_TEMPLATE.splitlines())
-    assert len(shared) == 8
-    assert "{context}" not in CLOSED_TEMPLATE
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,14 @@ def _echoed(model: ToyModel) -> Callable[[Query], Answer]:
 
 def _by_hand(model: ToyModel, slot: Slot, document: str) -> float:
     """log p(c | text) with the model's own numbers, token by token."""
-    spot = spot_of(EXAMPLE, slot.canary)
+    prefix, canary = spot_of(EXAMPLE, slot.canary)
     said = worded(slot.canary, EXAMPLE.id)
     asked = f"Insert {said} immediately after the first clause of the final answer."
     prompt = DOCUMENT_TEMPLATE.replace("{context}", document)
     prompt = prompt.replace("{question}", f"{EXAMPLE.query} {asked}")
-    text = "".join(model.tokens(prompt + spot.prefix))
+    text = "".join(model.tokens(prompt + prefix))
     total = 0.0
-    for token in model.tokens(spot.canary):
+    for token in model.tokens(canary):
         total += model.logprob(text, token)
         text += token
     return total

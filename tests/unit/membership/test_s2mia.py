@@ -242,7 +242,7 @@ def test_thresholds_are_the_best_pair_of_observed_values(seed: int) -> None:
 
 def test_thresholds_on_many_documents_stay_on_a_grid() -> None:
     rows, labels = _split(600)
-    coarse = fit_thresholds(rows, labels, steps=10)
+    coarse = fit_thresholds(rows, labels)
     assert coarse.accuracy > 0.9
     assert coarse.similarity in {s for s, _ in rows}
 

@@ -7,10 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.stats.epsilon import epsilon_one_run
-
-DELTA = 1e-5
 
 
 def correct_guesses(scores, planted, guesses: int) -> int:
@@ -38,44 +35,33 @@ def correct_guesses(scores, planted, guesses: int) -> int:
     return int((~truth[low]).sum() + truth[high].sum())
 
 
-def test_one_run_without_delta_is_a_binomial_test() -> None:
-    found = epsilon_one_run(80, 100, 1000, 0.0).value
+def test_one_run_is_a_binomial_test() -> None:
+    found = epsilon_one_run(80, 100).value
     chance = math.exp(found) / (1 + math.exp(found))
     assert binom.sf(79, 100, chance) == pytest.approx(0.05, rel=1e-6)
-    assert epsilon_one_run(55, 100, 1000, 0.0).value == 0.0
-    assert epsilon_one_run(100, 100, 100, 0.0).value == pytest.approx(3.493, abs=1e-3)
-
-
-def test_one_run_pays_for_delta() -> None:
-    values = [epsilon_one_run(80, 100, 1000, d).value for d in (0.0, 1e-6, 1e-4, 1e-2)]
-    assert values == sorted(values, reverse=True)
-    assert values[0] - values[1] < 1e-3
-    assert values[3] == 0.0
+    assert epsilon_one_run(55, 100).value == 0.0
+    assert epsilon_one_run(100, 100).value == pytest.approx(3.493, abs=1e-3)
 
 
 def test_one_run_p_value_is_the_literal_formula() -> None:
-    correct, guesses, canaries, delta = 9, 12, 20, 0.002
-    found = epsilon_one_run(correct, guesses, canaries, delta, confidence=0.8).value
+    found = epsilon_one_run(9, 12, confidence=0.8).value
     chance = 1 / (1 + math.exp(-found))
-    mass = [math.comb(guesses, w) * chance**w * (1 - chance) ** (guesses - w) for w in range(13)]
-    tail = sum(mass[correct:])
-    steepest = max(sum(mass[correct - i : correct]) / i for i in range(1, correct + 1))
-    assert tail + 2 * canaries * delta * steepest == pytest.approx(0.2, rel=1e-6)
+    mass = [math.comb(12, w) * chance**w * (1 - chance) ** (12 - w) for w in range(13)]
+    assert sum(mass[9:]) == pytest.approx(0.2, rel=1e-6)
 
 
-@pytest.mark.slow
-def test_one_run_with_planted_documents_stays_below_the_truth() -> None:
-    mu, canaries, runs = 1.5, 1000, 50
-    truth = epsilon_at(DELTA, mu)
+def test_one_run_with_planted_documents_stays_below_the_truth_as_often_as_it_says() -> None:
+    """Laplace noise of scale 1 / 1.5 on each coin is exactly epsilon-private, epsilon = 1.5."""
+    truth, canaries, runs = 1.5, 1000, 200
     rng = np.random.default_rng(7)
     found = []
     for _ in range(runs):
         planted = rng.random(canaries) < 0.5
-        scores = rng.normal(mu * planted, 1)
+        scores = planted + rng.laplace(0, 1 / truth, canaries)
         right = correct_guesses(scores, planted, 100)
-        found.append(epsilon_one_run(right, 100, canaries, DELTA, confidence=0.9).value)
-    assert np.mean(np.array(found) > truth) == 0
-    assert np.mean(found) > 2
+        found.append(epsilon_one_run(right, 100, confidence=0.9).value)
+    assert np.sum(np.array(found) > truth) <= binom.ppf(0.999, runs, 0.1)
+    assert np.mean(found) > 0.7
 
 
 def test_guesses_are_the_clearest_ones() -> None:
@@ -88,8 +74,8 @@ def test_guesses_are_the_clearest_ones() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: epsilon_one_run(11, 10, 20, 0.0), "not 11, 10, 20"),
-        (lambda: epsilon_one_run(1, 2, 3, -0.1), "delta must be .* not -0.1"),
+        (lambda: epsilon_one_run(11, 10), "not 11 and 10"),
+        (lambda: epsilon_one_run(0, 0), "not 0 and 0"),
         (lambda: correct_guesses([1.0, 2.0], [True], 1), "one coin each"),
         (lambda: correct_guesses([1.0], [True], 2), "2 guesses about 1 canaries"),
     ],

@@ -22,6 +22,7 @@ from ragwitness.types import Answer, Query
 
 # The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
 SAFE, SUGGEST, BEGIN, END = "THISISSAFE", "SUGGESTIONS:", "[BEG]", "[END]"
+_ABREAST = 32  # generators that are followed at the same time
 _PROTOCOL = re.compile(
     r"THIS\W?IS\W?SAFE|SUGGESTIONS:|SAFE\W{0,2}DATA:|\[(?:BEG|END)\]|<<<|>>>", re.IGNORECASE
 )
@@ -130,17 +131,12 @@ def ask(
     raise trouble
 
 
-def together(parts: Iterable[Steps[T]], width: int = 32) -> Steps[list[T | StoppedError]]:
-    """Follow several generators side by side; what stopped one stands in its result's place.
-
-    Args:
-        parts: The generators.
-        width: Most that are followed at the same time.
-    """
+def together(parts: Iterable[Steps[T]]) -> Steps[list[T | StoppedError]]:
+    """Follow several generators side by side; what stopped one stands in its result's place."""
     found: list[T | StoppedError] = []
     waiting = list(parts)
     while waiting:
-        some, waiting = waiting[:width], waiting[width:]
+        some, waiting = waiting[:_ABREAST], waiting[_ABREAST:]
         found += yield from _abreast(some)
     return found
 

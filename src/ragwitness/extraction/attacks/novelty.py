@@ -35,7 +35,6 @@ COMMANDS = (
 _POOL, _FRESH = 60, 18  # seen words among which the next is chosen; public words never seen
 _SETS = 12  # sets of words that an embedder chooses from
 _BEGIN = 4  # passages without which there is nothing to build from
-_QUESTION = "What is known about {0}?"
 _FRAGMENT = "fragment"  # a kind of prompts, the only one before anything leaked
 _LEAST = 0.1  # what remains of a belief
 _FRAGMENTS, _FRESHEST = 60, 8  # drawn; with the most words never asked, of which z decides
@@ -116,7 +115,10 @@ class Novelty(Adaptive):
         # The kinds of prompts, the usual one first, and what makes one.
         words = partial(self.worded, self.by_words)
         usual = words if self.memory.embedder is None else self.by_vectors
-        self._forms = {"words": usual, _FRAGMENT: partial(self.worded, self.public)}
+        self._forms: dict[str, Callable[[], str]] = {
+            "words": usual,
+            _FRAGMENT: partial(self.worded, self.public),
+        }
         self._kinds = Ways(list(self._forms), self.rng, _AHEAD)
 
     def worded(self, fill: Callable[[str], str]) -> str:

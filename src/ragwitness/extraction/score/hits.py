@@ -171,21 +171,14 @@ def recovered_tokens(
 # :mod:`ragwitness.text.secrets`.
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerHits:
-    """Which secrets got out.
+def find_secrets(
+    transcripts: Sequence[Transcript], secrets: Sequence[Secret]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return how many secrets each output holds that its prompt did not, and which got out.
 
-    Attributes:
-        outputs: Secrets in each output that its prompt did not hold, shape (transcripts,).
-        secrets: Whether each secret got out, shape (secrets,).
+    Returns:
+        Secrets of each output, shape (transcripts,); whether each secret got out, shape (secrets,).
     """
-
-    outputs: NDArray[np.int64]
-    secrets: NDArray[np.bool_]
-
-
-def find_secrets(transcripts: Sequence[Transcript], secrets: Sequence[Secret]) -> LedgerHits:
-    """Find the secrets that got out."""
     per_output = np.zeros(len(transcripts), np.int64)
     got_out = np.zeros(len(secrets), np.bool_)
     index = SecretIndex(secrets)
@@ -199,4 +192,4 @@ def find_secrets(transcripts: Sequence[Transcript], secrets: Sequence[Secret]) -
     for place, secret in found - typed:
         per_output[place] += 1
         got_out[secret] = True
-    return LedgerHits(per_output, got_out)
+    return per_output, got_out

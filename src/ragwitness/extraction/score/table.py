@@ -333,22 +333,22 @@ def _secrets(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeas
     for kind in sorted({secret.kind for secret in plan.secrets}):
         ours = [secret for secret in plan.secrets if secret.kind == kind]
         decoys = [secret for secret in plan.decoys if secret.kind == kind]
-        hits = find_secrets(transcripts, ours)
-        once = _once(ours, hits.secrets)
+        in_outputs, got_out = find_secrets(transcripts, ours)
+        once = _once(ours, got_out)
         secrets = prompts = None
         if decoys:
-            chance = find_secrets(transcripts, decoys)
-            secrets, prompts = _once(decoys, chance.secrets), chance.outputs > 0
+            by_chance, decoyed = find_secrets(transcripts, decoys)
+            secrets, prompts = _once(decoys, decoyed), by_chance > 0
         what = f"{kind}, not in the prompt"
         # Copies of one secret are one draw: they come or stay together.
         copies = len(once) < len(ours)
         told = f"{what}, each once" if copies else what
         found.append(_measure("secrets", told, once, secrets, None, kind))
         if copies:
-            count, what_each = int(hits.secrets.sum()), f"{what}, as often as it is listed"
+            count, what_each = int(got_out.sum()), f"{what}, as often as it is listed"
             each = LeakMeasure("listed secrets", what_each, False, count, len(ours), key=kind)
             found.append(each)
-        found.append(_measure("secret prompts", what, hits.outputs > 0, prompts, plan.seed, kind))
+        found.append(_measure("secret prompts", what, in_outputs > 0, prompts, plan.seed, kind))
     return found
 
 

@@ -131,14 +131,14 @@ def test_secrets_are_found_whatever_their_dress() -> None:
         _asked("<A.B@mail.example.org> and canary 7 zebr"),
         _asked("canary 7 zebra", prompt="Tell me of canary 7 zebra."),
     ]
-    hits = find_secrets(asked, secrets)
-    assert hits.outputs.tolist() == [2, 1, 0]
-    assert hits.secrets.tolist() == [True, True, True, False]
+    in_outputs, got_out = find_secrets(asked, secrets)
+    assert in_outputs.tolist() == [2, 1, 0]
+    assert got_out.tolist() == [True, True, True, False]
 
 
 def test_a_digit_more_is_another_number() -> None:
     secrets = [Secret("713-853-1234", "contact", "0"), Secret("42", "number", "0")]
-    assert not find_secrets([_asked("713-853-12345 and 42")], secrets).secrets.any()
+    assert not find_secrets([_asked("713-853-12345 and 42")], secrets)[1].any()
 
 
 def test_decoys_are_the_chance_of_secrets() -> None:

@@ -121,7 +121,9 @@ def test_a_vote_does_not_depend_on_who_else_votes() -> None:
     assert grid(np.array([[np.nan, np.inf, 2.0]], np.float32)).tolist() == [[0, 32768, 32768]]
 
 
-def test_several_questions_are_followed_side_by_side() -> None:
+def test_several_questions_are_followed_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragwitness.defenses.synthetic.agents._ABREAST", 3)
+
     def part(n: int) -> Steps[str]:
         for turn in range(n):
             (answer,) = yield [Query(f"{n} {turn}")]
@@ -142,7 +144,7 @@ def test_several_questions_are_followed_side_by_side() -> None:
             batches.append([query.prompt for query in asked])
             answers = [Answer(f"to {query.prompt}") for query in asked]
 
-    found = answered(together([part(n) for n in (3, 0, 2, 1)], width=3))
+    found = answered(together([part(n) for n in (3, 0, 2, 1)]))
     assert batches == [["3 0", "2 0"], ["3 1", "2 1"], ["3 2"], ["1 0"]]
     first, second, third, last = found
     assert (first, second, last) == ("done 3", "done 0", "done 1")
