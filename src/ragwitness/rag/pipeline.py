@@ -48,19 +48,6 @@ class QueryTooLongError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Echo:
-    """A text scored under its retrieved passages, and its continuation.
-
-    Attributes:
-        scores: Teacher-forced scores of the text; None where they were not asked for.
-        generation: What follows the text; None where no token was asked for.
-    """
-
-    scores: TextScores | None
-    generation: Generation | None
-
-
-@dataclass(frozen=True, slots=True)
 class Lookup:
     """One search, as a defense sees it.
 
@@ -209,7 +196,9 @@ class RagSystem:
             completion_tokens=generation.completion_tokens,
         )
 
-    def complete(self, query: Query, *, scored: bool = False, stop: Sequence[str] = ()) -> Echo:
+    def complete(
+        self, query: Query, *, scored: bool = False, stop: Sequence[str] = ()
+    ) -> tuple[TextScores | None, Generation | None]:
         """Continue a raw text, and score the text itself where asked to.
 
         Args:
@@ -217,6 +206,10 @@ class RagSystem:
             scored: Whether the text's own tokens are scored, teacher-forced under the
                 passages it retrieves.
             stop: Strings that end the continuation.
+
+        Returns:
+            Scores of the text, None where they were not asked for; and what follows it, None
+            where no token was asked for.
 
         Raises:
             QueryTooLongError: It does not fit even without any passage.
@@ -230,7 +223,7 @@ class RagSystem:
             top = query.top_logprobs
             scores = self.generator.score([query.prompt], after=[bare], top=top)[0]
         generation = self._generate(prompt, query, stop) if query.max_tokens else None
-        return Echo(scores, generation)
+        return scores, generation
 
     def describe(self) -> dict[str, str | int | bool]:
         """Return everything in use, for people."""

@@ -32,9 +32,8 @@ def completed(
         ModelError: The generator failed.
     """
     wanted = echo and query.top_logprobs > 0
-    result = system.complete(query, scored=wanted, stop=stop)
-    text, tokens = (query.prompt, echo_tokens(query.prompt, result.scores)) if echo else ("", ())
-    made = result.generation
+    scores, made = system.complete(query, scored=wanted, stop=stop)
+    text, tokens = (query.prompt, echo_tokens(query.prompt, scores)) if echo else ("", ())
     read = system.generator.count_tokens(query.prompt)
     if made is None:
         return Answer(text, tokens, "length", read, 0)
@@ -158,7 +157,7 @@ class LabTarget:
         query = Query(text, max_tokens=0, top_logprobs=top)
         with self._turns:
             try:
-                scores = self.system.complete(query, scored=True).scores
+                scores, _ = self.system.complete(query, scored=True)
             except QueryTooLongError as error:
                 raise TargetResponseError(error.message, error.hint) from error
         return echo_tokens(text, scores)

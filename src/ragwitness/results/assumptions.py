@@ -96,7 +96,7 @@ class VerdictReach:
         # unless enough documents are at that end together.
         known, asked, level = say.count(self.known), say.count(self.documents), f"{self.alpha:g}"
         least, needed = f"{1 / (self.known + 1):.3g}", f"{self.alpha / self.documents:.3g}"
-        alone = say.count(documents_needed(self.alpha, 1, self.documents))
+        alone = say.count(documents_needed(self.alpha, self.documents))
         more = f" It takes {alone} known-out documents to call in one by itself."
         many = "documents" if self.documents > 1 else "document"
         start = f"With {known} known-out documents and {asked} {many} asked about,"

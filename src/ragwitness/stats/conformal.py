@@ -112,15 +112,14 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     return q
 
 
-def documents_needed(alpha: float, rejections: int = 1, tests: int = 1) -> int:
+def documents_needed(alpha: float, tests: int = 1) -> int:
     """Smallest calibration set whose best p-value can survive the correction.
 
     Args:
         alpha: Level after correction.
-        rejections: Number of documents that would be called in together.
         tests: Number of documents asked about.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
-    # The least p-value, 1 / (n + 1), must be at most alpha * rejections / tests.
-    return math.ceil(tests / (alpha * rejections) - 1e-9) - 1
+    # The least p-value, 1 / (n + 1), must be at most alpha / tests.
+    return math.ceil(tests / alpha - 1e-9) - 1

@@ -169,7 +169,7 @@ def test_so_many_must_be_called_in_together(alpha: float, known: int, documents:
     ]
     assert needed_together(alpha, documents, known) == (calls[0] if calls else None)
     if calls and calls[0] == 1:
-        assert known >= documents_needed(alpha, 1, documents)
+        assert known >= documents_needed(alpha, documents)
 
 
 @pytest.mark.parametrize("auc", [0.49, 1.01, math.nan])

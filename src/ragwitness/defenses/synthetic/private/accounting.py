@@ -49,7 +49,7 @@ def epsilon_of(delta: float, variance: Fraction, votes: int) -> float:
         high *= 2
     if delta_of(0.0, variance, votes) <= delta:
         return 0.0
-    return _switch(lambda e: delta_of(e, variance, votes) <= delta, false=0.0, true=high)
+    return _switch(lambda e: delta_of(e, variance, votes) <= delta, high)
 
 
 def variance_for(epsilon: float, delta: float, votes: int) -> Fraction:
@@ -122,11 +122,7 @@ def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> fl
 
     if delta_at(bound) > delta:
         return bound
-    return (
-        0.0
-        if delta_at(0.0) <= delta
-        else _switch(lambda e: delta_at(e) <= delta, false=0.0, true=bound)
-    )
+    return 0.0 if delta_at(0.0) <= delta else _switch(lambda e: delta_at(e) <= delta, bound)
 
 
 def group_epsilon(delta: float, variance: Fraction, rounds: int, records: int) -> float:
@@ -162,7 +158,9 @@ def _one(variance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return support, weights / weights.sum()
 
 
-def _switch(holds: Callable[[float], bool], *, false: float, true: float) -> float:
+def _switch(holds: Callable[[float], bool], true: float) -> float:
+    """Return the least number, from 0 to one at which it does, at which something holds."""
+    false = 0.0
     while true - false > 1e-6 * true:
         middle = (true + false) / 2
         true, false = (middle, false) if holds(middle) else (true, middle)
