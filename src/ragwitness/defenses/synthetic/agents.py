@@ -333,12 +333,10 @@ class MakingConfig:
     longest: int = 20_000
 
     def __post_init__(self) -> None:
-        """Refuse numbers with which nothing can be made."""
-        if self.rounds < 0 or self.shots < 1 or self.longest < 1:
+        """Refuse a number of rounds that is none."""
+        if self.rounds < 0:
             raise InputError(
-                f"rounds must be at least 0, shots and longest at least 1, not {self.rounds},"
-                f" {self.shots} and {self.longest}.",
-                "The default is --rounds 3.",
+                f"rounds must be at least 0, not {self.rounds}.", "The default is --rounds 3."
             )
 
     def describe(self) -> dict[str, str]:

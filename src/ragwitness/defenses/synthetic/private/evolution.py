@@ -108,11 +108,6 @@ class PrivateConfig:
                 f" {self.texts} and {self.rounds}.",
                 "Leave out --texts and --rounds for the default.",
             )
-        if self.spread < 1 or not 0 <= self.floor < math.inf:
-            raise InputError(
-                "spread must be at least 1 and floor at least 0, not"
-                f" {self.spread} and {self.floor:g}."
-            )
 
     @property
     def candidates(self) -> int:

@@ -73,9 +73,6 @@ class TopicShape:
         told: Largest number of keywords in a text.
         floor: Standard deviations of the noise below which a keyword says nothing.
         kept: Share of its keywords that a text must hold (the paper's self-filter).
-
-    Raises:
-        InputError: A value with which nothing can be counted.
     """
 
     clusters: int = 10
@@ -85,12 +82,6 @@ class TopicShape:
     told: int = 8
     floor: float = 3.0
     kept: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Refuse a shape without counts."""
-        least = min(self.clusters, self.overlap, self.words, self.vocabulary, self.told)
-        if least < 1 or self.overlap > self.clusters or not 0 <= self.floor < math.inf:
-            raise InputError("clusters, overlap, words, vocabulary and told must be at least 1.")
 
     @property
     def votes(self) -> int:

@@ -302,7 +302,6 @@ def test_word_weights_know_public_words_alone() -> None:
         ({"delta": 1.0}, "delta must be at least"),
         ({"texts": 0}, "texts must be 1"),
         ({"rounds": 0}, "rounds 1 to"),
-        ({"spread": 0}, "spread must be"),
     ],
 )
 def test_numbers_out_of_range_are_named(settings: dict[str, float], cause: str) -> None:

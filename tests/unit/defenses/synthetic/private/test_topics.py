@@ -215,5 +215,3 @@ def test_without_public_texts_there_are_no_clusters() -> None:
     nothing = Candidates((), "words", lambda: load_embedding("words", _PUBLIC))
     with pytest.raises(InputError, match="takes its clusters and words from public texts"):
         PrivateTopics(PrivateConfig(1.0), nothing)
-    with pytest.raises(InputError, match="at least 1"):
-        TopicShape(overlap=4, clusters=3)
