@@ -575,7 +575,7 @@ def _rank(scores: Sequence[Values], slots: Sequence[Slot]) -> float:
     """Of one slot its rank's p-value, of several that of all draws together."""
     return draws_together(
         [SlotScores(one, slot.chosen) for one, slot in zip(scores, slots, strict=True)]
-    ).p_value
+    )[1]
 
 
 def _lead(scores: Values, slot: Slot) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -201,7 +201,7 @@ def _method(one: Expected, outlook: Outlook) -> Row:
         "least_p_value": 1 / (known + 1),
         "needed_together": needed_together(outlook.alpha, asked, known),
         "known_out_for_any": documents_needed(outlook.alpha),
-        "known_out_for_one_alone": documents_needed(outlook.alpha, 1, max(1, asked)),
+        "known_out_for_one_alone": documents_needed(outlook.alpha, max(1, asked)),
     }
 
 
@@ -340,7 +340,7 @@ def _powers(methods: Iterable[Expected]) -> Table:
         powers = same[0].power
         if len(labels) == 1:
             power = powers.get(labels[0])
-            told = _spread(power) if power else [None] * len(names)
+            told: Sequence[str | None] = _spread(power) if power else [None] * len(names)
         else:
             told = [say.percent(powers[x].found) if x in powers else None for x in labels]
         most = [power.false for power in powers.values() if not math.isnan(power.false)]
