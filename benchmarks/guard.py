@@ -70,46 +70,41 @@ def each_word(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 _SMALL = dict(zip("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", strict=True))
-_GREEK = str.maketrans("abcdefghiklmnopqrstuvwxyz", "αβκδεφγηικλμνοπθρστυωχξψζ")
-HIDDEN: dict[str, Callable[[str], str]] = {
+_CYRILLIC = str.maketrans("aeopcxyABEKMHOPCTX", "аеорсхуАВЕКМНОРСТХ")  # noqa: RUF001
+ALIKE: dict[str, Callable[[str], str]] = {
     "selectors": lambda t: "Fine \U0001f600" + "".join(chr(0xE0100 + b - 16) for b in t.encode()),
     "selector in words": each_word(lambda w: w[:1] + "\ufe0f" + w[1:]),
     "joiner in words": each_word(lambda w: w[:1] + "\u034f" + w[1:]),
     "filler in words": each_word(lambda w: w[:1] + "\u3164" + w[1:]),
+    "soft hyphens": each_word(lambda w: w[:1] + "&shy;" + w[1:]),
     "entity in words": each_word(lambda w: w[:1] + "&#8203;" + w[1:]),
+    "entities of entities": each_word(lambda w: w[:1] + "&amp;#8203;" + w[1:]),
     "accents": each_word(lambda w: w + "\u0301"),
+    "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
+    "strokes": lambda t: t.lower().translate(str.maketrans("htdloi", "ħŧđłøı")),
     "small capitals": lambda t: "".join(_SMALL.get(c, c) for c in t.lower()),
     "Armenian": lambda t: t.replace("o", "\u0585").replace("n", "\u0578").replace("u", "\u057d"),
-    "Greek": lambda t: t.lower().translate(_GREEK),
-    "a Greek letter a word": each_word(lambda w: w[:1].lower().translate(_GREEK) + w[1:]),
-    "bytes": lambda t: " ".join(f"{b:02x}" for b in t.encode()),
-    "numbers": lambda t: " ".join(str(b) for b in t.encode()),
-    "percent signs": lambda t: re.sub("(.{30})", r"\1 ", "".join(f"%{b:02x}" for b in t.encode())),
-    "escapes": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
-    "entities of entities": each_word(lambda w: w[:1] + "&amp;#8203;" + w[1:]),
-    "places of letters": each_word(lambda w: "-".join(str(ord(c) - 96) for c in w.lower())),
-    "regional indicators": each_word(lambda w: chr(0x1F1E6 + ord(w[0].lower()) - 97) + w[1:]),
-    "signs of money": lambda t: t.replace("e", "\u20ac").replace("a", "@").replace("s", "$"),
-    "base64 in pieces": lambda t: re.sub("(.{36})", r"\1 ", base64.b64encode(t.encode()).decode()),
-}
-RESPELLED: dict[str, Callable[[str], str]] = {
+    "Cyrillic": lambda t: t.translate(_CYRILLIC),
+    "bold letters": each_word(lambda w: f"**{w[:1]}**{w[1:]}"),
     "underscores": lambda t: "_".join(t.split()),
-    "pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1_\2", t),
-    "joined pairs": lambda t: re.sub(r"(\S+) (\S+)", r"\1\2", t),
-    "capitals": lambda t: re.sub(r" (\w)", lambda m: m[1].upper(), t),
-    "footnotes": each_word(lambda w: w + "\u00b9"),
-    "syllables": each_word(lambda w: "-".join(w[i : i + 2] for i in range(0, len(w), 2))),
-    "parted": each_word(lambda w: " ".join(w[i : i + 3] for i in range(0, len(w), 3))),
-    "umlauts": lambda t: t.translate(str.maketrans("aeou", "\u00e4\u00eb\u00f6\u00fc")),
-    "soft hyphens": each_word(lambda w: w[:1] + "&shy;" + w[1:]),
-    "strokes": lambda t: t.lower().translate(str.maketrans("htdloi", "ħŧđłøı")),
-    "a figure a word": each_word(lambda w: w[: len(w) // 2] + "4" + w[len(w) // 2 :]),
-    "no vowels": each_word(lambda w: w[:1] + re.sub("[aeiou]", "", w[1:])),
-    "doubled letters": each_word(lambda w: re.sub("(.)", r"\1\1", w)),
-    "stars for vowels": each_word(lambda w: w[:1] + re.sub("[aeiou]", "*", w[1:])),
-    "figures for letters": lambda t: t.lower().translate(str.maketrans("oieast", "013457")),
+    "cells": lambda t: "".join(f"<td>{word}</td>" for word in t.split()),
+    "escapes": lambda t: "".join(f"\\u{ord(c):04x}" for c in t),
+    "base64": lambda t: base64.b64encode(t.encode()).decode(),
+    "hexadecimal": lambda t: t.encode().hex(),
 }
-"""What an eye still reads as the record, or never sees, by what is done to it."""
+"""What the canonical form reads as the record, by what is done to it."""
+
+OTHERWISE: dict[str, Callable[[str], str]] = {
+    "base64 word by word": lambda t: " ".join(
+        base64.b64encode(word.encode()).decode() for word in t.split()
+    ),
+    "numbers": lambda t: " ".join(str(b) for b in t.encode()),
+    "syllables": each_word(lambda w: "-".join(w[i : i + 2] for i in range(0, len(w), 2))),
+    "no vowels": each_word(lambda w: w[:1] + re.sub("[aeiou]", "", w[1:])),
+    "figures for letters": lambda t: t.lower().translate(str.maketrans("oieast", "013457")),
+    "a wrong letter a word": each_word(lambda w: w[: len(w) // 2] + "x" + w[len(w) // 2 + 1 :]),
+}
+"""What it does not: the threat model leaves these out."""
 
 
 def broken(every: int, shuffled: bool) -> Agent:
@@ -213,12 +208,8 @@ def main() -> None:
     )
     agents |= {"letters with dots": spelled, "one bit a sentence": chosen_openings}
     agents |= {f"initials of its words, broken every {n}": initials(n) for n in (1000, 8, 4)}
-    for name, dress in (HIDDEN | RESPELLED).items():
+    for name, dress in (ALIKE | OTHERWISE).items():
         agents[f"whole, by {name}"] = lambda record, _, dress=dress: dress(record)
-    for name in ("joined pairs", "syllables"):  # and filler between
-        agents[f"whole, by {name}, broken every 5"] = lambda record, rng, name=name: broken(
-            5, shuffled=False
-        )(RESPELLED[name](record), rng)
     agents["harmless words with the record's letters as initials"] = acrostic
     agents = {name: agent for name, agent in agents.items() if re.search(options.only, name)}
     for corpus in options.corpora:
@@ -260,11 +251,11 @@ def main() -> None:
 
 def apart(records: Sequence[str], guard: SyntheticGuard) -> None:
     """Print which records leave whole in parts, a text each, filler after every four words."""
-    for name in (None, "syllables", "a figure a word", "umlauts", "strokes", "joined pairs"):
+    for name in (None, "umlauts", "strokes", "underscores"):
         for count in (2, 3, 4, 5):
             out = []
             for record in records:
-                words = (RESPELLED[name](record) if name else record).split()
+                words = (ALIKE[name](record) if name else record).split()
                 size = -(-len(words) // count)
                 parts = [words[at : at + size] for at in range(0, len(words), size)]
                 texts = [

@@ -30,9 +30,9 @@ from ragwitness.rag.target import LabTarget
 from ragwitness.results.comparison import CORRECTNESS, Compared, Comparison, Usefulness, WorstCase
 from ragwitness.results.leak import LeakResult
 from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
+from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import Vocabulary, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import readable
 from ragwitness.types import Document, Query, Target, left_out_of, notes_of
 
 # What a comparison found, as one value for every report.
@@ -72,7 +72,7 @@ def longest_run(texts: Sequence[str], records: Sequence[str]) -> int:
     halving.
     """
     vocabulary = Vocabulary()
-    first, second = (vocabulary.tokenize(map(readable, some)) for some in (texts, records))
+    first, second = (vocabulary.tokenize(map(canonical_text, some)) for some in (texts, records))
 
     def shared(n: int) -> bool:
         return bool(shared_runs(first, second, n).outputs.any())
@@ -90,8 +90,8 @@ def longest_run(texts: Sequence[str], records: Sequence[str]) -> int:
 def closest_f1(texts: Sequence[str], records: Sequence[str]) -> float:
     """Return the highest ROUGE-L F1 of any text with any record."""
     vocabulary = Vocabulary()
-    said = vocabulary.tokenize(map(readable, texts))
-    index, best = SubsequenceIndex(vocabulary.tokenize(map(readable, records))), 0.0
+    said = vocabulary.tokenize(map(canonical_text, texts))
+    index, best = SubsequenceIndex(vocabulary.tokenize(map(canonical_text, records))), 0.0
     for place in range(len(said)):
         # Pairs that cannot beat the best so far are never compared (bound in text/subsequence.py).
         for pair in index.above_f1(said[place], best):

@@ -35,9 +35,10 @@ from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending
+from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, word_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import readable, split_words
+from ragwitness.text.words import split_words
 from ragwitness.types import Answer, Capability, Document, Query, Target, left_out_of, notes_of
 
 if TYPE_CHECKING:
@@ -430,7 +431,7 @@ def _without_records(
     runs = RunIndex(plan.private.content[1].records, _TELLING)
     cut, kept = 0, []
     for one in transcripts:
-        error = shown(readable(one.error or ""))
+        error = shown(canonical_text(one.error or ""))
         if (place := _repeats(error, plan.private, runs)) is not None:
             cut, one = cut + 1, replace(one, error=f"{error[:place].rstrip()} […]".lstrip())
         kept.append(one)
@@ -483,7 +484,7 @@ def _remarks(transcripts: Sequence[Transcript], plan: LeakPlan, copies: int) -> 
             f"{near} of {len(some)} records looked at are nearly the same as another (ROUGE-L F1"
             f" above {_ALIKE:g}): they leak together, so that intervals over records are too short."
         )
-    read = [readable(one.text) for one in plan.records]
+    read = [canonical_text(one.text) for one in plan.records]
     sizes = [(len(one), len(word_tokens(one))) for one in read]
     if short := sum(words < _SHORTEST_RUN for _, words in sizes):
         blind = short_records(plan.private)[1].sum()

@@ -190,16 +190,9 @@ class RunIndex:
         self._hashes = _sorted(_windows(records, n).hashes)
         self._phrases = self._hashes[:0] if free is None else _sorted(free)
 
-    def first(self, text: Tokenized, more: int = 0) -> int | None:
-        """Return the token with which the first shared run of one text begins; None for none.
-
-        Args:
-            text: One text.
-            more: Tokens of the run beyond a window.
-        """
+    def first(self, text: Tokenized) -> int | None:
+        """Return the token with which the first shared run of one text begins; None for none."""
         places = self._met(text)
-        if more:
-            places = places[:-more][places[more:] - places[:-more] == more]
         return int(places[0]) if len(places) else None
 
     def freed(self, records: Tokenized) -> int:

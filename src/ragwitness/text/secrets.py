@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_rows
-from ragwitness.text import spellings as spelled
-from ragwitness.text.spellings import Spelling
+from ragwitness.text.spellings import Spelling, identity, meant, row_of, spellings
 
 _PARTS = r"[-.\s\u2010-\u2015]"
 CONTACTS = (
@@ -82,14 +81,6 @@ class Found:
     secret: int
 
 
-# Not read: tags, escapes, and labels between the parts of a name; endings that were taken off.
-_UNREAD = re.compile(
-    r"</?[A-Za-z][^<>]{0,400}>|%(?:2[\dA-Fa-f]|3[A-Fa-f]|40|5[BbDdFf])|\\[nrt]"
-    r"|[\s,;{|\"'&(\[*](?=[acfglmnpsviACFGLMNPSVИФ])(?i:(?:first|last|middle|given|family)(?:[ _-]?"
-    r"names?)?|(?:sur|fore|[fl])?[ _-]?names?|(?:vor|nach|familien)name|(?:pr[ée])?nom(?: de \w+)?"
-    r"|nombre|apellidos?|(?:cog|sobre)?nome|(?:voor|achter)naam|имя|фамилия)[\"'*\\]{0,3}\s?[:=|]"
-)
-_ENDING = re.compile(r"^[\u0400-\u052f]*")
 _KEY = 4  # letters by which spellings are looked up
 _SHORT = 24  # characters; a longer secret finds itself
 
@@ -103,20 +94,10 @@ class SecretIndex:
     """
 
     def __init__(self, secrets: Sequence[Secret], *, parts: bool = False) -> None:
-        self._known: dict[str, list[tuple[Spelling, list[int]]]] = {}
-        abroad = False
+        self._known: dict[str, dict[Spelling, list[int]]] = {}
         for place, secret in enumerate(secrets):
-            ways = spelled.spellings(secret.text, secret.kind)
-            if parts:
-                ways += spelled.parts(secret.text, secret.kind)
-            for one in ways:
-                met = self._known.setdefault(one.letters, [])
-                same = next((places for known, places in met if known == one), None)
-                if same is None:
-                    met.append((one, same := []))
-                same.append(place)
-                abroad |= one.check in spelled.DIGITS
-        self._abroad = abroad
+            for one in spellings(secret.text, secret.kind, parts=parts):
+                self._known.setdefault(one.letters, {}).setdefault(one, []).append(place)
         # By first letters, then length: a text is walked once, however many secrets there are.
         lengths: dict[str, set[int]] = {}
         for letters in self._known:
@@ -126,36 +107,25 @@ class SecretIndex:
 
     def find(self, text: str) -> list[Found]:
         """Return every find in a text, in order; finds may overlap."""
-        if not self._known:
-            return []
-        # As it stands, without what is not read, and with names uninflected, place by place.
-        # What stands for it parts words as one blank does, so that numbers may go on behind it.
-        bare = _UNREAD.sub(lambda tag: " ".ljust(len(tag.group()), "\u00ad"), text)
-        found = {one for form in {text, bare} for one in self._in(form)}
-        if (unbent := spelled.unbent(bare)) != bare:
-            for one in self._in(unbent, unbent=True):
-                found.add(replace(one, end=one.end + len(_ENDING.findall(bare[one.end :])[0])))
-        return sorted(found)
+        return sorted(set(self._found(text))) if self._known else []
 
-    def _in(self, text: str, *, unbent: bool = False) -> Iterator[Found]:
-        row = spelled.row_of(text)
-        for start, end, meant in spelled.meant(row):
-            for one, places in self._known.get(meant, ()):
-                if one.check in (*spelled.DIGITS, "name", "bent"):
-                    yield from (Found(start, end, place) for place in places)
+    def _found(self, text: str) -> Iterator[Found]:
+        row = row_of(text)
         letters, begins = row.letters, row.begins
-        starts: Sequence[int] = row.begins[:-1]
-        if self._abroad and ("+" in text or "00" in text):
-            starts = sorted({*starts, *spelled.behind_countries(row)})
-        for start in starts:
-            # Where a word begins: spellings that begin alike, by their lengths.
+        # 1. What is read by its meaning.
+        for start, end, letters_meant in meant(row):
+            for spelling, places in self._known.get(letters_meant, {}).items():
+                if spelling.check in ("number", "name"):
+                    yield from (Found(*row.span(start, end), place) for place in places)
+        # 2. What begins where a word begins: spellings that begin alike, by their lengths.
+        for start in begins[:-1]:
             for key in self._keys:
                 for length in self._lengths.get(letters[start : start + key], ()):
                     end = min(start + length, len(letters))
                     tail = letters[end : begins[bisect_left(begins, end)]]
-                    for one, places in self._known.get(letters[start:end], ()):
-                        if one.stands(row, start, tail, unbent=unbent):
-                            span = row.span(start, end + len(tail))
+                    for spelling, places in self._known.get(letters[start:end], {}).items():
+                        if spelling.stands(row, start, tail):
+                            span = row.span(row.at(start), row.at(end + len(tail) - 1) + 1)
                             yield from (Found(*span, place) for place in places)
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:
@@ -170,7 +140,7 @@ def distinct(secrets: Sequence[Secret]) -> NDArray[np.int64]:
         Shape (secrets,), from 0 in the order of their first listing.
     """
     numbers: dict[tuple[str, str], int] = {}
-    keys = [(one.kind, spelled.identity(one.text, one.kind)) for one in secrets]
+    keys = [(one.kind, identity(one.text, one.kind)) for one in secrets]
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 

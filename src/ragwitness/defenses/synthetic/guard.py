@@ -1,9 +1,10 @@
 """Hard conditions on every synthetic text, checked after everybody else has called it safe.
 
-They see copying: runs of tokens, long subsequences, most of a record's words, known secrets,
-contact details, and text hidden in markup, in invisible characters or in encodings. They do not
-see a fact told in other words: that is what the privacy agent is for, and no statement is made
-about it here. What still passes is measured in ``benchmarks/guard.py``.
+They see copying in the canonical form of a text (:mod:`ragwitness.text.canonical`): runs of tokens,
+long subsequences, most of a record's words, known secrets, contact details. They do not see a fact
+told in other words: that is what the privacy agent is for, and no statement is made about it here.
+What else they leave out stands in ``docs/design/threat-model.md``; what still passes is measured in
+``benchmarks/guard.py``.
 """
 
 from __future__ import annotations
@@ -11,70 +12,34 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
-from operator import or_
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.kit.quotes import unescaped
 from ragwitness.kit.stored_names import unset
+from ragwitness.text.canonical import canonical_text, unseen
 from ragwitness.text.pii import PiiFinder, pii_finder
-from ragwitness.text.runs import RunIndex, Vocabulary, phrases_of
+from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, phrases_of
 from ragwitness.text.secrets import Secret, SecretIndex, contacts
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import (
-    UNSEEN,
-    UNSPACED,
-    Respacer,
-    codes,
-    content_tokens,
-    decoded,
-    dense_tokens,
-    readings,
-    seen,
-    telling_tokens,
-    unaccented,
-)
+from ragwitness.text.words import UNSPACED, content_tokens, dense_tokens, telling_tokens
 
-_TAG = re.compile(r"<[^<>]{0,400}>|\[/?[A-Za-z]{1,12}\]|[*_`~#|]+")
-_SPELLED = re.compile(r"(?<![^\W_])[^\W_](?:[.\-_\u00b7*|/ ][^\W_])+(?![^\W_])")
-# Codes: a long unbroken row, twenty bytes one by one, or two words of all kinds of characters.
-_ENCODED = re.compile(
-    r"(?<![A-Za-z0-9+/%])(?![ACGTUNacgtun]+\b)[A-Za-z0-9+/%]{40,}"
-    # Each number is read in one way alone, or a long row would take for ever.
-    r"|(?:(?:%?(?:\d{2}|\d[A-Fa-f]|[A-Fa-f][0-9A-Fa-f])|\d|\d{3}|[01]{8})[\s,:;-]+){20}"
-    r"|(?:(?:[%=\\]|\\+[ux]|U\+|0x)[0-9A-Fa-f]{2,5}[\s,;]*){8}"
-    r"|(?<![A-Za-z0-9+/])"
-    r"(?:(?=\S{0,99}\d)(?=\S{0,99}[A-Z])(?=\S{0,99}[a-z])[A-Za-z0-9+/]{12,}=*\s+){2}"
-)
-# Initials: twelve single letters in a row, whatever signs part them.
-_INITIALS = re.compile(r"(?<![^\W_])(?:[^\W\d_][\W_]{1,3}){11}[^\W\d_](?![^\W_])")
-_FEWEST_INITIALS = 6  # different ones among them: "A, B, C, D, A, …" are answers
-# Look-alikes of another alphabet within a word; Greek ones, as in "NFκB", are counted.
-_ALIKE = re.compile(r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]")
-_GREEK_WORD = re.compile(r"(?=\w*[\u0370-\u03ff])(?:\w*?[^\W\d_]){2}\w*")
-_MOST_GREEK = 3  # words with Greek letters that no record has
-# Signs in place of letters, and those with letters in them, such as regional indicators.
-_SIGNED = re.compile(r"(?<=[^\W\d_])[@\u2100-\u2bff\u20a0-\u20cf$](?=[^\W\d_])")
-_LETTERED = re.compile(r"\b(?:LATIN|INDICATOR)\b.* LETTER ")
+# A long unbroken row of letters with a figure among them: no word, and no sequence of bases.
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/%])(?=[A-Za-z+/%_-]*\d)[A-Za-z0-9+/%_-]{40,}")
 _CHARACTER = re.compile(f"[{UNSPACED}]")
-_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]{2}(?![\U0001f1e6-\U0001f1ff])")
-_MOST_SAID = 20  # letters that codes say in words
-_MOST_SIGNS = 3  # words with signs, or flags, that no record has
-# Soft hyphens, joiners and marks of direction belong to some scripts, form feeds to pages; the
-# conditions are tried without them.
-_KEPT = "\t\n\f\r\u00ad\u200c\u200d\u200e\u200f"
-_LETTERS = frozenset(map(chr, (*range(0xC0, 0x180), *range(0x1E00, 0x1F00), *range(0x370, 0x400))))
-_OF_EMOJI = frozenset("\ufe0e\ufe0f\u20e3")
+# Unseen, but no hiding place: what belongs to a script, a page, the order of bytes or an emoji.
+_ALLOWED = re.compile(
+    "[\u00ad\u200c\u200d\u200e\u200f\ufeff]"
+    "|(?<=[0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
+)
 _FEWEST = 5  # content words of a record whose share is counted: fewer stand in every text
-_PIECE, _LEAST_PIECE, _IN_PIECES = 0.25, 10, 0.75  # of a record's words; words; in all pieces
+_PIECE = 0.25  # of a record's words, in order: so many are a piece of it
+_LEAST_PIECE = 10  # words that a piece has at least
+_IN_PIECES = 0.75  # of a record's words that all its pieces together may hold
 _PHRASE = 6  # tokens in a row that tell of no record once a public text or many records hold them
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -170,29 +135,23 @@ class SyntheticGuard:
         public: Sequence[str] = (),
     ) -> None:
         self.config = config = config or GuardConfig()
-        texts = list(dict.fromkeys(form for text in originals for form in _forms(text)))
-        # Accents hide nothing.
-        self._vocabulary = Vocabulary(lambda text: dense_tokens(unaccented(text)))
+        texts = list(dict.fromkeys(map(canonical_text, originals)))
+        # 1. Runs and subsequences, over all words.
+        self._vocabulary = Vocabulary(dense_tokens)
         records = self._vocabulary.tokenize(texts)
-        self._runs = RunIndex(records, config.run, self._phrases(originals, public), _PHRASE)
+        self._runs = RunIndex(records, config.run, self._phrases(records, public), _PHRASE)
         self._similar = SubsequenceIndex(records)
-        # A record without one run of that length may not stand in a text at all.
+        # 2. A record without one run of that length may not stand in a text at all.
         short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
         self._short = SecretIndex([Secret(one, "record", "") for one in short])
-        # Words that tell something: function words alone are in every text.
-        self._content = Vocabulary(lambda text: telling_tokens(unaccented(text)))
+        # 3. Shares of words that tell something: function words alone are in every text.
+        self._content = Vocabulary(telling_tokens)
         telling = [one for one in texts if len(content_tokens(one)) >= _FEWEST]
         self._told = SubsequenceIndex(self._content.tokenize(telling))
         # Where characters are words they are pairs there, which filler parts: in order they count.
         unspaced = (one for one in telling if 2 * len(_CHARACTER.findall(one)) > len(one))
         self._characters = SubsequenceIndex(self._vocabulary.tokenize(unspaced))
-        # A copy may part and join words as it likes, and is written in the records' letters.
-        self._respaced = Respacer(texts)
-        known = {c for text in (*texts, *public) for c in unicodedata.normalize("NFKC", text)}
-        self._letters = _LETTERS | known if texts else None
-        self._scripts = set(map(_script, known)) - {"LATIN", "COMBINING"}
-        self._greek = {w for text in (*texts, *public) for w in _GREEK_WORD.findall(seen(text))}
-        self._signed = max((len(_SIGNED.findall(text)) for text in texts), default=0)
+        # 4. Secrets and personal details.
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
@@ -203,8 +162,7 @@ class SyntheticGuard:
         made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
         made_of += [list(public)] if public else []
         self._public = len(public)
-        once = self._vocabulary.tokenize(_forms(text)[-1] for text in dict.fromkeys(originals))
-        self._freed = self._runs.freed(once) if config.run else 0
+        self._freed = self._runs.freed(records) if config.run else 0
         self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
@@ -235,41 +193,12 @@ class SyntheticGuard:
 
     def violation(self, text: str) -> Violation | None:
         """Return the first condition that a text breaks; None where it breaks none."""
-        # 1. What a reader does not see cannot be checked by what follows. What copies may hold the
-        # codes that its record holds.
-        copies = not self.config.holds
-        hidden = _hidden(text, copies) or _hidden(unescaped(text), copies)
-        if hidden := hidden or self._strange(text):
+        # What a reader does not see cannot be checked. What copies may hold its record's codes.
+        if hidden := _hidden(text, may_copy=not self.config.holds):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
-        # 2. Secrets, contact details and copying, in the text as it reads and without markup.
-        forms = _forms(text)
-        for form in dict.fromkeys((*forms, *map(_joined, forms))):
-            broken = self._secret(form) or self._personal(form) or self._whole(form)
-            broken = broken or self._copied(form) or self._near(form)
-            if broken is not None:
-                return broken
-        # What codes say, and secrets in figures for letters.
-        codes_say = [one for form in forms for one in decoded(form)]
-        for one in dict.fromkeys((*codes_say, *readings(text))):
-            broken = self._secret(one) or (self._copied(one) if one in codes_say else None)
-            if broken is not None:
-                return broken
-        # 3. Copying once more, in the records' own words. A word too many or too few between
-        # honest ones is no copy yet, so a run is half as long again.
-        if not self.config.holds:
-            return None
-        tries = self._readings("\n".join((forms[-1], *codes_say)))
-        found = (self._copied(one, self.config.run // 2) for one in tries)
-        if broken := next((broken for broken in found if broken), None):
-            return broken
-        # 4. Words of a record that are each written in one way or another add up.
-        read = self._content.tokenize((*forms, *codes_say, *tries))
-        counts = reduce(or_, (Counter(read[n].tolist()) for n in range(len(read))))
-        return self._most(np.array(list(counts.elements()), np.int32))
-
-    def _readings(self, text: str) -> list[str]:
-        """A text in the records' words: parted as they are, with their letters, in one case."""
-        return list(dict.fromkeys((self._respaced(text), self._respaced.filled(text))))
+        plain = canonical_text(text)
+        broken = self._secret(plain) or self._personal(plain) or self._whole(plain)
+        return broken or self._copied(plain) or self._near(plain)
 
     def together(self, texts: Sequence[str]) -> list[bool]:
         """Say of each text whether it and earlier ones give a record out in pieces.
@@ -280,14 +209,13 @@ class SyntheticGuard:
         most, told = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
         found = [False] * len(texts)
         for place, text in enumerate(texts if self.config.holds and most < 1 else ()):
-            form = _forms(text)[-1]
-            pieces: dict[int, set[int]] = {}
-            # 1. The records of which this text holds a piece, however it is written.
-            read = self._content.tokenize([form, *self._readings(form)])
-            for said in (read[n] for n in range(len(read))):
-                for record in self._told.pieces(said, _PIECE, _LEAST_PIECE):
-                    out = pieces.setdefault(record, set(told.get(record, ())))
-                    out |= set(said.tolist()) & set(self._told.records[record].tolist())
+            # 1. The records of which this text holds a piece, and their words that are out by it.
+            words = self._content.tokenize([canonical_text(text)])[0]
+            pieces = {
+                record: set(told.get(record, ()))
+                | (set(words.tolist()) & set(self._told.records[record].tolist()))
+                for record in self._told.pieces(words, _PIECE, _LEAST_PIECE)
+            }
             # 2. One too many, and the text is out: its words do not count for later ones.
             found[place] = any(
                 record in told and len(out) > most * len(set(self._told.records[record].tolist()))
@@ -307,28 +235,12 @@ class SyntheticGuard:
                 return broken.reason
         return "a contact detail" if contacts(record) else ""
 
-    def _strange(self, text: str) -> str:
-        """Name letters, such as small capitals, that neither records nor public texts use."""
-        flags = _FLAG.findall(text)
-        text = _FLAG.sub("", text) if len(flags) <= _MOST_SIGNS else text
-        other = {c for c in unicodedata.normalize("NFKC", text) if not c.isascii()} - _OF_EMOJI
-        letters = {c for c in other if unicodedata.category(c)[0] in "LM" or _holds_letter(c)}
-        unknown = set() if self._letters is None else letters - self._letters
-        foreign = any(_script(c) not in self._scripts for c in unknown)
-        greek = set(_GREEK_WORD.findall(seen(text))) - self._greek
-        foreign |= self._letters is not None and len(greek) > _MOST_GREEK
-        foreign |= len(_SIGNED.findall(text)) > max(_MOST_SIGNS, self._signed)
-        return "letters that no record uses" if foreign else ""
-
-    def _phrases(self, originals: Sequence[str], public: Sequence[str]) -> NDArray[np.uint64]:
+    def _phrases(self, records: Tokenized, public: Sequence[str]) -> NDArray[np.uint64]:
         """Phrases of public texts, and those of so many records that they are nobody's own."""
-        said = self._vocabulary.tokenize(form for text in public for form in _forms(text))
-        found = phrases_of(said, _PHRASE)
+        known = phrases_of(self._vocabulary.tokenize(map(canonical_text, public)), _PHRASE)
         if not self.config.common:
-            return found
-        # Every record counts once, whatever its forms.
-        once = self._vocabulary.tokenize(dict.fromkeys(_forms(text)[-1] for text in originals))
-        return np.concatenate((found, phrases_of(once, _PHRASE, self.config.common)))
+            return known
+        return np.concatenate((known, phrases_of(records, _PHRASE, self.config.common)))
 
     def _secret(self, text: str) -> Violation | None:
         found = sorted({secret for _, secret in self._secrets.pairs([text])})
@@ -360,11 +272,11 @@ class SyntheticGuard:
             "It holds a private text of a few words as a whole: say it otherwise.",
         )
 
-    def _copied(self, text: str, more: int = 0) -> Violation | None:
+    def _copied(self, text: str) -> Violation | None:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens that stands in a record, unless many records share it.
-        if config.run and (place := self._runs.first(tokens, more)) is not None:
-            said = " ".join(dense_tokens(unaccented(text))[place : place + config.run])
+        if config.run and (place := self._runs.first(tokens)) is not None:
+            said = " ".join(dense_tokens(text)[place : place + config.run])
             return Violation(
                 "run",
                 f"{config.run} or more tokens in a row as in a record",
@@ -377,15 +289,12 @@ class SyntheticGuard:
         if not config.holds:
             return None
         in_order = config.recall < 1 and self._characters.tells(tokens[0], config.recall, _FEWEST)
-        return self._most(self._content.tokenize([text])[0], in_order)
-
-    def _most(self, told: NDArray[np.int32], known: bool = False) -> Violation | None:
-        recall = self.config.recall
-        if not known and not self._told.above_recall(told, recall):
+        words = self._content.tokenize([text])[0]
+        if not in_order and not self._told.above_recall(words, config.recall):
             return None
         return Violation(
             "similarity",
-            f"more than {recall:g} of a record's words",
+            f"more than {config.recall:g} of a record's words",
             "It tells most of a private text in its words: tell less of it, in other words.",
         )
 
@@ -407,47 +316,8 @@ def _too_close(measure: str, cap: float) -> Violation:
     )
 
 
-def _forms(text: str) -> tuple[str, ...]:
-    """The text as it reads, and as it reads without markup where that is another text."""
-    read = seen(text)
-    plain = unescaped(read)
-    # Tags may stand within words, and between them.
-    bare = (seen(_TAG.sub(one, plain)) for one in (" ", ""))
-    return tuple(dict.fromkeys((read, *bare)))
-
-
-def _holds_letter(sign: str) -> bool:
-    return _LETTERED.search(unicodedata.name(sign, "")) is not None
-
-
-def _script(letter: str) -> str:
-    return unicodedata.name(letter, "?").partition(" ")[0]
-
-
-def _joined(text: str) -> str:
-    """The text with words that are spelled letter by letter, as "f-e-v-e-r", written as words."""
-    return _SPELLED.sub(lambda word: re.sub(r"[\W_]", "", word.group()), text)
-
-
 def _hidden(text: str, may_copy: bool) -> str:
     """Name what a reader does not see or cannot read; empty for nothing. Copies may hold codes."""
-    categories = {unicodedata.category(c) for c in text if c not in _KEPT}
-    if categories & {"Cc", "Cf", "Co", "Cn", "Cs"} or UNSEEN.search(text):
+    if any(map(unseen, set(_ALLOWED.sub("", text)))):
         return "control or invisible characters"
-    if _ALIKE.search(text):
-        return "words of mixed alphabets"
-    # Letters have two cases: characters of unspaced scripts are words.
-    for run in () if may_copy else _INITIALS.finditer(text):
-        letters = set(filter(str.isalpha, run[0].upper()))
-        if len(letters) >= _FEWEST_INITIALS and run[0][0].upper().isupper():
-            return "single letters in a row"
-    if not may_copy and (_ENCODED.search(text) or _says_words(text)):
-        return "encoded data"
-    return ""
-
-
-def _says_words(text: str) -> bool:
-    """Whether codes say some words, each of five letters or more."""
-    said = {word for *_, one in codes(text) for word in re.findall(r"[^\W\d_]{5,}", one)}
-    plain = (w for w in said if w in (w.lower(), w.upper(), w.capitalize()))
-    return sum(map(len, plain)) >= _MOST_SAID
+    return "encoded data" if not may_copy and _ENCODED.search(text) else ""

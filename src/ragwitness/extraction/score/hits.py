@@ -1,13 +1,12 @@
 """Which outputs repeat which private records, against every record (SAGE §4.3, corrected).
 
 The paper looks for a prompt's output in the records retrieved for that prompt alone; what leaks of
-any other record goes unseen. Here every output meets every record, and texts that read alike are
-alike: neither markup nor accents nor characters that nobody sees make another text.
+any other record goes unseen. Here every output meets every record, both in their canonical form
+(:mod:`ragwitness.text.canonical`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.extraction.transcript import Transcript
+from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import Tokenized, Vocabulary, plain_tokens, shared_runs, word_tokens
 from ragwitness.text.secrets import Secret, SecretIndex
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import Respacer, content_tokens, decoded, readable, telling_tokens
+from ragwitness.text.words import content_tokens, telling_tokens
 
 Flags = NDArray[np.bool_]
 
@@ -51,50 +51,34 @@ class LeakReference:
     @cached_property
     def words(self) -> tuple[Vocabulary, Tokenized]:
         """The texts as words, case-sensitive, and the vocabulary that outputs must share."""
-        vocabulary = Vocabulary(lambda text: word_tokens(readable(text)))
+        vocabulary = Vocabulary(lambda text: word_tokens(canonical_text(text)))
         return vocabulary, vocabulary.tokenize(self.texts)
 
     @cached_property
     def subsequences(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """The texts without regard to case, indexed, and their vocabulary."""
-        vocabulary = Vocabulary(lambda text: plain_tokens(readable(text)))
+        vocabulary = Vocabulary(lambda text: plain_tokens(canonical_text(text)))
         return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
 
     @cached_property
     def content(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """The texts without function words, indexed, and their vocabulary."""
-        vocabulary = Vocabulary(lambda text: content_tokens(readable(text)))
+        vocabulary = Vocabulary(lambda text: content_tokens(canonical_text(text)))
         return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
 
     @cached_property
     def facts(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """Each text's numbers and words that stand in at most 1 % of the texts, each once."""
-        words = [dict.fromkeys(telling_tokens(readable(text))) for text in self.texts]
+        words = [dict.fromkeys(telling_tokens(canonical_text(text))) for text in self.texts]
         stands_in = Counter(word for one in words for word in one)
         most = max(1, len(words) // _RARE)
         rare = {word for word, count in stands_in.items() if count <= most}
         vocabulary = Vocabulary(
-            lambda text: [w for w in telling_tokens(readable(text)) if w in rare]
+            lambda text: [w for w in telling_tokens(canonical_text(text)) if w in rare]
         )
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 
-    def read(self, output: str) -> str:
-        r"""Return an output, and behind it what its codes say and what strange words read as.
 
-        So "f e v e r", "fe4ver", "f-e-v-e-r" and "f\u0065ver" are read as "fever" too.
-        """
-        output = "\n".join([output, *_ATTRIBUTES.findall(output), *decoded(output)])
-        plain, known = readable(output), self._respacer
-        for stretch in known.unknown(plain):
-            output += f"\n{known(stretch)}\n{known.filled(stretch)}"
-        return output
-
-    @cached_property
-    def _respacer(self) -> Respacer:
-        return Respacer(map(readable, self.texts))
-
-
-_ATTRIBUTES = re.compile(r"<[a-z][\w:.-]{0,30}\s+([\w-]+=[^<>]*)>", re.IGNORECASE)  # of no form
 _RARE = 100  # a word in one of so many records, or fewer, tells them apart
 
 

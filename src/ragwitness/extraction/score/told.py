@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.extraction.score.hits import LeakHits, LeakReference
+from ragwitness.text.canonical import canonical_text
 from ragwitness.text.subsequence import lcs_length
-from ragwitness.text.words import dense_tokens, readable
+from ragwitness.text.words import dense_tokens
 
 Shares = NDArray[np.float64]
 
@@ -100,4 +101,4 @@ def short_records(records: LeakReference) -> tuple[NDArray[np.bool_], NDArray[np
 
 
 def _plain(text: str) -> str:
-    return f" {' '.join(dense_tokens(readable(text)))} "
+    return f" {' '.join(dense_tokens(canonical_text(text)))} "

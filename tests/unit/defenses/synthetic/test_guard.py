@@ -5,18 +5,17 @@ from __future__ import annotations
 import base64
 import random
 import re
-from collections.abc import Callable
 
 import pytest
 
-from benchmarks.guard import HIDDEN, RESPELLED
+from benchmarks.guard import ALIKE, OTHERWISE
 from ragwitness.defenses.synthetic.base import Fate, Synthesis, checked
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import language_of, same_language, unaccented
+from ragwitness.text.words import language_of, same_language
 
 RECORD = (
     "Patient: my son Tom Baker had a runny nose and a sore stomach last week, call 713 853 1234."
@@ -47,8 +46,9 @@ def guard(**options: object) -> SyntheticGuard:
         ("Write to nobody@example.org about it.", "pii"),
         ("Tom\u200bBaker", "hidden"),
         ("A note: " + base64.b64encode(RECORD.encode()).decode(), "hidden"),
+        ("A note: " + base64.b64encode(b"Tom Baker").decode(), "secret"),
         ("bell \x07 rings", "hidden"),
-        ("T\u043em B\u0430ker", "hidden"),
+        ("T\u043em B\u0430ker", "secret"),
     ],
 )
 def test_a_text_that_gives_a_record_away_is_found(text: str, kind: str) -> None:
@@ -92,22 +92,12 @@ def test_a_whole_record_in_pieces_is_found(every: int, shuffled: bool) -> None:
     assert "stomach" not in found.reason + found.advice
 
 
-@pytest.mark.parametrize("sign", [".", "-", "_", " ", "*"])
-def test_a_record_spelled_letter_by_letter_is_found(sign: str) -> None:
-    spelled = "; ".join(sign.join(word) + sign.strip() for word in RECORD.split() if word.isalpha())
-    found = guard().violation(f"{PADDING}{spelled}. {PADDING}")
-    assert found is not None
-    assert found.kind in ("run", "similarity", "secret", "hidden")
-    assert guard().violation("Take vitamin B or D, e.g. at 5 a day, U.S. size A - B.") is None
-
-
-@pytest.mark.parametrize("how", [*HIDDEN, *RESPELLED])
-def test_a_record_in_another_dress_is_found(how: str) -> None:
+@pytest.mark.parametrize("how", [*ALIKE, *OTHERWISE])
+def test_a_record_is_found_in_what_reads_alike_and_in_nothing_else(how: str) -> None:
     plain = RECORD.replace("Tom Baker", "he").replace(", call 713 853 1234", "")
-    dressed = (HIDDEN | RESPELLED)[how](plain)
+    dressed = (ALIKE | OTHERWISE)[how](plain)
     found = guard(run=8).violation(f"{PADDING}{dressed} {PADDING}")
-    assert found is not None
-    assert (found.kind == "hidden") == (how in {*HIDDEN, "capitals"})
+    assert (found is not None) == (how in ALIKE)
 
 
 def test_honest_letters_and_signs_pass() -> None:
@@ -115,6 +105,10 @@ def test_honest_letters_and_signs_pass() -> None:
         "Ein na\u00efver Rat \u2013 f\u00fcr \u0141ukasz: 5\u202fmg \u03b2-Blocker,",
         "CO\u2082, x\u00b2, \u00bd.",
         "Well done \u2764\ufe0f and 1\ufe0f\u20e3 more \U0001f600.",
+        "\ufeffTake it at 8:00, 12:00, 16:00, 20:00, 0:00, 8:00, 12:00, 16:00, 20:00, 0:00.",
+        "Steps: A, B, C, D, E, F, G, H, I, J, K, L, M.",
+        "It is sold as \u0410\u043d\u0430\u043b\u044c\u0433\u0438\u043d, or \u7576\u6b78.",
+        "Methylchloroisothiazolinone/methylisothiazolinone is a preservative.",
         "Readings of 12, 14, 15, 13 and 120/80, 118/79 over 5 days.",
         "NF\u03baB and TGF\u03b2R1 are active, TNF-\u03b1 and IL-1\u03b2 are not.",
         "Key: A, B, C, D, A, C, B, D, A, A, C, B, D and A.\fPage two, at 5\u200f.",
@@ -129,10 +123,10 @@ def test_honest_letters_and_signs_pass() -> None:
 
 def test_what_copies_may_hold_the_codes_that_its_record_holds() -> None:
     copies = guard(run=0, rouge=1, recall=1)
-    for code in ("Key: " + ", ".join("QWERTYUIOPAS") + ".", "Sent " + "a1B2" * 12):
-        assert guard().violation(code) is not None
-        assert copies.violation(code) is None
-    assert copies.violation("T\u043em is in Room 4") is not None
+    code = "Sent " + "a1B2" * 12
+    assert guard().violation(code).kind == "hidden"
+    assert copies.violation(code) is None
+    assert copies.violation("T\u200b is in Room 4").kind == "hidden"
 
 
 def test_words_of_a_script_with_vowel_signs_are_whole() -> None:
@@ -162,21 +156,6 @@ def test_the_share_of_words_is_a_condition_of_its_own() -> None:
     told = "virus common likely pediatrician week last stomach sore nose runny son Doctor see"
     assert guard(run=0, recall=0.5).violation(told).kind == "similarity"
     assert guard(run=0, recall=1).violation(told) is None
-
-
-@pytest.mark.parametrize("sign", [".", " ", ", ", " - ", "_"])
-def test_the_initials_of_a_record_are_found(sign: str) -> None:
-    letters = [word[0] for word in RECORD.split() if word[0].isalpha()]
-    for said in (sign.join(letters), sign.join(letters).upper()):
-        found = guard().violation(f"{PADDING}{said}. {PADDING}")
-        assert found is not None
-        assert found.reason == "the text holds single letters in a row"
-    # Grades, vitamins and a language of single signs are none.
-    for honest in (
-        "Hepatitis A, B, C, D or E; vitamins A, B, C, D, E, K.",
-        "病 人 有 点 不 舒 服 " * 3,
-    ):
-        assert guard().violation(honest) is None
 
 
 @pytest.mark.parametrize(
@@ -305,7 +284,7 @@ def test_an_id_may_not_tell_what_a_text_may_not() -> None:
         assert not conditions.named(named), named
 
 
-@pytest.mark.parametrize("how", [None, "syllables", "a figure a word", "strokes", "umlauts"])
+@pytest.mark.parametrize("how", [None, "strokes", "umlauts"])
 def test_a_record_in_pieces_over_texts_does_not_leave_whole(how: str | None) -> None:
     rng = random.Random(4)
     words = ["".join(rng.choices("abdegilmnorstu", k=6)) for _ in range(900)]
@@ -315,7 +294,7 @@ def test_a_record_in_pieces_over_texts_does_not_leave_whole(how: str | None) -> 
     def piece(record: int, part: int) -> str:
         part_of = records[record].split()[20 * part : 20 * part + 20]
         broken = [" ".join((*part_of[i : i + 4], "perhaps")) for i in range(0, 20, 4)]
-        broken = [RESPELLED[how](said) for said in broken] if how else broken
+        broken = [ALIKE[how](said) for said in broken] if how else broken
         return " ".join((*broken, *words[600 + 20 * part : 620 + 20 * part]))
 
     texts = [piece(record, part) for part in range(3) for record in range(10)]
@@ -330,41 +309,10 @@ def test_a_record_in_pieces_over_texts_does_not_leave_whole(how: str | None) -> 
 def test_public_texts_that_read_as_records_are_named() -> None:
     plain = RECORD + " He should drink much, sleep long, stay at home and come again on Monday."
     for how in ("soft hyphens", "underscores", "strokes", "accents"):
-        assert overlapping([(HIDDEN | RESPELLED)[how](plain)], [plain, OTHER]) == [0], how
+        assert overlapping([ALIKE[how](plain)], [plain, OTHER]) == [0], how
     every = " ".join(f"{word} so" if n % 9 == 8 else word for n, word in enumerate(plain.split()))
     assert overlapping([OTHER[:40], every + PADDING * 6], [plain]) == [1]
     assert not overlapping([PADDING * 40], [plain])
-
-
-CZECH = (
-    "Řidič Ondřej Dvořáček z Olomouce užívá léky na úzkost, pije šest piv každou noc a v srpnu"
-    " přestal docházet na léčbu, protože jeho sestra zemřela na rakovinu."
-)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        unaccented,
-        lambda text: unaccented(text).replace(" ", ""),
-        lambda text: "_".join(text.split()),
-        lambda text: "".join(f"<td>{word}</td>" for word in text.split()),
-        *(
-            lambda text, size=size, sign=sign: sign.join(
-                re.findall(f".{{1,{size}}}", base64.b64encode(text.encode()).decode())
-            )
-            for size in (5, 9)
-            for sign in " -"
-        ),
-    ],
-)
-@pytest.mark.parametrize("record", [CZECH, RECORD.replace(" call 713 853 1234", "")])
-def test_neither_accents_nor_codes_in_pieces_hide_a_record(
-    record: str, write: Callable[[str], str]
-) -> None:
-    held = SyntheticGuard([record, OTHER], (), GuardConfig(pii="contacts"))
-    assert held.violation(f"So it was: {write(record)} - as they say.") is not None
-    assert held.violation("Der Fahrer kam spät nach Hause und schlief bis zum Mittag.") is None
 
 
 @pytest.mark.parametrize("copies", [False, True])
@@ -373,8 +321,6 @@ def test_neither_accents_nor_codes_in_pieces_hide_a_record(
     [
         base64.b64encode(b"Tom Baker").decode(),
         b"Tom Baker".hex(),
-        "T0m B4k3r",
-        "TToomm BBaakkeerr",
         "<b>Tom</b><td>Baker</td>",
     ],
 )
@@ -389,26 +335,6 @@ def test_a_cosine_of_nothing_is_no_condition() -> None:
     for cosine in (0, 0.0, -0.5, 1.5):
         with pytest.raises(InputError, match="above 0"):
             GuardConfig(cosine=cosine)
-
-
-DRESSES: dict[str, Callable[[str], str]] = {
-    "plain": str,
-    "base64": lambda word: base64.b64encode(word.encode()).decode(),
-    "hexadecimal": lambda word: word.encode().hex(),
-    "syllables": lambda word: " ".join(re.findall(".{1,3}", word)),
-    "no vowels": lambda word: word[:1] + re.sub("[aeiou]", "", word[1:]),
-    "doubled": lambda word: re.sub("(.)", r"\1\1", word),
-    "strokes": lambda word: word.translate(str.maketrans("htdlo", "ħŧđłø")),
-}
-
-
-@pytest.mark.parametrize("first", DRESSES)
-@pytest.mark.parametrize("second", DRESSES)
-def test_every_second_word_in_another_dress_hides_no_record(first: str, second: str) -> None:
-    plain = re.sub(r"Tom Baker|, call 713 853 1234", "", RECORD)
-    ways, turn = (DRESSES[first], DRESSES[second]), iter(range(99))
-    dressed = re.sub("[A-Za-z]+", lambda word: ways[next(turn) % 2](word[0]), plain)
-    assert guard().violation(f"{PADDING}{dressed} {PADDING}") is not None
 
 
 def test_digits_of_another_script_hide_no_record() -> None:

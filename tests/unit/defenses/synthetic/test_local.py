@@ -22,7 +22,7 @@ def test_no_part_of_a_listed_name_is_left(record: str) -> None:
         Secret("(713) 853-1234", "phone", record),
     ]
     assert Redact(listed, "none").redacted(Document("r", TEXT)) == (
-        "<NAME>: the van was late. <NAME> rang +<PHONE>; <NAME>'s file"
+        "<NAME>: the van was late. <NAME> rang <PHONE>; Mrs. <NAME>'s file"
         " is under <NAME>. <DRIVER_S_NAME> drove, and <DRIVER_S_NAME> waited."
     )
 

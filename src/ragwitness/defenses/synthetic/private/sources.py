@@ -16,9 +16,10 @@ from ragwitness.defenses.synthetic.private.accounting import Embed, grid
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
+from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import Vocabulary, plain_tokens, shared_runs
 from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import STOP_WORDS, content_tokens, readable
+from ragwitness.text.words import STOP_WORDS, content_tokens
 
 _MATTERS = 40
 _LONG = 10  # tokens
@@ -140,7 +141,10 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     For the owner alone, before anything is made: what is found is no part of any output.
     """
     # Texts are what they read as, whatever is put between their letters and words.
-    public, records = list(map(readable, public)), list(dict.fromkeys(map(readable, records)))
+    public, records = (
+        list(map(canonical_text, public)),
+        list(dict.fromkeys(map(canonical_text, records))),
+    )
     vocabulary, content = Vocabulary(), Vocabulary(content_tokens)
     private, told = vocabulary.tokenize(records), vocabulary.tokenize(public)
     known, in_order = SubsequenceIndex(private), SubsequenceIndex(content.tokenize(records))
