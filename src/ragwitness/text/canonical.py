@@ -2,8 +2,8 @@
 
 Two texts that a reader takes for the same have one canonical form: no accents, no letters of
 another alphabet that look like Latin ones, nothing invisible, no markup, and base64 and hexadecimal
-in plain. Every rule is a row of :data:`RULES` with an example, and the examples are tests. What
-this form leaves apart (ciphers, typing errors, other languages) stands in
+in plain. The rules are rows of ``canonical.toml``, each with an example that is a test. What this
+form leaves apart (ciphers, typing errors, other languages) stands in
 ``docs/design/threat-model.md``.
 """
 
@@ -11,36 +11,33 @@ from __future__ import annotations
 
 import html
 import re
+import tomllib
 import unicodedata
 from base64 import b64decode
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from typing import Any
 from urllib.parse import unquote
 
 Span = tuple[int, int]
 """Where a stretch of text begins and ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One way in which a text is written otherwise than it reads.
+def read_table(name: str) -> dict[str, Any]:
+    """Return a table of this package: a TOML file."""
+    return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
 
-    Attributes:
-        name: A name for it, also of its group in the expression of its pass.
-        pattern: A regular expression of what it changes.
-        plain: What such a stretch reads as.
-        example: A text that it changes.
-        reads: The canonical form of the example.
-    """
 
-    name: str
-    pattern: str
-    plain: Callable[[str], str]
-    example: str
-    reads: str
+def expression(source: str, table: dict[str, Any]) -> re.Pattern[str]:
+    """Return a regular expression of a table, whose names in capitals stand for expressions."""
+    for name, part in table["expressions"].items():
+        source = source.replace(name, part)
+    return re.compile(source)
 
+
+TABLE = read_table("canonical.toml")
+"""The rules, as the file has them."""
 
 # Letters.
 
@@ -141,53 +138,39 @@ def _from_base64(code: str) -> bytes:
     return b64decode(code + "=" * (-len(code) % 4), "-_" if {*"-_"} & {*code} else None)
 
 
-_BASE64 = "[A-Za-z0-9+/_-]"
-_ATTRIBUTES = r"(?:\s+[\w-]+=[^<>]{0,60})?\s*/?>"  # longer ones hold text
-_PASSES = (
-    # 1. Characters, one by one.
-    (
-        Rule("entity", r"&(?:amp;)*(?:#\w{1,8}|[A-Za-z]\w{1,30});", _entity,
-             "caf&eacute; &amp;#38; t&#101;a", "cafe & tea"),
-        Rule("escape", r"(?:\\+(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrt]))+", _escape,
-             r"caf\u00e9\nT\x65a", "cafe Tea"),
-        Rule("percent", "(?:%[0-9A-Fa-f]{2})+", _percent, "caf%C3%A9%20tea", "cafe tea"),
-        Rule("jamo", "[\u1100-\u11ff]+", lambda said: unicodedata.normalize("NFC", said),
-             "\u1112\u1161\u11ab", "\ud55c"),
-        Rule("letter", "[^\\t\\n\\r -~]", _letter,
-             "Zo\u00eb \u0141uk S\u00f8r\u200ben \uff21\U0001d41b p\u0430\u03bfr Gro\u00df \u0663",
-             "Zoe Luk Soren Ab paor Gross 3"),
-    ),
-    # 2. Whole codes.
-    (
-        Rule("code", rf"(?<![\w+/=-])(?:(?:{_BASE64}{{64}}\r?\n|{_BASE64}{{76}}\r?\n)+{_BASE64}+"
-             rf"|{_BASE64}{{12,}})={{0,2}}(?![\w+/=-])", _code,
-             "see VG9tIEJha2Vy, 546f6d2042616b6572", "see Tom Baker, Tom Baker"),
-    ),
-    # 3. Markup: emphasis parts no word, all else does.
-    (
-        Rule("emphasis", r"(?i:</?(?:[abisuq]|em|strong|span|font|mark|small|big|su[bp]|code|tt|wbr"
-             rf"|del|ins|abbr){_ATTRIBUTES})|[*`]+|~~+", lambda _: "",
-             "<b>Z</b>oe **T**om `x` ~~no~~", "Zoe Tom x no"),
-        Rule("tag", rf"</?[A-Za-z][\w:.-]{{0,30}}{_ATTRIBUTES}", lambda _: " ",
-             "<td>a</td><td class=x>b</td>", " a  b "),
-        Rule("sign", "[~#|_]+", lambda _: " ", "# a_b|c", "  a b c"),
-    ),
-)  # fmt: skip
-RULES = tuple(rule for rules in _PASSES for rule in rules)
-"""Every rule, in the order in which they are applied."""
+# The rules, pass by pass.
 
-_PLAIN = {rule.name: rule.plain for rule in RULES}
-_EXPRESSIONS = tuple(
-    re.compile("|".join(f"(?P<{rule.name}>{rule.pattern})" for rule in rules)) for rules in _PASSES
+_READ = {
+    "entity": _entity,
+    "escape": _escape,
+    "percent": _percent,
+    "jamo": lambda said: unicodedata.normalize("NFC", said),
+    "letter": _letter,
+    "code": _code,
+}
+_PLAIN = {rule["name"]: rule.get("plain") for rule in TABLE["rule"]}
+_PASSES = tuple(
+    expression(
+        "|".join(
+            f"(?P<{one['name']}>{one['pattern']})" for one in TABLE["rule"] if one["pass"] == of
+        ),
+        TABLE,
+    )
+    for of in dict.fromkeys(rule["pass"] for rule in TABLE["rule"])
 )
 _MARKED = re.compile(r"[^\t\n\r -~]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
+
+
+def _plain(found: re.Match[str]) -> str:
+    name = found.lastgroup or ""
+    return _READ[name](found[0]) if (plain := _PLAIN[name]) is None else plain
 
 
 def canonical_text(text: str) -> str:
     """Return the canonical form of a text; its case is kept, since some measures count it."""
     if _MARKED.search(text):
-        for expression in _EXPRESSIONS:
-            text = expression.sub(lambda found: _PLAIN[found.lastgroup or ""](found[0]), text)
+        for rules in _PASSES:
+            text = rules.sub(_plain, text)
     return text
 
 
@@ -200,12 +183,11 @@ def canonical_places(text: str) -> tuple[str, list[Span] | None]:
     if not _MARKED.search(text):
         return text, None
     places = [(at, at + 1) for at in range(len(text))]
-    for expression in _EXPRESSIONS:
+    for rules in _PASSES:
         parts, kept, done = list[str](), list[Span](), 0
-        for found in expression.finditer(text):
+        for found in rules.finditer(text):
             start, end = found.span()
-            plain = _PLAIN[found.lastgroup or ""](found[0])
-            parts += [text[done:start], plain]
+            parts += [text[done:start], plain := _plain(found)]
             kept += places[done:start]
             # What is as it was keeps its places; else all of it comes from the whole stretch.
             whole = [(places[start][0], places[end - 1][1])] * len(plain)

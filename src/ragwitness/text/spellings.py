@@ -9,7 +9,6 @@ street in full and short, a telephone number with and without its country.
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -17,23 +16,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
-from importlib.resources import files
 from itertools import accumulate, islice, pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ragwitness.text.canonical import Span, canonical_places, canonical_text
+from ragwitness.text.canonical import Span, canonical_places, canonical_text, expression, read_table
 from ragwitness.text.words import STOP_WORDS, UNSPACED
 
-TABLE: dict[str, Any] = tomllib.loads(
-    files("ragwitness.text").joinpath("spellings.toml").read_text(encoding="utf-8")
-)
+TABLE = read_table("spellings.toml")
 """Words, contexts and ways, as the file has them."""
 
 _WORDS = TABLE["words"]
+_MONTH = {name: str(n) for n, names in enumerate(_WORDS["months"], 1) for name in names.split()}
+TABLE["expressions"]["MONTH"] = f"(?:{'|'.join(_MONTH)})"
+_PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
 _PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
 _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
 _TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
-_LABEL = re.compile(rf"(?i)(?<!\w)(?:{_WORDS['labels']})[\"'*\\]{{0,3}}(?:\s?[:=]|\s{{2}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Row:
 def row_of(text: str) -> Row:
     """Return a text as a row of letters and digits."""
     plain, origin = canonical_places(text)
-    plain = _LABEL.sub(lambda label: " " * len(label[0]), plain)
+    plain = _PATTERNS["label"].sub(lambda label: " " * len(label[0]), plain)
     tokens = list(_TOKEN.finditer(plain))
     words = [token.group().lower() for token in tokens]
     begins = tuple(accumulate(map(len, words), initial=0))
@@ -87,17 +85,10 @@ class _Context(NamedTuple):
     behind: re.Pattern[str]
 
 
-def _contexts() -> dict[str, list[_Context]]:
-    contexts = defaultdict(list)
-    for row in TABLE["context"]:
-        sources = [row.get(part, "") for part in _Context._fields]
-        for name, expression in TABLE["expressions"].items():
-            sources = [source.replace(name, expression) for source in sources]
-        contexts[row["check"]].append(_Context(*map(re.compile, sources)))
-    return contexts
-
-
-_CONTEXTS = _contexts()
+_CONTEXTS = defaultdict[str, list[_Context]](list)
+for _row in TABLE["context"]:
+    _parts = (expression(_row.get(part, ""), TABLE) for part in _Context._fields)
+    _CONTEXTS[_row["check"]].append(_Context(*_parts))
 _LOOKED_AT = 24  # characters before a spelling
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
 _LEAST = 5  # letters of a name that may end in an s
@@ -157,72 +148,59 @@ class Spelling:
 # Numbers.
 
 _NUMBER = 7  # digits that nobody writes by chance, whatever parts them
-_LOOSE = re.compile(r"\d(?:[\W_]{0,5}\d)*")
-_SIGNS = (
-    r"(?:\s?[.:]\s?|,)",
-    r"(?:\s?[-/'\u2010-\u2015\u2019\u2043\u2044\u2212\u2215]\s?|\s{1,2})",
-)
 
 
 def _parted(row: Row, loose: bool) -> re.Pattern[str]:
     """The ways to part a number: as listed, as thousands are, six digits in groups of a size."""
     if loose or len(row.letters) >= _NUMBER:
-        return _LOOSE
+        return _PATTERNS["loose"]
     listed = row.plain[row.places[0] : row.at(len(row.letters) - 1) + 1]
-    parts = re.split(r"(\D+)", listed)
-    like = [next((sign for sign in _SIGNS if re.fullmatch(sign, part)), re.escape(part))
-            for part in parts]  # fmt: skip
+    dot, dash, thousands = (_PATTERNS[name].pattern for name in ("dot", "dash", "thousands"))
+    like = (
+        next((sign for sign in (dot, dash) if re.fullmatch(sign, part)), re.escape(part))
+        for part in re.split(r"(\D+)", listed)
+    )
     ways = ["".join(like)]
-    grouped = [(3, r"[.,'\u2019\s]?"), *([(2, f"{_SIGNS[1]}?")] if len(row.letters) == 6 else [])]
-    for size, sign in grouped:
+    for size, sign in ((3, thousands), (2, f"{dash}?"))[: 1 + (len(row.letters) == 6)]:
         way = sign.join(re.split(rf"(?<=\d)(?=(?:\d{{{size}}})+$)", row.letters))
         ways += [way] if re.fullmatch(way, listed) else []
     return re.compile("|".join(ways))
 
 
-_PHONE = re.compile(
-    r"(?i)(?:tel:)?(?=(?:\D*\d){7,15}(?:\D|$))([+(]?[\d\s().+\-/\u00a0\u2010-\u2015]+)"
-    r"(?:\s*(?:x|ext\.?|#)\s*\d{1,6})?"
-)
-_ABROAD = re.compile(r"(?<![\w.+])(?:\+|00)[\s(]*[1-9](?:[\s().\-/\u2010-\u2015]{0,3}\d){6,14}")
+def _national(written: str, home: str | None = None) -> tuple[str, str]:
+    """The code of its country and a telephone number without it; empty where it is none."""
+    import phonenumbers
+
+    with suppress(phonenumbers.NumberParseException):
+        number = phonenumbers.parse(written, home)
+        if home is None or written.startswith("+") or phonenumbers.is_valid_number(number):
+            return str(number.country_code), phonenumbers.national_significant_number(number)
+    return "", ""
 
 
 def _dialled(text: str) -> Iterator[str]:
     """A telephone number as written, nationally and internationally."""
-    import phonenumbers
-
-    written = re.sub("^00(?=[1-9])", "+", (_PHONE.fullmatch(text.strip()) or [""])[1].strip())
+    found = _PATTERNS["phone"].fullmatch(text.strip())
+    written = re.sub("^00(?=[1-9])", "+", found[1].strip() if found else "")
     digits = "".join(filter(str.isdecimal, written))
     if len(digits.lstrip("0")) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
         yield from (digits, digits.lstrip("0"))
-    with suppress(phonenumbers.NumberParseException):
-        number = phonenumbers.parse(written, "US")
-        if written.startswith("+") or phonenumbers.is_valid_number(number):
-            national = phonenumbers.national_significant_number(number)
-            yield from (national, f"0{national}", f"{number.country_code}{national}")
+    country, national = _national(written, "US")
+    yield from (national, f"0{national}", country + national) if national else ()
 
 
 # Dates.
 
-_MONTH = {name: str(n) for n, names in enumerate(_WORDS["months"], 1) for name in names.split()}
-_DAY, _NAMED = r"\d{1,2}(?:st|nd|rd|th)?", f"(?:{'|'.join(_MONTH)})"
-_GAP = r"[\W_]{0,5}(?:(?:day|in|of|the|year|del?)[\s_]){0,3}"
-_DATE = re.compile(
-    rf"(?i)(?<![\w./-])(?:(?=\d+([./\u2010-\u2013-]))(?:\d{{1,2}}\1\d{{1,2}}\1(?:\d\d)?\d\d"
-    rf"|\d{{4}}\1\d{{1,2}}\1\d{{1,2}})"
-    rf"|(?:{_DAY}{_GAP}{_NAMED}|{_NAMED}{_GAP}{_DAY}){_GAP}(?:\d\d)?\d\d"
-    rf"|\d{{4}}{_GAP}{_NAMED}{_GAP}{_DAY})(?![^\WtT]|%|[./:,-]\d)"
-)
-_MIDNIGHT = re.compile(r"[T ]00:00(?::00(?:\.0+)?)?Z?$")
 _ORDERS = ("%Y %m %d", "%d %m %Y", "%m %d %Y")
 
 
 def days_of(text: str) -> list[date]:
     """Return the days that a date may mean, the likeliest first; none where it is no date."""
-    plain = _MIDNIGHT.sub("", canonical_text(text).strip()).casefold()
-    if _DATE.fullmatch(plain) is None:
+    plain = _PATTERNS["midnight"].sub("", canonical_text(text).strip()).casefold()
+    if _PATTERNS["date"].fullmatch(plain) is None:
         return []
-    parts = re.findall(rf"\d+|\b{_NAMED}\b", plain.replace("_", " "))
+    words = re.findall(r"\d+|[a-z]+", plain)
+    parts = [word for word in words if word.isdigit() or word in _MONTH]
     *others, last = (_MONTH.get(part, part) for part in parts)
     # A year of two digits is one of the last century or of this.
     short = max(map(len, (*others, last))) < 3
@@ -240,8 +218,6 @@ def days_of(text: str) -> list[date]:
 # Addresses.
 
 _STREETS = {word: names for names in map(str.split, _WORDS["streets"]) for word in names}
-_ADDRESS = re.compile(r"(?i)\s*(?:[a-z][a-z0-9+]*://(?:www\.)?|www\.)")
-_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
 def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -350,7 +326,7 @@ _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "date": lambda text: (f"{day:{order}}" for day in days_of(text) for order in _ORDERS),
     "phone": _dialled,
     "mail": _spoken,
-    "web": lambda text: [_ADDRESS.sub("", text, count=1).rstrip("/ ")],
+    "web": lambda text: [_PATTERNS["web"].sub("", text, count=1).rstrip("/ ")],
 }
 """What each way of the table yields of a secret."""
 
@@ -359,9 +335,13 @@ def _form_of(text: str, kind: str) -> str:
     """The form of a secret; a canary has none, as it is sought as it stands."""
     bare = text.strip()
     forms = {
-        "canary": kind == "canary", "web": _ADDRESS.match(text), "mail": _MAIL.fullmatch(bare),
-        "date": days_of(text), "phone": _PHONE.fullmatch(bare), "name": name_of(text, kind),
-    }  # fmt: skip
+        "canary": kind == "canary",
+        "web": _PATTERNS["web"].match(text),
+        "mail": _PATTERNS["mail"].fullmatch(bare),
+        "date": days_of(text),
+        "phone": _PATTERNS["phone"].fullmatch(bare),
+        "name": name_of(text, kind),
+    }
     return next((form for form, holds in forms.items() if holds), "text")
 
 
@@ -407,30 +387,17 @@ def _rows(text: str) -> Iterator[Row]:
             yield from map(row_of, [" ".join(some)] if some != words else [])
 
 
-_NAME = r"[^\W\d_a-z][\w-]*(?:['\u2019][\w-]{2,})*"
-_PARTED_BY = r"[\s\"'()\u201c\u201d]{1,12}"
-_MIDDLE = re.compile(
-    rf"(?<![\w'\u2019-])(?=(({_NAME}){_PARTED_BY}(?:(?:[A-Z]\.{_PARTED_BY}){{1,2}}|{_NAME}{_PARTED_BY})"
-    rf"((?:[a-z]+ ){{,2}}{_NAME})))"
-)
-
-
 def meant(row: Row) -> Iterator[tuple[int, int, str]]:
     """Yield stretches of ``plain`` that mean more than their letters, with letters to seek.
 
     They are dates of any form, telephone numbers behind their country, and names with one more
     word between.
     """
-    import phonenumbers
-
-    for match in _DATE.finditer(row.plain):
-        for day in days_of(match[0]):
-            yield *match.span(), f"{day:%Y%m%d}"
-    for match in _ABROAD.finditer(row.plain):
-        with suppress(phonenumbers.NumberParseException):
-            number = phonenumbers.parse(re.sub("^00", "+", match[0]), None)
-            yield *match.span(), phonenumbers.national_significant_number(number)
-    for match in _MIDDLE.finditer(row.plain):
+    for match in _PATTERNS["date"].finditer(row.plain):
+        yield from ((*match.span(), f"{day:%Y%m%d}") for day in days_of(match[0]))
+    for match in _PATTERNS["abroad"].finditer(row.plain):
+        yield *match.span(), _national(re.sub("^00", "+", match[0]))[1]
+    for match in _PATTERNS["middle"].finditer(row.plain):
         yield *match.span(1), row_of(f"{match[2]} {match[3]}").letters
 
 

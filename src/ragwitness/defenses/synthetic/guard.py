@@ -227,13 +227,11 @@ class SyntheticGuard:
 
     def named(self, record: str) -> str:
         """Say what a record's id, such as the name of its file, gives away; empty for nothing."""
-        for name in (record, re.sub(r"[\W_]+", " ", record)):
-            broken = self._secret(name) or self._personal(name)
-            if broken is None and len(content_tokens(name)) >= _FEWEST:
-                broken = self._copied(name)
-            if broken is not None:
-                return broken.reason
-        return "a contact detail" if contacts(record) else ""
+        name = canonical_text(record)
+        broken = self._secret(name) or self._personal(record)
+        if broken is None and len(content_tokens(name)) >= _FEWEST:
+            broken = self._copied(name)
+        return broken.reason if broken else "a contact detail" * bool(contacts(record))
 
     def _phrases(self, records: Tokenized, public: Sequence[str]) -> NDArray[np.uint64]:
         """Phrases of public texts, and those of so many records that they are nobody's own."""
