@@ -11,29 +11,17 @@ from __future__ import annotations
 
 import html
 import re
-import tomllib
 import unicodedata
 from base64 import b64decode
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from importlib.resources import files
-from typing import Any
 from urllib.parse import unquote
+
+from ragwitness.text.rules import expression, read_table
 
 Span = tuple[int, int]
 """Where a stretch of text begins and ends."""
-
-
-def read_table(name: str) -> dict[str, Any]:
-    """Return a table of this package: a TOML file."""
-    return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
-
-
-def expression(source: str, table: dict[str, Any]) -> re.Pattern[str]:
-    """Return a regular expression of a table, whose names in capitals stand for expressions."""
-    for name, part in table["expressions"].items():
-        source = source.replace(name, part)
-    return re.compile(source)
 
 
 TABLE = read_table("canonical.toml")
@@ -51,9 +39,7 @@ _TAGS = 0xE0000  # where ASCII stands a second time, unseen
 
 def unseen(char: str) -> bool:
     """Say whether a character is shown as nothing: controls, joiners, fillers, selectors."""
-    if char.isspace():
-        return False
-    return (
+    return not char.isspace() and (
         unicodedata.category(char)[0] == "C"
         or char in _BLANK
         or unicodedata.name(char, "").startswith("VARIATION SELECTOR")
@@ -97,18 +83,13 @@ def _latin_like(char: str) -> str:
 def _entity(said: str) -> str:
     while (plain := html.unescape(said)) != said:
         said = plain
-    return "".join(map(_letter, plain)) if not plain.isascii() else plain
+    return plain
 
 
 def _escape(said: str) -> str:
     plain = re.sub(r"\\+", r"\\", said).encode().decode("unicode_escape")
     # Characters beyond the first plane are escaped in two halves.
-    plain = plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return "".join(map(_letter, plain))
-
-
-def _percent(said: str) -> str:
-    return "".join(map(_letter, unquote(said)))
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # Codes.
@@ -140,15 +121,15 @@ def _from_base64(code: str) -> bytes:
 
 # The rules, pass by pass.
 
-_READ = {
+_READ: dict[str, Callable[[str], str]] = {
     "entity": _entity,
     "escape": _escape,
-    "percent": _percent,
+    "percent": unquote,
     "jamo": lambda said: unicodedata.normalize("NFC", said),
     "letter": _letter,
     "code": _code,
 }
-_PLAIN = {rule["name"]: rule.get("plain") for rule in TABLE["rule"]}
+_PLAIN: dict[str, str] = {rule["name"]: rule.get("plain", "") for rule in TABLE["rule"]}
 _PASSES = tuple(
     expression(
         "|".join(
@@ -163,7 +144,7 @@ _MARKED = re.compile(r"[^\t\n\r -~]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
 
 def _plain(found: re.Match[str]) -> str:
     name = found.lastgroup or ""
-    return _READ[name](found[0]) if (plain := _PLAIN[name]) is None else plain
+    return _READ[name](found[0]) if name in _READ else _PLAIN[name]
 
 
 def canonical_text(text: str) -> str:

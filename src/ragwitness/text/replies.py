@@ -10,12 +10,11 @@ has no fever." is neither.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Self
 
+from ragwitness.text.rules import read_table
 from ragwitness.text.words import STOP_WORDS
 
 _ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
@@ -126,12 +125,7 @@ class Tongue:
 @cache
 def tongues() -> tuple[Tongue, ...]:
     """Return every language that is read; a further one is a row of ``replies.toml``."""
-    return tuple(Tongue.of(row) for row in tomllib.loads(_table())["tongue"])
-
-
-@cache
-def _table() -> str:
-    return files("ragwitness.text").joinpath("replies.toml").read_text(encoding="utf-8")
+    return tuple(Tongue.of(row) for row in read_table("replies.toml")["tongue"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +237,7 @@ _MOST = 15  # words before an answer
 
 @cache
 def _preambles() -> dict[str, re.Pattern[str]]:
-    row = tomllib.loads(_table())["preamble"]
+    row = read_table("replies.toml")["preamble"]
     return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
 
 

@@ -8,7 +8,6 @@ redaction, in the spellings of :mod:`ragwitness.text.spellings`.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,10 +121,9 @@ class SecretIndex:
             for key in self._keys:
                 for length in self._lengths.get(letters[start : start + key], ()):
                     end = min(start + length, len(letters))
-                    tail = letters[end : begins[bisect_left(begins, end)]]
                     for spelling, places in self._known.get(letters[start:end], {}).items():
-                        if spelling.stands(row, start, tail):
-                            span = row.span(row.at(start), row.at(end + len(tail) - 1) + 1)
+                        if spelling.stands(row, start):
+                            span = row.span(row.at(start), row.at(end - 1) + 1)
                             yield from (Found(*span, place) for place in places)
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:

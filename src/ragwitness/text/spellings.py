@@ -19,7 +19,8 @@ from datetime import date, datetime
 from itertools import accumulate, islice, pairwise, product
 from typing import NamedTuple
 
-from ragwitness.text.canonical import Span, canonical_places, canonical_text, expression, read_table
+from ragwitness.text.canonical import Span, canonical_places, canonical_text
+from ragwitness.text.rules import expression, read_table
 from ragwitness.text.words import STOP_WORDS, UNSPACED
 
 TABLE = read_table("spellings.toml")
@@ -62,10 +63,6 @@ class Row:
         """Return the range of the text that a range of ``plain`` came from."""
         return (self.origin[start][0], self.origin[end - 1][1]) if self.origin else (start, end)
 
-    def words(self) -> tuple[str, ...]:
-        """Return the letters of each word."""
-        return tuple(self.letters[a:b] for a, b in pairwise(self.begins))
-
 
 def row_of(text: str) -> Row:
     """Return a text as a row of letters and digits."""
@@ -91,8 +88,7 @@ for _row in TABLE["context"]:
     _CONTEXTS[_row["check"]].append(_Context(*_parts))
 _LOOKED_AT = 24  # characters before a spelling
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
-_LEAST = 5  # letters of a name that may end in an s
-_GENITIVE = re.compile(r"[^\Wa-z].*[sS]( [A-Z])?", re.DOTALL)
+_LEAST = 5  # letters of a name that may end in an s, digits of a telephone number
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +108,13 @@ class Spelling:
     check: str = ""
     number: re.Pattern[str] | None = None
 
-    def stands(self, row: Row, start: int, tail: str = "") -> bool:
-        """Say whether a row that holds these letters, and a tail, holds them as written words."""
+    def stands(self, row: Row, start: int) -> bool:
+        """Say whether a row that holds these letters holds them as written words."""
         end = start + len(self.letters)
         first, last = row.at(start), row.at(end - 1) + 1
-        # 1. A name may end in an s; one word does so only in front of another: "Roberts Akte".
-        if tail:
-            ending = _GENITIVE.match(row.plain[first : last + 3]) if tail == "s" else None
-            single = self.check == "name" and not self.begins
-            named = self.check in ("name", "titled") and len(self.letters) >= _LEAST
-            if not (named and ending and (ending[1] or not single)):
-                return False
+        # 1. It ends where a word ends.
+        if row.begins[bisect_left(row.begins, end)] != end:
+            return False
         # 2. What the table and the parts of a number ask for.
         if self.number:
             return self.number.fullmatch(row.plain[first:last]) is not None
@@ -135,14 +127,10 @@ class Spelling:
                 for one in _CONTEXTS[self.check]
             )
         # 3. Few letters are the words of the secret: no "Al Lin" in "all in".
-        inner = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
-        spaced = {
-            place - start
-            for place in inner
-            if re.search(r"\s", row.plain[row.at(place - 1) + 1 : row.at(place)])
-        }
+        among = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
+        inner = {place - start for place in among}
         whole = len(self.letters) >= _JOINED or bool(inner) or not self.begins
-        return len(self.letters) >= _FREE or (spaced <= self.begins and whole)
+        return len(self.letters) >= _FREE or (inner <= self.begins and whole)
 
 
 # Numbers.
@@ -180,7 +168,7 @@ def _national(written: str, home: str | None = None) -> tuple[str, str]:
 
 def _dialled(text: str) -> Iterator[str]:
     """A telephone number as written, nationally and internationally."""
-    found = _PATTERNS["phone"].fullmatch(text.strip())
+    found = _PATTERNS["phone"].match(text.strip())
     written = re.sub("^00(?=[1-9])", "+", found[1].strip() if found else "")
     digits = "".join(filter(str.isdecimal, written))
     if len(digits.lstrip("0")) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
@@ -264,10 +252,11 @@ class PersonName(NamedTuple):
                 yield " ".join(words[cut:] + words[:cut])
 
     def families(self) -> list[str]:
-        """The family name with its particles and without; none where it is the whole name."""
+        """The family name with its particles and without, also with a genitive s."""
         core = _without_particles(self.family) or self.family
-        sought = core[-1].casefold() not in _FUNCTION
-        return [" ".join(self.family), " ".join(core)] if self.given and sought else []
+        sought = self.given and core[-1].casefold() not in _FUNCTION
+        found = [" ".join(self.family), " ".join(core)] if sought else []
+        return found + [f"{one}s" for one in found if len(one) >= _LEAST]
 
     def initials(self) -> Iterator[str]:
         """Yield the family name with the letters of the others, in both orders."""
@@ -278,6 +267,10 @@ class PersonName(NamedTuple):
                 yield from (f"{letters} {family}", f"{family} {letters}")
             if len(self.given) > 1:  # Evelyn M. Linden
                 yield " ".join((self.given[0], *(word[0] for word in self.given[1:]), family))
+
+    def genitives(self) -> Iterator[str]:
+        """Yield the name in every order with a genitive s."""
+        yield from (f"{one}s" for one in self.orders() if len(one) >= _LEAST)
 
     def parts(self) -> Iterator[str]:
         """Yield each word that is no particle, and the family name."""
@@ -321,6 +314,7 @@ def _of_name(part: Callable[[PersonName], Iterable[str]]) -> Callable[[str], Ite
 _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "initials": _of_name(PersonName.initials),
     "titled": _of_name(PersonName.families),
+    "genitive": _of_name(PersonName.genitives),
     "listed": lambda text: [text],
     "name": _of_name(PersonName.orders),
     "date": lambda text: (f"{day:{order}}" for day in days_of(text) for order in _ORDERS),
@@ -333,16 +327,12 @@ _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
 
 def _form_of(text: str, kind: str) -> str:
     """The form of a secret; a canary has none, as it is sought as it stands."""
-    bare = text.strip()
-    forms = {
-        "canary": kind == "canary",
-        "web": _PATTERNS["web"].match(text),
-        "mail": _PATTERNS["mail"].fullmatch(bare),
-        "date": days_of(text),
-        "phone": _PATTERNS["phone"].fullmatch(bare),
-        "name": name_of(text, kind),
-    }
-    return next((form for form, holds in forms.items() if holds), "text")
+    if kind == "canary":
+        return kind
+    if days_of(text):
+        return "date"
+    matching = (form for form in ("web", "mail", "phone") if _PATTERNS[form].match(text.strip()))
+    return next(matching, "name" if name_of(text, kind) else "text")
 
 
 def spellings(text: str, kind: str, *, parts: bool = False) -> list[Spelling]:
@@ -381,7 +371,7 @@ def _rows(text: str) -> Iterator[Row]:
     long = "".join(_WORDS["umlauts"].get(c, c) for c in composed.casefold())
     for row in map(row_of, dict.fromkeys((composed, long))):
         yield row
-        words = row.words()
+        words = tuple(row.letters[a:b] for a, b in pairwise(row.begins))
         short = tuple(_SHORT.sub(r"\1", word) if len(word) > 4 else word for word in words)
         for some in dict.fromkeys(way for form in (words, short) for way in _streets(form)):
             yield from map(row_of, [" ".join(some)] if some != words else [])

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from typing import NamedTuple
 
+from ragwitness.text.rules import read_table
 from ragwitness.text.runs import SIGNS, plain_tokens
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -16,14 +17,8 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
 _CORE = re.compile(r"\w(?:.*\w)?", re.DOTALL)
-STOP_WORDS = frozenset(
-    """a about above after again all also am an and any are as at be because been before being
-    below between both but by can could did do does doing down during each few for from further
-    had has have having he her here hers him his how i if in into is it its itself just me more
-    most my no nor not now of off on once only or other our out over own same she should so some
-    such than that the their them then there these they this those through to too under until up
-    very was we were what when where which while who whom why will with would you your""".split()
-)
+_TABLE = read_table("words.toml")
+STOP_WORDS = frozenset(_TABLE["function"].split())
 """Function words; too predictable to tell a member from a non-member."""
 
 
@@ -108,45 +103,22 @@ def cut_characters(text: str, most: int) -> tuple[str, int]:
 # Enough to notice that a model answered in another language than it was given; nothing here names
 # the language of a text of a few words.
 
-_COMMON = {
-    "English": "the and of to in is that was for with it as his on be are by this have not you i",
-    "German": "der die und das ist nicht ein eine zu den von mit sich auf ich für dem auch es im",
-    "French": "le la les et des est une un que dans pour pas je vous du en sur ce qui il avec",
-    "Spanish": "el la los las y que es una un por con para no su al lo como me se del más",
-    "Italian": "il la che di e è un una per non con sono mi del della gli le si da ho anche",
-    "Portuguese": "o os as e que de um uma não para com do da em por se eu mais foi na no",
-    "Dutch": "de het een en van is dat niet ik te op met voor zijn die er aan maar ook mijn",
-    "Polish": "i w na nie się z do że jest to jak o po ale od za przez dla mnie czy",
-}
-_WORDS = {name: frozenset(words.split()) for name, words in _COMMON.items()}
+_COMMON = {name: frozenset(words.split()) for name, words in _TABLE["languages"].items()}
 _FEWEST = 12  # words; fewer tell no language
 _LEAST = 0.12  # share of common words
 _AHEAD = 1.2  # times the share of the next language
 
 
-def language_of(text: str) -> tuple[str, str | None]:
-    """Return the script that most letters are in, and the language where its words tell it.
-
-    Args:
-        text: At least a dozen words, or the language is None.
-    """
-    return _script(text), _language(text)
-
-
 def same_language(first: str, second: str) -> bool:
     """Whether two texts may be in one language; True where that cannot be told."""
-    (script, language), (other_script, other) = language_of(first), language_of(second)
-    if script and other_script and script != other_script:
-        return False
-    return language is None or other is None or language == other
+    scripts = {_script(first), _script(second)} - {""}
+    languages = {_language(first), _language(second)} - {None}
+    return len(scripts) < 2 and len(languages) < 2
 
 
 def _script(text: str) -> str:
     """First word of the letters' Unicode names, such as LATIN; empty without letters."""
-    letters = Counter(c for c in text if c.isalpha())
-    scripts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        scripts[unicodedata.name(letter, "?").split()[0]] += count
+    scripts = Counter(unicodedata.name(c, "?").split()[0] for c in text if c.isalpha())
     return scripts.most_common(1)[0][0] if scripts else ""
 
 
@@ -155,7 +127,7 @@ def _language(text: str) -> str | None:
     if len(words) < _FEWEST:
         return None
     shares = {
-        name: sum(word in known for word in words) / len(words) for name, known in _WORDS.items()
+        name: sum(word in known for word in words) / len(words) for name, known in _COMMON.items()
     }
     (best, share), (_, next_share) = Counter(shares).most_common(2)
     return best if share >= _LEAST and share >= _AHEAD * next_share else None

@@ -121,6 +121,10 @@ class SyntheticGuard:
         public: Texts that are not secret: their phrases may be repeated, and part a run as words
             of the text's own do. All other conditions hold as without them.
 
+    Attributes:
+        config: The conditions.
+        identity: A hash of everything that its answers follow from.
+
     Raises:
         InputError: A cosine is asked for without an embedder, or ``config.pii`` is unknown.
         MissingExtraError: Presidio is asked for by name and not installed.
@@ -163,15 +167,10 @@ class SyntheticGuard:
         made_of += [list(public)] if public else []
         self._public = len(public)
         self._freed = self._runs.freed(records) if config.run else 0
-        self._identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
+        self.identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
-        self._vectors = None if embed is None or self.config.cosine is None else embed(texts)
-
-    @property
-    def identity(self) -> str:
-        """A hash of everything that its answers follow from."""
-        return self._identity
+        self._vectors = np.array([]) if embed is None or config.cosine is None else embed(texts)
 
     def describe(self) -> dict[str, str]:
         """Return the conditions in words."""
@@ -241,11 +240,10 @@ class SyntheticGuard:
         return np.concatenate((known, phrases_of(records, _PHRASE, self.config.common)))
 
     def _secret(self, text: str) -> Violation | None:
-        found = sorted({secret for _, secret in self._secrets.pairs([text])})
+        found = {secret for _, secret in self._secrets.pairs([text])}
         if not found:
             return None
-        kinds = sorted({self._secret_kinds[secret] for secret in found})
-        named = ", ".join(kinds)
+        named = ", ".join(sorted({self._secret_kinds[secret] for secret in found}))
         return Violation(
             "secret",
             f"{len(found)} known secret{'s' * (len(found) > 1)} ({named})",
@@ -299,11 +297,10 @@ class SyntheticGuard:
     def _near(self, text: str) -> Violation | None:
         """In meaning: a vector near to that of a record."""
         config = self.config
-        if self._vectors is not None and self._embed is not None and config.cosine is not None:
-            vector = self._embed([text])[0]
-            if len(self._vectors) and float((self._vectors @ vector).max()) > config.cosine:
-                return _too_close("cosine", config.cosine)
-        return None
+        if self._embed is None or config.cosine is None or not len(self._vectors):
+            return None
+        nearest = float((self._vectors @ self._embed([text])[0]).max())
+        return _too_close("cosine", config.cosine) if nearest > config.cosine else None
 
 
 def _too_close(measure: str, cap: float) -> Violation:

@@ -15,7 +15,7 @@ from ragwitness.defenses.synthetic.private.sources import overlapping
 from ragwitness.errors import InputError
 from ragwitness.text.runs import RunIndex, Vocabulary, shared_runs
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import language_of, same_language
+from ragwitness.text.words import same_language
 
 RECORD = (
     "Patient: my son Tom Baker had a runny nose and a sore stomach last week, call 713 853 1234."
@@ -264,12 +264,11 @@ def test_the_index_of_runs_finds_what_the_comparison_of_collections_finds() -> N
 def test_a_language_is_told_only_where_there_are_words_enough() -> None:
     english = "The patient is ill and has had a fever since the day before; what is to be done?"
     german = "Der Patient ist krank und hat seit gestern ein hohes Fieber, was ist nun zu tun?"
-    assert language_of(english) == ("LATIN", "English")
-    assert language_of(german) == ("LATIN", "German")
+    assert same_language(english, english.upper())
     assert not same_language(english, german)
     assert not same_language(english, CHINESE)
     assert same_language(english, "aspirin ibuprofen 20 mg")
-    assert language_of("") == ("", None)
+    assert same_language(english, "")
 
 
 def test_an_id_may_not_tell_what_a_text_may_not() -> None:
