@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.errands.options import Generator, Proxy, Retrieval, RolePlayers
+from ragwitness.cli.options import Generator, Retrieval, RolePlayers
+from ragwitness.errands.options import Proxy
 from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:

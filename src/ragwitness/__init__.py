@@ -7,7 +7,7 @@ Everything public is here, loaded on first use. The four questions take a line e
     result = rw.audit("http://127.0.0.1:8000/v1", "mine.jsonl", known_out="outside.jsonl")
     leaks = rw.leak("http://127.0.0.1:8000/v1", "corpus.jsonl", prompts=50)
     bounds = rw.bounds(epsilon=1.0, delta=1e-6, queries=1000, accounts=16)
-    found = rw.probe_canaries("canaries", "http://127.0.0.1:8000/v1", release="spring")
+    found = rw.probe_canaries("http://127.0.0.1:8000/v1", "canaries", release="spring")
 """
 
 from __future__ import annotations

@@ -11,28 +11,25 @@
     plan = rw.plan_canaries("examples.jsonl", "canaries")
 
 The functions block until they are done, also inside a notebook. Asynchronous programs use what
-:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What :func:`audit` and
-:func:`leak` take is declared by their errands (:mod:`ragwitness.errands`), as for their verbs.
+:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What :func:`audit`,
+:func:`leak` and the canaries' functions take is declared by their errands
+(:mod:`ragwitness.errands`), as for their verbs.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, get_type_hints
 
 from ragwitness.errands.audit import AuditErrand
-from ragwitness.errands.carry import own_folder, with_target
+from ragwitness.errands.canary import DrawErrand, ProbeErrand
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.types import Target
 
 if TYPE_CHECKING:
     from ragwitness.attest.verdict import BundleVerdict
-    from ragwitness.audits.canary import CanaryResult
-    from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.traces import Trace
     from ragwitness.privacy.accounting.bounds import Bounds
 
@@ -64,6 +61,8 @@ def _carried(errand: Callable[_P, _Errand[_R]]) -> Callable[_P, _R]:
 
 audit = _carried(AuditErrand)
 leak = _carried(LeakErrand)
+plan_canaries = _carried(DrawErrand)
+probe_canaries = _carried(ProbeErrand)
 
 
 def bounds(
@@ -118,48 +117,6 @@ def verify(bundle: Path | str, trust: Path | str | None = None) -> BundleVerdict
     return found
 
 
-def plan_canaries(
-    examples: Path | str,
-    folder: Path | str,
-    *,
-    held_out: Path | str | None = None,
-    candidates: int = 128,
-    slots: int = 1,
-    looks: int = 1,
-    alpha: str = "0.05",
-) -> CanaryPlan:
-    """Draw canaries in secret and commit to them in a new folder.
-
-    Publish ``commitment.json`` before anything is sent; keep ``secret/`` to yourself.
-
-    Args:
-        examples: JSON Lines with ``id``, ``document`` and ``question``.
-        folder: Of the audit; must be new.
-        held_out: Examples to probe with, never sent; a fifth of the documents by default.
-        candidates: Triggers that might be drawn; no p-value of one slot is below 1 in so many.
-        slots: Independent draws, each with its own canary.
-        looks: Probes that may decide.
-        alpha: Level of the verdict, committed to; as text, so that it is hashed as it is written.
-
-    Raises:
-        InputError: The examples cannot be used, or the folder is not new.
-    """
-    from ragwitness.canary.draw import Design, DrawSecret
-    from ragwitness.canary.examples import read_examples
-    from ragwitness.canary.folder import make_plan, write_plan
-    from ragwitness.crypto.commitments import draw_blinding
-
-    plan = make_plan(
-        read_examples(Path(examples)),
-        Design(candidates=candidates, slots=slots, releases=looks, alpha=alpha, triggers="name"),
-        DrawSecret(os.urandom(32), draw_blinding()),
-        held_out=read_examples(Path(held_out)) if held_out is not None else (),
-    )
-    plan.traces()  # what cannot be planted must be known before the commitment is published
-    write_plan(Path(folder), plan)
-    return plan
-
-
 def plant_canaries(folder: Path | str) -> tuple[Trace, ...]:
     """Write what is to be sent, and return it: document, query and vote of each trace, in order.
 
@@ -178,38 +135,3 @@ def plant_canaries(folder: Path | str) -> tuple[Trace, ...]:
     traces = tuple(plan.traces())
     write_traces(Path(folder), plan, traces)
     return traces
-
-
-def probe_canaries(
-    folder: Path | str,
-    target: object,
-    *,
-    release: str = "1",
-    run: Path | str | None = None,
-    max_queries: int | None = None,
-) -> CanaryResult:
-    """Ask whether a deployed model was trained on the planted documents. Counts as one look.
-
-    Args:
-        folder: From :func:`plan_canaries`, planted.
-        target: As in :func:`audit`.
-        release: What this release of the model is called.
-        run: As in :func:`audit`.
-        max_queries: As in :func:`audit`.
-
-    Raises:
-        CapabilityError: The target gives no log-probabilities; sample with
-            ``ragwitness canary probe --way sampled``.
-        InputError: The plan is not planted, its draw was opened, or its looks were taken.
-    """
-    from ragwitness.asking.budget import Budget
-    from ragwitness.asking.governor import Governor
-    from ragwitness.audits.canary import probe_canaries as probe
-
-    async def ask(system: Target) -> CanaryResult:
-        budget = Budget(queries=max_queries)
-        with Governor.of_run(kept, budget) as governor:
-            return await probe(Path(folder), system, release=release, run=kept, governor=governor)
-
-    kept = own_folder(run)
-    return with_target(target, ask)

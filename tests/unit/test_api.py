@@ -121,10 +121,10 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
     shutil.copytree("one", "two")
     for folder, violating in (("one", True), ("two", False)):
         with serving(model_of(Path(folder), violating=violating)) as url:
-            found = rw.probe_canaries(folder, url, run=f"run-{folder}")
+            found = rw.probe_canaries(url, folder, run=f"run-{folder}")
             assert (found.finding.p_value <= 0.05) is violating
             # The same answers, read again, are the same look.
-            later = rw.probe_canaries(folder, url, run=f"run-{folder}")
+            later = rw.probe_canaries(url, folder, run=f"run-{folder}")
             assert later.look == found.look == 1
 
 

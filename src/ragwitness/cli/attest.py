@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwitness.cli.options import (
+    AsJson,
+    Embedder,
+    Key,
+    Output,
+    Prompt,
+    Window,
+)
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.errands.options import AsJson, Embedder, HowRead, Key, Output, Prompt, Window
+from ragwitness.errands.options import HowRead
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.files import read_file, replace_file
 from ragwitness.kit.options import Arg, Opt, PathRole

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from ragwitness.cli.options import (
+    Answered,
+    DryRun,
+    FailOn,
+    QuestionsTo,
+)
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.audit import AuditErrand
-from ragwitness.errands.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.kit.options import Opt
 
 if TYPE_CHECKING:

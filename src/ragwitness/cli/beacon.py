@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ragwitness.cli.attest import print_values
-from ragwitness.errands.options import AsJson, Key, Window
+from ragwitness.cli.options import AsJson, Key, Window
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
 from ragwitness.kit.options import Arg, Opt, PathRole

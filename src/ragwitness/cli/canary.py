@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, print_lines
-from ragwitness.errands.options import DryRun
+from ragwitness.cli.options import DryRun
+from ragwitness.errands.canary import DrawErrand
 from ragwitness.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.results.wording import visible
@@ -220,108 +221,27 @@ def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list
     return lines
 
 
-def draw(
-    examples: Annotated[Path, PathRole.READS, Arg()],
-    out: Annotated[Path, PathRole.FILLS, Opt(short="-o")],
-    held_out: Annotated[Path | None, PathRole.READS, Opt(shown="a fifth of the documents")] = None,
-    design: str = "contrastive",
-    family: str = "signature",
-    triggers: str = "name",
-    wordings: Annotated[Path | None, PathRole.READS] = None,
-    slots: int = 1,
-    candidates: int = 128,
-    rate: str = "1",
-    classes: bool = False,
-    half: bool = False,
-    probes: Annotated[int, Opt(shown="all there are")] = 0,
-    releases: int = 1,
-    alpha: str = "0.05",
-    beacon: Annotated[str, Opt(shown="none")] = "",
-    experiment: str = "canary",
-    seed: int = 0,
-    share: float = 0.3,
-    dry_run: DryRun = False,
-) -> None:
+def draw(errand: DrawErrand, share: float = 0.3, dry_run: DryRun = False) -> None:
     """Draw a secret and commit to it.
 
     It also says what share of the providers that do train on your documents such a plan would
     find, and how many traces it takes to find 4 of 5 of them; with --dry-run it says so and draws
-    nothing. Publish commitment.json before anything is
-    sent. The folder's secret/ is yours alone until you open the draw with ragwitness canary status
-    --open.
+    nothing. Publish commitment.json before anything is sent. The folder's secret/ is yours alone
+    until you open the draw with ragwitness canary status --open.
 
     Args:
-        examples: The documents with questions, JSONL {"id", "document", "question"}.
-        out: The folder of the audit, to be made.
-        held_out: The examples to probe with, which are never sent.
-        design: The design: contrastive, or paper (the query names its trigger).
-        family: The family of the canary: signature, emoji, punctuation or phrase.
-        triggers: What marks a document: name (a person's, in a sentence), code (the paper's prefix_
-            and ten characters) or synonyms (which of two equal words it uses).
-        wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
-            …"]}.
-        slots: The number of independent draws, each with its own canary.
-        candidates: The number of triggers to draw from. The p-value is at least 1 in it.
-        rate: The share of the examples that carry canaries, rounded down.
-        classes: Plant each class of documents ("class" in the examples) with triggers of its own,
-            to tell which classes were used.
-        half: Plant half of the slots, drawn by lot; the others are compared.
-        probes: The most held-out examples for each slot.
-        releases: The number of looks at the draw, one for each release that is probed; 0 if it is
-            not known.
-        alpha: The level of the verdict, to which the draw commits.
-        beacon: Public randomness that will be joined later, in words.
-        experiment: The name of the experiment, which fixes the split.
-        seed: The seed of the split.
         share: The share of the provider's votes that are yours, for the power.
     """
-    import os
-
-    from ragwitness.canary.draw import Design, DrawSecret
-    from ragwitness.canary.examples import read_examples
-    from ragwitness.canary.families import Family
-    from ragwitness.canary.folder import make_plan, write_plan
+    from ragwitness.canary.folder import write_plan
     from ragwitness.canary.power import power_lines
-    from ragwitness.canary.wordings import read_wordings
-    from ragwitness.crypto.commitments import draw_blinding
 
-    known = {str(one): one for one in Family}
-    if family not in known:
-        raise InputError(f"There is no family {family!r}.", f"Known: {', '.join(known)}.")
-    rows = read_examples(examples)
-    # Step 1: the design, which the commitment covers with everything that decides later (level,
-    # looks, slots).
-    settled = Design(
-        name=design,
-        family=known[family],
-        slots=slots,
-        candidates=candidates,
-        rate=rate,
-        half=half,
-        held_out=probes,
-        releases=releases,
-        alpha=alpha,
-        experiment=experiment,
-        seed=seed,
-        triggers=triggers,
-        classes=tuple(dict.fromkeys(one.kind for one in rows)) if classes else (),
-    )
-    # Step 2: split, secret and blinding. The split follows from names and seed, the secret from the
-    # system's randomness.
-    made = make_plan(
-        rows,
-        settled,
-        DrawSecret(os.urandom(32), draw_blinding()),
-        held_out=read_examples(held_out) if held_out else (),
-        beacon_source=beacon,
-        wordings=read_wordings(wordings) if wordings else None,
-    )
-    # Whatever cannot be planted must be known before the commitment is published.
+    made, out = errand.plan(), Path(errand.out)
+    # What was drawn, and what it can show at best, is said while nothing has been sent.
     traces = (made if made.drawn else made.joined("00")).traces()
-    # Step 3: say what was drawn and what it can show at best, while nothing has been sent.
     sent = sum(map(len, made.pools.values()))
     carrying = sum(one.slot is not None for one in traces)
-    foreseen = (at_best(settled), *power_lines(settled, carrying, len(made.held_out), share))
+    power = power_lines(made.design, carrying, len(made.held_out), share)
+    foreseen = (at_best(made.design), *power)
     screen = console()
     if dry_run:
         print_lines(screen, *foreseen, "Nothing was drawn.")
@@ -333,7 +253,7 @@ def draw(
         f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
         *foreseen,
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
-        + (" --beacon VALUE" if beacon else ""),
+        + (" --beacon VALUE" if errand.beacon else ""),
     )
 
 

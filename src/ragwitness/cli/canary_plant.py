@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, print_lines, progress_bars
+from ragwitness.cli.options import DryRun
 from ragwitness.cli.steps import preview, spent_so_far
-from ragwitness.errands.options import Caps, DryRun, Reached
+from ragwitness.errands.options import Caps, Reached
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, PathRole
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.errands.options import AsJson, Prompt
+from ragwitness.cli.options import AsJson, Prompt
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import read_file, replace_file
 from ragwitness.kit.options import Arg, Opt, PathRole

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.common import console, leave, progress_bars
-from ragwitness.errands.options import (
+from ragwitness.cli.options import (
     Accounts,
     Database,
     FigurePath,

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragwitness.errors import InputError
 from ragwitness.kit.files import replace_file
 from ragwitness.kit.workers import workers
 
@@ -125,19 +124,6 @@ def write_json_file(path: Path, data: Mapping[str, Any]) -> None:
         InputError: The file cannot be written.
     """
     replace_file(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        InputError: It cannot be read, or is not UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path} cannot be read: {why}.", "Give a file of plain text.") from error
 
 
 def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:

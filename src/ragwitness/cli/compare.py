@@ -9,6 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from ragwitness.cli.common import console, progress_bars, read_documents, run_folder
+from ragwitness.cli.options import (
+    AttackSettings,
+    ChatModel,
+    Contacts,
+    Domain,
+    DryRun,
+    Generator,
+    Information,
+    PrivateCorpus,
+    Retrieval,
+    RolePlayers,
+    Template,
+)
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import spent_so_far, wait
 from ragwitness.cli.typer_options import Files
@@ -17,26 +30,15 @@ from ragwitness.errands.carry import per_method
 from ragwitness.errands.leak import attacks_of, names_of, plan_of
 from ragwitness.errands.options import (
     AnswerTokens,
-    AttackSettings,
     Caps,
-    ChatModel,
     Concurrency,
     ContactFinder,
-    Contacts,
     Decoys,
-    Domain,
-    DryRun,
-    Generator,
     HowRead,
-    Information,
-    PrivateCorpus,
     Prompts,
     Reached,
-    Retrieval,
-    RolePlayers,
     RunPath,
     Secrets,
-    Template,
 )
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Opt, PathRole

@@ -8,17 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from ragwitness.cli.common import leave, read_documents
+from ragwitness.cli.options import JsonPath, KnownOutIfAny, Sample
 from ragwitness.errands.options import (
     Address,
     Headers,
     HowRead,
-    JsonPath,
     KeyEnv,
-    KnownOutIfAny,
     Paragraphs,
     PriceIn,
     PriceOut,
-    Sample,
     Timeout,
 )
 from ragwitness.errors import CapabilityError, InputError

@@ -6,19 +6,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ragwitness.cli.options import (
+    AuditSettings,
+    Generator,
+    PassagesPerQuery,
+    ReaderWorkers,
+    Retrieval,
+    Template,
+)
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.options import (
-    AuditSettings,
-    Generator,
     HowRead,
     Paragraphs,
-    PassagesPerQuery,
     Proxy,
-    ReaderWorkers,
-    Retrieval,
     RunPath,
-    Template,
 )
 from ragwitness.kit.options import Opt, PathRole
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ragwitness.cli.options import JsonPath, Sample
 from ragwitness.cli.paths import map_paths
 from ragwitness.errands.audit import AuditErrand
-from ragwitness.errands.options import JsonPath, Sample
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.kit.options import Opt, Part, PathRole
 

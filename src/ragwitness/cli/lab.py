@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.errands.options import (
+from ragwitness.cli.options import (
     Generator,
-    HowRead,
-    Paragraphs,
     PassagesPerQuery,
     Retrieval,
     Template,
 )
+from ragwitness.errands.options import HowRead, Paragraphs
 from ragwitness.kit.options import PathRole
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, run_folder, say_error
+from ragwitness.cli.options import DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.errands.options import DryRun
 from ragwitness.kit.options import Opt
 
 if TYPE_CHECKING:

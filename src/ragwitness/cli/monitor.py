@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.attest import key_at, print_values, signers
+from ragwitness.cli.options import AsJson, Trusted
 from ragwitness.crypto.keys import KeyKind
-from ragwitness.errands.options import AsJson, Trusted
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
 from ragwitness.kit.options import Arg, PathRole

@@ -14,18 +14,20 @@ from ragwitness.cli.common import (
     progress_bars,
     read_documents,
 )
-from ragwitness.errands.carry import per_method
-from ragwitness.errands.options import (
+from ragwitness.cli.options import (
     AuditSettings,
-    Documents,
-    HowRead,
     JsonPath,
     KnownOutIfAny,
+    Sample,
+)
+from ragwitness.errands.carry import per_method
+from ragwitness.errands.options import (
+    Documents,
+    HowRead,
     Paragraphs,
     PriceIn,
     PriceOut,
     Proxy,
-    Sample,
 )
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Opt, PathRole

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.attest import new_file, print_values, signers
-from ragwitness.errands.options import AsJson, Key, Output, Trusted, Window
+from ragwitness.cli.options import (
+    AsJson,
+    Key,
+    Output,
+    Trusted,
+    Window,
+)
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.options import Arg, Opt, PathRole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ragwitness.errands.options import Output
+from ragwitness.cli.options import Output
 from ragwitness.kit.options import Arg, Opt, PathRole
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.attest import new_file, print_values
-from ragwitness.errands.options import AsJson, Output
+from ragwitness.cli.options import AsJson, Output
 from ragwitness.kit.files import read_file
 from ragwitness.kit.options import Arg, Opt, PathRole
 

@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.common import console, load_saying, run_folder
+from ragwitness.cli.options import (
+    ChatModel,
+    Contacts,
+    Domain,
+    DryRun,
+    PrivateCorpus,
+)
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.options import (
     AnswerTokens,
     Caps,
-    ChatModel,
     Concurrency,
     ContactFinder,
-    Contacts,
-    Domain,
-    DryRun,
     HowRead,
-    PrivateCorpus,
     Reached,
     RunPath,
     Secrets,

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.common import read_documents, write_json_file
-from ragwitness.errands.options import Account, AsJson, Database, Embedder, HowRead, Queries, Tenant
+from ragwitness.cli.options import (
+    Account,
+    AsJson,
+    Database,
+    Embedder,
+    Queries,
+    Tenant,
+)
+from ragwitness.errands.options import HowRead
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.kit.quotes import quote

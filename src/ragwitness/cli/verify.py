@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.errands.options import AsJson
+from ragwitness.cli.options import AsJson
 from ragwitness.errors import ExitCode, InputError
 from ragwitness.kit.options import Arg, Opt, PathRole
 

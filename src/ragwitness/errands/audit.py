@@ -14,11 +14,14 @@ from ragwitness.errands.carry import (
     as_documents,
     key_values,
     own_folder,
+    seal_run,
     warn,
     with_target,
 )
 from ragwitness.errands.idle import refuse_idle, refuse_types
 from ragwitness.errands.options import (
+    ADDRESS_ASKED,
+    AT_ONCE_ASKED,
     TARGET,
     Caps,
     Computing,
@@ -32,7 +35,7 @@ from ragwitness.errands.options import (
     Texts,
 )
 from ragwitness.errors import InputError
-from ragwitness.kit.options import Arg, Asked, Only, Opt, PathRole
+from ragwitness.kit.options import Arg, AskedAs, Only, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -87,18 +90,12 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         object,
         PathRole.ADDRESS,
         Arg(help=TARGET),
-        Asked(
-            "System",
-            "Address of the system",
-            "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with"
-            " #MODEL where it has several. Query only systems that you are allowed to query.",
-            "target",
-        ),
+        ADDRESS_ASKED,
     ]
     documents: Annotated[
         Texts,
         PathRole.DOCUMENTS,
-        Asked(
+        AskedAs(
             "Documents",
             "Documents in question",
             "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
@@ -109,7 +106,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     known_out: Annotated[
         Texts | None,
         PathRole.DOCUMENTS,
-        Asked(
+        AskedAs(
             "Documents",
             "Documents known to be outside",
             "Documents of the same source and kind that the system cannot hold, such as ones that"
@@ -121,7 +118,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         Texts | None,
         PathRole.DOCUMENTS,
         Only("single"),
-        Asked(
+        AskedAs(
             "Documents",
             "Documents known to be inside (optional)",
             "With 20 or more of them a verdict can also say that a document is not there.",
@@ -135,7 +132,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     ] = None
     method: Annotated[
         str,
-        Asked(
+        AskedAs(
             "Method",
             "Method",
             "auto takes the best one that the system, the documents and the caps admit, and says"
@@ -149,7 +146,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     ] = None
     alpha: Annotated[
         float,
-        Asked(
+        AskedAs(
             "Method",
             "Share of wrong accusations that is accepted",
             "0.05 means: of 100 documents that are called in, 5 may be outside on average.",
@@ -160,7 +157,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     run: RunPath = None
     group_field: str | None = None
     paragraphs: Annotated[
-        Paragraphs, Asked("Documents", "Take each paragraph of a text file as a document")
+        Paragraphs, AskedAs("Documents", "Take each paragraph of a text file as a document")
     ] = False
     retrieval: Annotated[str, PathRole.ADDRESS, Only("shadow")] = "lexical"
     generator: Annotated[str, PathRole.ADDRESS, Only("shadow")] = "reader"
@@ -169,12 +166,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     automl: Annotated[bool, Only("shadow")] = False
     concurrency: Annotated[
         ConcurrencyIfAny,
-        Asked(
-            "Caps",
-            "Most queries at a time",
-            "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself"
-            " when the system says that it is too much.",
-        ),
+        AT_ONCE_ASKED,
     ] = None
     seed: Annotated[int, Only("shadow", "no known-out", "collection")] = 0
 
@@ -272,6 +264,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
             order: From :meth:`order`, where the documents were read already.
         """
         from ragwitness.asking.governor import Governor, Pace
+        from ragwitness.evidence.audit import subject_of
         from ragwitness.models.cluster import models_on
 
         named = (self.documents, self.known_out, self.known_in, self.auxiliary)
@@ -287,7 +280,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
                 ordered = await chosen(order, target, governor, folder)
             await ordered.refuse_unscorable()
             if self.seal is not None:
-                self._seal(folder, ordered)
+                seal_run(self, folder, self.target, lambda _: subject_of(ordered))
             return await asked(ordered, target, governor, folder)
 
         with (
@@ -296,15 +289,6 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         ):
             transport = order.reach.transport(self.at_once, governor.setback)
             return with_target(self.target, ask, transport)
-
-    def _seal(self, folder: Path | None, order: Order) -> None:
-        """Commit to what is asked about before the first query."""
-        from ragwitness.evidence.audit import subject_of
-        from ragwitness.evidence.seal import SealWish, begin
-
-        if folder is None or not order.target or self.seal is None:
-            raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
-        begin(folder, subject_of(order), SealWish(self.seal, self.runs_log, self.timestamp))
 
 
 def undecidable(told: Sequence[str]) -> InputError:

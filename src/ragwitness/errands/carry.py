@@ -10,11 +10,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragwitness.errands.options import HowRead, Texts
+from ragwitness.errands.options import HowRead, Sealing, Texts
 from ragwitness.errors import InputError
 from ragwitness.types import Document, LeftOut, Target
 
 if TYPE_CHECKING:
+    from ragwitness.evidence.subject import SealSubject
     from ragwitness.targets.transport import TransportOptions
 
 Note = Callable[[str], object]
@@ -86,6 +87,29 @@ def own_folder(run: Path | str | None, *given: object) -> Path | None:
             if path and path.exists() and folder in path.resolve().parents:
                 raise InputError(f"run {run} holds {one}, which is read.", "Name another folder.")
     return Path(run)
+
+
+def seal_run(
+    sealing: Sealing, folder: Path | None, target: object, subject: Callable[[Path], SealSubject]
+) -> str:
+    """Commit to what is asked about before the first query; return the digest of the seal.
+
+    Args:
+        sealing: With which key, log and timestamp authority.
+        folder: Of the run.
+        target: Its address.
+        subject: Returns what is committed to.
+
+    Raises:
+        InputError: The run has no folder or no address, or was sealed for something else.
+        TargetError: The timestamp authority cannot be reached.
+    """
+    from ragwitness.evidence.seal import SealWish, begin
+
+    if folder is None or not isinstance(target, str) or sealing.seal is None:
+        raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
+    wish = SealWish(Path(sealing.seal), sealing.runs_log, sealing.timestamp)
+    return begin(folder, subject(folder), wish)
 
 
 def with_target(

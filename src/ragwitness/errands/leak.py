@@ -13,11 +13,14 @@ from ragwitness.errands.carry import (
     as_documents,
     own_folder,
     per_method,
+    seal_run,
     warn,
     with_target,
 )
 from ragwitness.errands.idle import refuse_idle, refuse_types
 from ragwitness.errands.options import (
+    ADDRESS_ASKED,
+    AT_ONCE_ASKED,
     TARGET,
     AnswerTokens,
     Caps,
@@ -32,7 +35,7 @@ from ragwitness.errands.options import (
     Texts,
 )
 from ragwitness.errors import InputError
-from ragwitness.kit.options import Arg, Asked, Only, Opt, PathRole
+from ragwitness.kit.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.types import LeftOut
 
 if TYPE_CHECKING:
@@ -84,18 +87,12 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
         object,
         PathRole.ADDRESS,
         Arg(help=TARGET),
-        Asked(
-            "System",
-            "Address of the system",
-            "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with"
-            " #MODEL where it has several. Query only systems that you are allowed to query.",
-            "target",
-        ),
+        ADDRESS_ASKED,
     ] = None
     corpus: Annotated[
         Texts,
         PathRole.DOCUMENTS,
-        Asked(
+        AskedAs(
             "Documents",
             "Private records that the system holds",
             "Files of text, many at once, or a JSONL or CSV file. They stay on this machine;"
@@ -108,7 +105,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     attacks: Annotated[
         str | Sequence[str],
         Only("asks"),
-        Asked(
+        AskedAs(
             "Attack",
             "Attacks",
             "composite is the usual one; all of them cost that many times the prompts.",
@@ -118,7 +115,9 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
         ),
     ] = "composite"
     target_information: Annotated[str | None, Opt(shown="nothing"), Only("asks")] = None
-    prompts: Annotated[Prompts, Only("asks"), Asked("Attack", "Most prompts of each attack")] = 250
+    prompts: Annotated[Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")] = (
+        250
+    )
     answer_tokens: Annotated[AnswerTokens, Only("asks")] = 256
     information: Annotated[
         Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
@@ -131,7 +130,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     background: Annotated[
         Texts | None,
         PathRole.DOCUMENTS,
-        Asked(
+        AskedAs(
             "Documents",
             "Texts like them that the system does not hold",
             "They show what is found by chance. Without them the counts have no zero line.",
@@ -151,12 +150,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     run: RunPath = None
     concurrency: Annotated[
         Concurrency,
-        Asked(
-            "Caps",
-            "Most queries at a time",
-            "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself"
-            " when the system says that it is too much.",
-        ),
+        AT_ONCE_ASKED,
     ] = 4
 
     def order(self, note: Note = warn) -> LeakWork:
@@ -208,20 +202,12 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
 
         async def ask(target: Target) -> AttackRun:
             if self.seal is not None:
-                self._seal(folder, work, plan)
+                seal_run(self, folder, self.target, lambda _: work.subject(plan))
             return await work.asked(target, governor, folder)
 
         with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
             transport = self.reach.transport(self.concurrency, governor.setback)
             return work.scored(plan, with_target(self.target, ask, transport))
-
-    def _seal(self, folder: Path | None, work: LeakWork, plan: LeakPlan) -> None:
-        """Commit to what is asked before the first query."""
-        from ragwitness.evidence.seal import SealWish, begin
-
-        if folder is None or not isinstance(self.target, str) or self.seal is None:
-            raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
-        begin(folder, work.subject(plan), SealWish(self.seal, self.runs_log, self.timestamp))
 
 
 @dataclass(frozen=True)

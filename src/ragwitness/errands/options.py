@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.asking.budget import Budget
 from ragwitness.errors import InputError
-from ragwitness.kit.cluster import Cluster
-from ragwitness.kit.options import Arg, Asked, Only, Opt, PathRole
+from ragwitness.kit.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.types import ANSWER_SECONDS, Document
 
 if TYPE_CHECKING:
     from ragwitness.audits.order import Reach
+    from ragwitness.kit.cluster import Cluster
 
 # What is audited, and with what.
 
@@ -29,6 +29,13 @@ TARGET = (
     " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
     " docs/targets.md."
 )
+ADDRESS_ASKED = AskedAs(
+    "System",
+    "Address of the system",
+    "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with #MODEL"
+    " where it has several. Query only systems that you are allowed to query.",
+    "target",
+)
 Address = Annotated[str, PathRole.ADDRESS, Arg(help=TARGET)]
 AddressIfAny = Annotated[str | None, PathRole.ADDRESS, Arg(help=TARGET)]
 Documents = Annotated[
@@ -39,32 +46,6 @@ Documents = Annotated[
         " others: docs/documents.md), a folder of those, pasted text, or - for standard input."
     ),
 ]
-KnownOutIfAny = Annotated[
-    str | None,
-    PathRole.DOCUMENTS,
-    Opt(
-        shown="200 generated ones",
-        help="Documents that are known to be outside and are like those in question.",
-    ),
-]
-PrivateCorpus = Annotated[
-    str,
-    PathRole.DOCUMENTS,
-    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
-]
-Background = Annotated[
-    str | None,
-    PathRole.DOCUMENTS,
-    Opt(
-        help="Texts that are like the corpus and that the target does not hold. They show what is"
-        " found by chance."
-    ),
-]
-Information = Annotated[
-    str | None,
-    PathRole.DOCUMENTS,
-    Opt(shown="generated texts", help="Public texts from which prompts are cut."),
-]
 Secrets = Annotated[
     Path | None,
     PathRole.READS,
@@ -74,9 +55,6 @@ Decoys = Annotated[
     Path | None,
     PathRole.READS,
     Opt(help="A file of texts that are made like the secrets and planted nowhere; the same rows."),
-]
-Contacts = Annotated[
-    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
 ]
 
 
@@ -95,7 +73,7 @@ class HowRead:
 
     text_field: Annotated[
         str | None,
-        Asked(
+        AskedAs(
             "Documents",
             "Column or field with the text",
             "For CSV and JSONL, where it is not called text or document.",
@@ -104,7 +82,7 @@ class HowRead:
     encoding: Annotated[
         str | None,
         Opt(shown="recognised by their letters"),
-        Asked(
+        AskedAs(
             "Documents",
             "Encoding of texts that are not in UTF-8",
             "Such as windows-1252. Left empty, it is recognised where it can be.",
@@ -118,31 +96,6 @@ Paragraphs = Annotated[
 
 # Methods and models.
 
-Sample = Annotated[
-    int | None,
-    Opt(
-        shown="up to 20, as many as 40 seconds allow",
-        help="The number of documents of each kind on which costs are counted.",
-    ),
-]
-MethodSettings = Annotated[
-    list[str] | None,
-    Opt("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
-]
-AuditSettings = Annotated[
-    list[str] | None,
-    Opt(
-        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
-    ),
-]
-AttackSettings = Annotated[
-    list[str] | None,
-    Opt(
-        "--set",
-        metavar="ATTACK.NAME=VALUE",
-        help="A setting of one of the attacks. May be repeated.",
-    ),
-]
 Proxy = Annotated[
     str,
     PathRole.ADDRESS,
@@ -152,67 +105,10 @@ Proxy = Annotated[
         " methods that let a model write can use them."
     ),
 ]
-Retrieval = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
-        " endpoint)."
-    ),
-]
-Generator = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
-        " chat endpoint), or repeat, which is no model and repeats its passages."
-    ),
-]
-Template = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
-        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
-    ),
-]
-PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
-Topic = Annotated[str | None, Opt(help="A subject of the corpus; the first prompts begin with it.")]
-AttackEmbedder = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(shown="words", help="Let attacks judge what is new by an embedder."),
-]
-AttackModel = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(help="A chat model for thief and benign. It is shown what leaked."),
-]
 Likeness = Annotated[
     str | None,
     PathRole.ADDRESS,
     Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
-]
-ChatModel = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(
-        help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
-        " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
-        " records (the private methods do not show them)."
-    ),
-]
-RolePlayers = Annotated[
-    list[str] | None,
-    Opt(
-        "--role",
-        metavar="ROLE=MODEL",
-        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
-        " rewriter. May be repeated.",
-    ),
-]
-Domain = Annotated[
-    str, PathRole.ADDRESS, Opt(help="The kind of the records: auto, medical, wiki or a .toml file.")
 ]
 ContactFinder = Annotated[
     str,
@@ -221,11 +117,6 @@ ContactFinder = Annotated[
         help="What finds personal details: auto, presidio, contacts, none, spacy:MODEL,"
         " gliner:MODEL or hf:MODEL, or several with + between."
     ),
-]
-Embedder = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(help="The embedder: minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."),
 ]
 Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]
 AnswerTokens = Annotated[int, Opt(help="The most tokens of an answer.")]
@@ -236,6 +127,12 @@ _AT_ONCE = (
     "The most queries that may be under way at once. It starts with 4 and takes more while the"
     " target keeps up."
 )
+AT_ONCE_ASKED = AskedAs(
+    "Caps",
+    "Most queries at a time",
+    "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself when the"
+    " system says that it is too much.",
+)
 Concurrency = Annotated[int, Opt(help=_AT_ONCE)]
 ConcurrencyIfAny = Annotated[
     int | None, Opt(shown="4; for lab: at least 2 for each core", help=_AT_ONCE)
@@ -243,13 +140,6 @@ ConcurrencyIfAny = Annotated[
 PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
 PriceOut = Annotated[
     float | None, Opt(help="The price of a million tokens that the target writes.")
-]
-DryRun = Annotated[
-    bool,
-    Opt(
-        "--dry-run",
-        help="Send nothing. Show what would be asked, and what the run folder keeps already.",
-    ),
 ]
 Timeout = Annotated[float, Opt(help="The seconds to wait for an answer.")]
 KeyEnv = Annotated[
@@ -283,7 +173,7 @@ class Caps:
 
     max_queries: Annotated[
         int | None,
-        Asked(
+        AskedAs(
             "Caps",
             "Most queries",
             "The run stops before it would pass this; it can be gone on with.",
@@ -292,10 +182,10 @@ class Caps:
     max_tokens: int | None = None
     max_cost: Annotated[
         float | None,
-        Asked("Caps", "Most money", "By the prices below; both are needed for it."),
+        AskedAs("Caps", "Most money", "By the prices below; both are needed for it."),
     ] = None
-    price_in: Annotated[PriceIn, Asked("Caps", "Price of a million tokens read")] = None
-    price_out: Annotated[PriceOut, Asked("Caps", "Price of a million tokens written")] = None
+    price_in: Annotated[PriceIn, AskedAs("Caps", "Price of a million tokens read")] = None
+    price_out: Annotated[PriceOut, AskedAs("Caps", "Price of a million tokens written")] = None
 
     @property
     def budget(self) -> Budget:
@@ -319,7 +209,7 @@ class Reached:
     retries: int = 5
     key_env: Annotated[
         KeyEnv,
-        Asked(
+        AskedAs(
             "System",
             "Key of the system",
             "Only if it needs one. It is kept in memory until these pages end, and never written"
@@ -353,22 +243,6 @@ RunPath = Annotated[
         help="The run folder. The same folder resumes the run; a finished result is never lost.",
     ),
 ]
-JsonPath = Annotated[
-    Path | None, PathRole.WRITES, Opt("--json", help="Also write the result to this JSON file.")
-]
-FigurePath = Annotated[
-    Path | None, PathRole.WRITES, Opt("--figure", help="Also draw a figure in this SVG file.")
-]
-AsJson = Annotated[bool, Opt("--json", help="Print JSON.")]
-FailOn = Annotated[
-    list[str] | None,
-    Opt(
-        "--fail-on",
-        metavar="CONDITION",
-        help="Exit with 3 if any document is in, out, inconclusive or unscorable. in:3 asks for at"
-        " least 3 of them, in:5% for at least 5 %. May be repeated.",
-    ),
-]
 
 # What makes evidence of a run, that others can recompute.
 
@@ -392,64 +266,7 @@ class Sealing:
     timestamp: Annotated[str | None, Opt(metavar="URL"), Only("sealed")] = None
 
 
-# Claims per account, the service and its windows.
-
-Queries = Annotated[int, Opt(help="The number of queries of each account in a window.")]
-Accounts = Annotated[int, Opt(help="The number of accounts that pool their answers, k.")]
-Sensitivity = Annotated[
-    float,
-    Opt(
-        help="The largest change of one score: 1 for a document added or removed, 2 for one"
-        " replaced (vectors of length 1), B-A for scores clipped to A..B."
-    ),
-]
-TenantTerms = Annotated[
-    str | None,
-    Opt(
-        "--tenant",
-        metavar="TENANT",
-        help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
-        " are taken in place of the options.",
-    ),
-]
-Database = Annotated[
-    str | None,
-    PathRole.KEEPS,
-    Opt(
-        shown="$RAGWITNESS_DATABASE, then ragwitness-service.db",
-        help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
-    ),
-]
-Tenant = Annotated[str, Arg(help="The name of the tenant.")]
-Account = Annotated[str, Arg(help="The name of the account.")]
-Window = Annotated[Path, PathRole.KEEPS, Arg(help="The folder of the window.")]
-Key = Annotated[Path, PathRole.READS, Opt("--key", help="The log's private key.")]
-Output = Annotated[
-    Path, PathRole.WRITES, Opt("--out", short="-o", help="The file to write, which must be new.")
-]
-Trusted = Annotated[
-    Path, PathRole.READS, Opt("--trust", help="Your own trust.json: whose signatures count.")
-]
-
-Prompt = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(
-        help="The prompt template by which the generator sees the documents: its name or its"
-        " .toml file. It is committed to with the embedder."
-    ),
-]
-
 # Who does the work of an audit.
-
-RayAddress = Annotated[
-    str | None,
-    Opt(
-        env="RAY_ADDRESS",
-        shown="one on this machine",
-        help="ray: the address of the cluster to join.",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,7 +283,9 @@ class Computing:
     engine: Annotated[str, Only("single")] = "local"
     workers: Annotated[int | None, Opt(shown="one for each core; 4 on a cluster")] = None
     worker_gpus: Annotated[float, Only("ray")] = 0.0
-    ray_address: Annotated[RayAddress, Only("ray")] = None
+    ray_address: Annotated[
+        str | None, Opt(env="RAY_ADDRESS", shown="one on this machine"), Only("ray")
+    ] = None
 
     @property
     def cluster(self) -> Cluster | None:
@@ -475,39 +294,11 @@ class Computing:
         Raises:
             InputError: There is no such engine, or a number is out of range.
         """
+        from ragwitness.kit.cluster import Cluster
+
         if self.engine not in ("local", "ray"):
             raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")
         if self.engine == "local":
             return None
         count = 4 if self.workers is None else self.workers
         return Cluster(count, self.worker_gpus, self.ray_address)
-
-
-ReaderWorkers = Annotated[
-    int | None,
-    Opt(
-        "--workers",
-        shown="one for each core",
-        help="The number of processes in which the embedded reader computes.",
-    ),
-]
-QuestionsTo = Annotated[
-    Path | None,
-    PathRole.WRITES,
-    Opt(
-        "--questions-to",
-        metavar="FILE",
-        help="Write the questions into this file, a lab: target's retrieved passages with them, for"
-        " a batch job to answer; send nothing. The same command with replay/ANSWERS as its target"
-        " concludes.",
-    ),
-]
-Answered = Annotated[
-    Path | None,
-    PathRole.READS,
-    Opt(
-        "--answered",
-        metavar="FILE",
-        help="With --questions-to: the answers so far; write only what is still to be asked.",
-    ),
-]

@@ -543,3 +543,16 @@ def _object(data: bytes, where: str, hint: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{where} does not hold a JSON object.", hint)
     return value
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {why}.", "Give a file of plain text.") from error

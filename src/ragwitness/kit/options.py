@@ -90,7 +90,7 @@ class Only:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedAs:
     """How people are asked for an option, in a form or on a terminal.
 
     Attributes:

@@ -14,8 +14,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, cast, get_args, get_type_hints
 
 from ragwitness.errands.audit import AuditErrand
+from ragwitness.errands.canary import DrawErrand, ProbeErrand
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.kit.options import Asked, PathRole
+from ragwitness.kit.options import AskedAs, PathRole
 
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
@@ -119,7 +120,7 @@ def questions_of(
     # Its own fields before those that it shares with other errands.
     for name in dict.fromkeys((*own, *given)):
         marks = getattr(hints[name], "__metadata__", ())
-        asked = next((one for one in marks if isinstance(one, Asked)), None)
+        asked = next((one for one in marks if isinstance(one, AskedAs)), None)
         if asked is None or asked.under not in groups:
             continue
         usual = given[name].default
@@ -145,7 +146,7 @@ def names_at(place: str) -> Sequence[str]:
     return getattr(importlib.import_module(module), name).names() if module else ()
 
 
-def form_of(asked: Asked, hint: Any) -> Form:
+def form_of(asked: AskedAs, hint: Any) -> Form:
     """Return how a question is answered: as it says itself, else by its type."""
     if asked.form:
         return cast("Form", asked.form)
@@ -211,36 +212,9 @@ _DRAW = Errand(
     does="It draws a secret, chooses what is planted by it, and commits to it. Nothing is sent.",
     verb=("canary", "draw"),
     start="Draw the secret",
-    questions={
-        "Documents with questions": (
-            Question(
-                "examples",
-                "Documents with questions",
-                'JSONL, one {"id", "document", "question"} a line. A fifth of them is held out for'
-                " the probes.",
-                "documents",
-                needed=True,
-            ),
-        ),
-        "Design": (
-            Question(
-                "candidates",
-                "Triggers to draw from",
-                "The p-value can be no less than 1 in this number.",
-                "whole",
-                usual="128",
-                needed=True,
-            ),
-            Question(
-                "releases",
-                "Looks that may decide",
-                "One for each release of the model that you will probe.",
-                "whole",
-                usual="1",
-                needed=True,
-            ),
-        ),
-    },
+    questions=questions_of(
+        DrawErrand, ("Documents with questions", "Design"), needed=("candidates", "releases")
+    ),
     looks=(Survey(("canary", "draw"), (), ("--dry-run", "--out", "{run}")),),
     fills="out",
     named_by="examples",
@@ -289,20 +263,7 @@ _PROBE = Errand(
     " finished probe is one look at the draw, and only so many may decide.",
     verb=("canary", "probe"),
     start="Start the probe",
-    questions={
-        "Canaries": (
-            Question("plan", _PLAN.label, _PLAN.hint, "plan", needed=True),
-            Question(
-                "release",
-                "Name of this release",
-                "The name that you give to this release of the model.",
-                usual="1",
-                needed=True,
-            ),
-        ),
-        "Model": (_TARGET, _KEY),
-        "Caps": _CAPS,
-    },
+    questions=questions_of(ProbeErrand, ("Canaries", "System", "Caps"), needed=("release",)),
     looks=(_DOCTOR, Survey(("canary", "probe"), (), ("--dry-run", "--run", "{run}"))),
     named_by="plan",
 )

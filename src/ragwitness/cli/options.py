@@ -1,0 +1,223 @@
+"""Options that several verbs share and no errand has: the help text of each stands here, once.
+
+A verb that means something else by an option declares it itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from ragwitness.kit.options import Arg, Opt, PathRole
+
+KnownOutIfAny = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    Opt(
+        shown="200 generated ones",
+        help="Documents that are known to be outside and are like those in question.",
+    ),
+]
+PrivateCorpus = Annotated[
+    str,
+    PathRole.DOCUMENTS,
+    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
+]
+Background = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    Opt(
+        help="Texts that are like the corpus and that the target does not hold. They show what is"
+        " found by chance."
+    ),
+]
+Information = Annotated[
+    str | None,
+    PathRole.DOCUMENTS,
+    Opt(shown="generated texts", help="Public texts from which prompts are cut."),
+]
+Contacts = Annotated[
+    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
+]
+Sample = Annotated[
+    int | None,
+    Opt(
+        shown="up to 20, as many as 40 seconds allow",
+        help="The number of documents of each kind on which costs are counted.",
+    ),
+]
+MethodSettings = Annotated[
+    list[str] | None,
+    Opt("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
+]
+AuditSettings = Annotated[
+    list[str] | None,
+    Opt(
+        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
+    ),
+]
+AttackSettings = Annotated[
+    list[str] | None,
+    Opt(
+        "--set",
+        metavar="ATTACK.NAME=VALUE",
+        help="A setting of one of the attacks. May be repeated.",
+    ),
+]
+Retrieval = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
+        " endpoint)."
+    ),
+]
+Generator = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
+        " chat endpoint), or repeat, which is no model and repeats its passages."
+    ),
+]
+Template = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
+        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
+    ),
+]
+PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
+Topic = Annotated[str | None, Opt(help="A subject of the corpus; the first prompts begin with it.")]
+AttackEmbedder = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    Opt(shown="words", help="Let attacks judge what is new by an embedder."),
+]
+AttackModel = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    Opt(help="A chat model for thief and benign. It is shown what leaked."),
+]
+ChatModel = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    Opt(
+        help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
+        " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
+        " records (the private methods do not show them)."
+    ),
+]
+RolePlayers = Annotated[
+    list[str] | None,
+    Opt(
+        "--role",
+        metavar="ROLE=MODEL",
+        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
+        " rewriter. May be repeated.",
+    ),
+]
+Domain = Annotated[
+    str, PathRole.ADDRESS, Opt(help="The kind of the records: auto, medical, wiki or a .toml file.")
+]
+Embedder = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(help="The embedder: minilm, hf:NAME, URL#MODEL or hashing:DIMENSION."),
+]
+DryRun = Annotated[
+    bool,
+    Opt(
+        "--dry-run",
+        help="Send nothing. Show what would be asked, and what the run folder keeps already.",
+    ),
+]
+JsonPath = Annotated[
+    Path | None, PathRole.WRITES, Opt("--json", help="Also write the result to this JSON file.")
+]
+FigurePath = Annotated[
+    Path | None, PathRole.WRITES, Opt("--figure", help="Also draw a figure in this SVG file.")
+]
+AsJson = Annotated[bool, Opt("--json", help="Print JSON.")]
+FailOn = Annotated[
+    list[str] | None,
+    Opt(
+        "--fail-on",
+        metavar="CONDITION",
+        help="Exit with 3 if any document is in, out, inconclusive or unscorable. in:3 asks for at"
+        " least 3 of them, in:5% for at least 5 %. May be repeated.",
+    ),
+]
+Queries = Annotated[int, Opt(help="The number of queries of each account in a window.")]
+Accounts = Annotated[int, Opt(help="The number of accounts that pool their answers, k.")]
+Sensitivity = Annotated[
+    float,
+    Opt(
+        help="The largest change of one score: 1 for a document added or removed, 2 for one"
+        " replaced (vectors of length 1), B-A for scores clipped to A..B."
+    ),
+]
+TenantTerms = Annotated[
+    str | None,
+    Opt(
+        "--tenant",
+        metavar="TENANT",
+        help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
+        " are taken in place of the options.",
+    ),
+]
+Database = Annotated[
+    str | None,
+    PathRole.KEEPS,
+    Opt(
+        shown="$RAGWITNESS_DATABASE, then ragwitness-service.db",
+        help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
+    ),
+]
+Tenant = Annotated[str, Arg(help="The name of the tenant.")]
+Account = Annotated[str, Arg(help="The name of the account.")]
+Window = Annotated[Path, PathRole.KEEPS, Arg(help="The folder of the window.")]
+Key = Annotated[Path, PathRole.READS, Opt("--key", help="The log's private key.")]
+Output = Annotated[
+    Path, PathRole.WRITES, Opt("--out", short="-o", help="The file to write, which must be new.")
+]
+Trusted = Annotated[
+    Path, PathRole.READS, Opt("--trust", help="Your own trust.json: whose signatures count.")
+]
+Prompt = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    Opt(
+        help="The prompt template by which the generator sees the documents: its name or its"
+        " .toml file. It is committed to with the embedder."
+    ),
+]
+ReaderWorkers = Annotated[
+    int | None,
+    Opt(
+        "--workers",
+        shown="one for each core",
+        help="The number of processes in which the embedded reader computes.",
+    ),
+]
+QuestionsTo = Annotated[
+    Path | None,
+    PathRole.WRITES,
+    Opt(
+        "--questions-to",
+        metavar="FILE",
+        help="Write the questions into this file, a lab: target's retrieved passages with them, for"
+        " a batch job to answer; send nothing. The same command with replay/ANSWERS as its target"
+        " concludes.",
+    ),
+]
+Answered = Annotated[
+    Path | None,
+    PathRole.READS,
+    Opt(
+        "--answered",
+        metavar="FILE",
+        help="With --questions-to: the answers so far; write only what is still to be asked.",
+    ),
+]
