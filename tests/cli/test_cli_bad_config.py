@@ -41,7 +41,7 @@ _KNOWN = 'target = "http://127.0.0.1:9/v1"\n'
         (f'api_key = "{_SECRET}"', "'api_key' looks like a key", 'key-env = "MY_KEY"'),
         (f'Authorization = "Bearer {_SECRET}"', "looks like a key", 'key-env = "MY_KEY"'),
         (f'key-env = ["{_SECRET}"]', "key-env cannot be used", "docs/config.md"),
-        (f'{_KNOWN}documents = "x"\nkey-env = "{_SECRET}"', "does not exist", ""),
+        (f'{_KNOWN}documents = "x"\nkey-env = "{_SECRET}"', "the NAME of an environment", "MY_KEY"),
     ],
 )  # fmt: skip
 def test_an_unusable_file_is_named_with_its_key(command, tmp_path, content, says, hint) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.api import as_documents
+from ragwitness.errands.carry import as_documents
 from ragwitness.text.sample import load_sample
 
 _GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten eleven twelve"}\n'

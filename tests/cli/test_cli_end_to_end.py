@@ -53,7 +53,6 @@ def files(tmp_path_factory) -> dict[str, Path]:
         "corpus": _write(folder / "corpus.jsonl", rows[:40]),
         "documents": _write(folder / "documents.jsonl", questions),
         "known": _write(folder / "known.jsonl", rows[48:68]),
-        "auxiliary": _write(folder / "auxiliary.jsonl", rows[78:94]),
         "folder": folder,
     }
 
@@ -87,7 +86,7 @@ def audited(files, lab) -> dict[str, object]:
         "--known-out",
         files["known"],
     ]
-    arguments += ["--auxiliary", files["auxiliary"], "--run", files["folder"] / "run"]
+    arguments += ["--run", files["folder"] / "run"]
     done = _call(*arguments, "--json", out)
     assert done.returncode == 0, done.stderr
     return {"stdout": done.stdout, "json": json.loads(out.read_text()), "arguments": arguments}

@@ -29,7 +29,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",
-        "What is promised?": "epsilon epsilons delta delta-prime delta-star queries accounts"
+        "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
         "Who can check it?": "seal runs-log timestamp",
