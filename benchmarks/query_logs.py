@@ -1,7 +1,7 @@
 """What a large query log costs: reading it, and each estimator, in CPU minutes and gigabytes.
 
     python -m benchmarks.query_logs [--queries 1000000] [--accounts 10000] [--dim 384]
-        [--forms parquet npz arrow] [--only pairs means spectral] [--window 3600]
+        [--forms parquet npz arrow] [--only means spectral communities] [--window 3600]
         [--folder FOLDER]
 
 The log is a day of benign traffic, as ``benchmarks/coalitions.py`` makes it (interests of each
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--accounts", type=int, default=10_000)
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--forms", nargs="+", default=["parquet", "npz", "arrow"])
-    parser.add_argument("--only", nargs="*", default=["means", "spectral"])
+    parser.add_argument("--only", nargs="*", default=["means", "spectral", "communities"])
     parser.add_argument("--window", type=float, default=math.inf)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--one", nargs=2, metavar=("LOG", "ESTIMATOR"))

@@ -1,8 +1,7 @@
 """The paper's search by hash collisions (§5.5): near-linear, sign hashes and verified pairs.
 
-Two vectors at angle a agree in one random sign with probability 1 - a/pi (Charikar 2002), in all
-``bits`` of a table with its power, and in at least one of ``tables`` accordingly. The wheel
-compares every pair (``similar_pairs``), which misses none.
+Queries of one bucket in at least one of several tables are compared. The wheel compares every pair
+(``similar_pairs``), which misses none.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ragwitness.collusion.coalition.detectors import hashes
 from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.collusion.coalition.pairs import Links, LinksFound, check_bounds
 from ragwitness.errors import InputError
@@ -49,18 +48,6 @@ class Hashing:
 _STRIP = 64  # queries of a bucket compared at a time: few more pairs than ``reach`` asks for
 
 
-def hashes(log: QueryLog, config: Hashing) -> NDArray[np.int64]:
-    """Return the bucket of each query in each table, shape (tables, queries)."""
-    rng = np.random.default_rng(config.seed)
-    powers = 1 << np.arange(config.bits, dtype=np.int64)
-    found = np.empty((config.tables, len(log.times)), dtype=np.int64)
-    for table in range(config.tables):
-        # A bit for the side of each random plane.
-        directions = rng.standard_normal((log.dim, config.bits)).astype(np.float32)
-        found[table] = ((log.vectors @ directions) > 0) @ powers
-    return found
-
-
 def bucketed_pairs(
     log: QueryLog,
     tau: float,
@@ -89,7 +76,7 @@ def bucketed_pairs(
     config = config or Hashing()
     found = LinksFound(log.size, sparse=sparse)
     # In each table, neighbours within a bucket up to ``reach`` apart; cosines decide.
-    for buckets in hashes(log, config):
+    for buckets in hashes(log, config.tables, config.bits, config.seed):
         order = np.argsort(buckets, kind="stable")  # by bucket, and by time within it
         for start in range(0, len(order), _BLOCK):
             stop = min(start + _BLOCK, len(order))

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from ragwitness.collusion.coalition.detectors import hashes
 from ragwitness.collusion.coalition.log import make_log
 from ragwitness.collusion.coalition.pairs import largest_component, similar_pairs
 from research.coalitions import traffic, unit_rows
-from research.hash_search import Hashing, bucketed_pairs, hashes
+from research.hash_search import Hashing, bucketed_pairs
 
 
 def test_hashes_find_the_share_they_promise() -> None:
@@ -48,7 +49,7 @@ def test_a_bucket_s_neighbours_are_compared_up_to_the_reach(block: int, monkeypa
     log = traffic(np.random.default_rng(7), unit_rows(np.random.default_rng(8), 20, 10, 4))
     config = Hashing(tables=3, bits=2, reach=5, seed=1)
     known: dict[tuple[int, int], float] = {}
-    for buckets in hashes(log, config):
+    for buckets in hashes(log, config.tables, config.bits, config.seed):
         for bucket in np.unique(buckets):
             inside = np.flatnonzero(buckets == bucket)
             for at, one in enumerate(inside):

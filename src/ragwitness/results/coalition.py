@@ -30,6 +30,7 @@ _LOOKS_FOR = {
     "pairs": "similar queries (R5)",
     "means": "similar mean queries",
     "spectral": "one shared direction",
+    "communities": "shared rare buckets",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,16 @@ from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.collusion.coalition.pairs import (
     Links,
     chance_of_pair,
+    core_group,
     largest_component,
     similar_pairs,
     threshold_for,
 )
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import whole
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Account means: jitter that is fresh in each query averages out, so the means of a coalition meet.
 #
@@ -119,6 +124,154 @@ def mean_p_value(largest: float, accounts: int, dim: int) -> float:
     if largest <= 0:
         return 1.0
     return -math.expm1(-math.comb(accounts, 2) * chance_of_pair(min(largest, 1.0), dim))
+
+
+# Communities: accounts that share rare buckets more than their activity explains.
+#
+# Accounts and buckets of nearly equal queries form a bipartite graph. An account's weight of a
+# bucket is its number of queries there times ln(N / accounts there): what everybody asks weighs
+# little. Two accounts are joined where the cosine of their weights is beyond all pairs of logs in
+# which the queries are dealt out anew, each account as many and each bucket as many as before. Of
+# the joined, the innermost core is taken.
+
+# Many bits, or accounts that repeat one query meet by chance.
+_TABLES, _BITS = 4, 16
+_ALIKE = 0.9  # length of the mean of unit vectors; of two, from cosine .62 on
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Community:
+    """What was found.
+
+    Attributes:
+        strongest: Largest sum of one account's squared cosines with the others: as many as it
+            is one with.
+        p_value: Share of logs dealt out anew with one as large, the log counted among them.
+        members: The innermost core of accounts joined beyond all of them; one account if none.
+    """
+
+    strongest: float
+    p_value: float
+    members: NDArray[np.int64]
+
+
+def find_community(log: QueryLog, rng: np.random.Generator, rounds: int = 39) -> Community:
+    """Look for accounts that share buckets beyond chance.
+
+    Args:
+        log: The queries.
+        rng: Random generator of the dealing out.
+        rounds: Of it; the least p-value is 1 / (rounds + 1).
+
+    Raises:
+        InputError: There is no round.
+    """
+    whole("rounds", rounds)
+    # 1. Buckets of alike queries. 2. Cosines of accounts over them.
+    buckets = _columns(hashes(log, _TABLES, _BITS), log)
+    links = _links(log.accounts, buckets, log.size, _TABLES)
+    # 3. The null: queries are dealt out anew, activity of accounts and buckets kept.
+    dealt = [
+        _links(rng.permutation(log.accounts), buckets, log.size, _TABLES) for _ in range(rounds)
+    ]
+    null, strongest = np.array([_strength(one) for one in dealt]), _strength(links)
+    # 4. Links beyond every null log, and their innermost core.
+    peak = max(float(one.weight.max(initial=0.0)) for one in dealt)
+    return Community(
+        strongest,
+        (1 + int((null >= strongest).sum())) / (rounds + 1),
+        core_group(links.above(np.nextafter(peak, math.inf))),
+    )
+
+
+def hashes(log: QueryLog, tables: int, bits: int, seed: int = 0) -> NDArray[np.int64]:
+    """Return the bucket of each query in each table by sign hashes, shape (tables, queries).
+
+    Two vectors at angle a agree in one random sign with probability 1 - a/pi (Charikar 2002), and
+    in all ``bits`` of a table with its power.
+    """
+    rng = np.random.default_rng(seed)
+    powers = 1 << np.arange(bits, dtype=np.int64)
+    found = np.empty((tables, len(log.times)), dtype=np.int64)
+    for table in range(tables):
+        # A bit for the side of each random plane.
+        directions = rng.standard_normal((log.dim, bits)).astype(np.float32)
+        found[table] = ((log.vectors @ directions) > 0) @ powers
+    return found
+
+
+def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
+    """Number the buckets of all tables through, shape (tables, queries).
+
+    Where a bucket's accounts do not point one way, each query is put into a bucket of its own:
+    queries that meet by chance are no agreement, and weigh much in an account that repeats one.
+    """
+    columns = np.empty_like(found)
+    used = 0
+    for table, buckets in enumerate(found):
+        names, places = np.unique(buckets, return_inverse=True)
+        alone = ~_alike(places, log)[places]
+        columns[table] = used + places
+        columns[table][alone] = used + len(names) + np.arange(int(alone.sum()))
+        used += len(names) + int(alone.sum())
+    return columns
+
+
+def _alike(places: NDArray[np.int64], log: QueryLog) -> NDArray[np.bool_]:
+    """Whether the accounts of each bucket ask in one direction, each counted once."""
+    from scipy.sparse import csr_array
+
+    _, own, counts = np.unique(
+        places * log.size + log.accounts, return_inverse=True, return_counts=True
+    )
+    weights = (1 / counts[own]).astype(np.float32)
+    # Summed by a matrix of buckets by queries: no weighted copy of the vectors is made.
+    every = np.arange(len(places))
+    sums = csr_array((weights, (places, every))) @ log.vectors
+    totals = np.bincount(places, weights)
+    alike: NDArray[np.bool_] = np.linalg.norm(sums, axis=1) >= _ALIKE * totals
+    return alike
+
+
+def _links(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int, tables: int) -> Links:
+    """Join accounts by the cosine of their weighted buckets."""
+    from scipy.sparse import triu
+
+    weights = _weights(np.tile(accounts, tables), columns.ravel(), n)
+    cosines = triu(weights @ weights.T, k=1).tocoo()
+    return Links(cosines.row.astype(np.int64), cosines.col.astype(np.int64), cosines.data, n)
+
+
+def _weights(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int) -> csr_array:
+    """TF-IDF of buckets by account, shape (accounts, buckets).
+
+    Rows are of unit length before the buckets of one account alone, which join nobody, are left
+    out: who asks much else is less like the others.
+    """
+    from scipy.sparse import csr_array
+
+    width = int(columns.max()) + 1
+    # Queries per account and bucket, times ln(N / accounts in the bucket); rows of length 1.
+    keys, counts = np.unique(accounts * width + columns, return_counts=True)
+    row, column = keys // width, keys % width
+    users = np.bincount(column, minlength=width)
+    weights = counts * np.log(n / users[column])
+    lengths = np.sqrt(np.bincount(row, weights**2, minlength=n))
+    kept = users[column] > 1
+    values = weights[kept] / np.maximum(lengths[row[kept]], 1e-12)
+    return csr_array((values, (row[kept], column[kept])), shape=(n, width))
+
+
+def _strength(links: Links) -> float:
+    """The largest sum of squared cosines of one account with the others.
+
+    A sum, not the largest cosine: of a coalition of k, a log drawn from more accounts holds some
+    members, of which two are as much alike as all.
+    """
+    squares = links.weight**2
+    n = links.accounts
+    sums = np.bincount(links.first, squares, n) + np.bincount(links.second, squares, n)
+    return float(sums.max(initial=0.0))
 
 
 # Spectral scan: many accounts that share a little of one direction, seen together.
@@ -292,10 +445,17 @@ def _spectral(log: QueryLog, settings: Settings) -> Detection:
     return Detection(found.largest, named, found.p_value, note)
 
 
+def _community(log: QueryLog, settings: Settings) -> Detection:
+    found = find_community(log, np.random.default_rng(settings.seed), settings.rounds)
+    named = found.members if found.p_value <= 0.05 and len(found.members) > 1 else _NOBODY
+    return Detection(found.strongest, named, found.p_value, "accounts alike by rare buckets")
+
+
 DETECTORS: Mapping[str, Callable[[QueryLog, Settings], Detection]] = {
     "pairs": _pairs,
     "means": _means,
     "spectral": _spectral,
+    "communities": _community,
 }
 """By name: the paper's R5, and ours."""
 
@@ -309,4 +469,7 @@ def suspicion(name: str, log: QueryLog, settings: Settings) -> float:
     """Return an estimator's suspicion alone, without its permutations."""
     if name == "spectral":
         return top_direction(account_means(log, settings.whitening))[0]
+    if name == "communities":
+        buckets = _columns(hashes(log, _TABLES, _BITS), log)
+        return _strength(_links(log.accounts, buckets, log.size, _TABLES))
     return detect(name, log, settings).suspicion

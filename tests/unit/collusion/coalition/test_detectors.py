@@ -1,4 +1,4 @@
-"""Means, spectral scan, power and the estimate of a log."""
+"""Means, spectral scan, communities, power and the estimate of a log."""
 
 import math
 
@@ -13,6 +13,7 @@ from ragwitness.collusion.coalition.detectors import (
     account_means,
     detect,
     effective_size,
+    find_community,
     mean_links,
     mean_p_value,
     nearest_means,
@@ -25,6 +26,7 @@ from research.coalitions import (
     coalition_probes,
     traffic,
     unit_rows,
+    with_intents,
 )
 from research.detection import evasion_tax, power_of, suspicions
 
@@ -114,6 +116,35 @@ def test_the_eigenvalue_inverts_to_the_shared_size() -> None:
         largest = n / dim * (1 + s) * (1 + g / s)
         assert effective_size(largest, n, dim) == pytest.approx(size, rel=1e-12)
     assert effective_size(n / dim, n, dim) == 0  # below the transition
+
+
+def test_communities_tell_a_coalition_from_shared_intents() -> None:
+    rng = np.random.default_rng(6)
+    faq = unit_rows(rng, 6, 48)
+    honest = with_intents(rng, unit_rows(rng, 80, 10, 48), 0.3, faq)
+    quiet = find_community(traffic(rng, honest), rng, 19)
+    assert len(quiet.members) <= 3
+    probes = coalition_probes(rng, "identical", (8, 10, 48))
+    found = find_community(traffic(rng, honest, probes), rng, 19)
+    assert found.p_value == 1 / 20
+    assert found.members.tolist() == [*range(8)]
+
+
+def test_accounts_that_repeat_themselves_are_no_community() -> None:
+    """Each asks one thing ten times, all different things: no more alike than other accounts."""
+    peaks = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows = unit_rows(rng, 80, 10, 48)
+        rows[:16] = unit_rows(rng, 16, 1, 48)
+        peaks.append(find_community(traffic(rng, rows), rng, 1).strongest)
+    assert max(peaks) < 0.1
+
+
+@pytest.mark.slow
+def test_communities_p_value_is_valid() -> None:
+    p = [find_community(_log(s, 25, 6, 12), np.random.default_rng(s), 9).p_value for s in range(80)]
+    assert np.mean(np.array(p) <= 0.1) < 0.1 + 4 * math.sqrt(0.09 / 80)
 
 
 def test_power_and_the_tax_of_evasion() -> None:
