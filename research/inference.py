@@ -9,6 +9,18 @@ from ragwitness.privacy.accounting.composition import per_query
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
 
 
+def leading_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
+    """Return S / epsilon_q, the noise for which (3.7) is derived (App. A.3).
+
+    It is about sqrt(2 ln(1.25 q / delta)) times smaller than ``classic_sigma``, and keeps
+    the account's (epsilon, delta) only up to an epsilon of about 8.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+    return positive("sensitivity", sensitivity) / per_query(epsilon, delta, queries).epsilon
+
+
 def construction_mu(
     epsilon: float,
     delta: float,

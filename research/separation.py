@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.composition import classic_sigma, leading_sigma
+from ragwitness.privacy.accounting.composition import classic_sigma
 from ragwitness.privacy.accounting.gaussian import sigma_for
 from ragwitness.stats.intervals import proportion_interval
+from research.inference import leading_sigma
 
 Values = NDArray[np.float64]
 

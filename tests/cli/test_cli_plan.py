@@ -68,7 +68,7 @@ def test_plan_says_costs_and_power_and_sends_nothing(command, files, tmp_path, m
     data = json.loads(out.read_text())
     one = data["methods"]["rag-mia"]
     assert one["queries"] == 7 + 40
-    assert one["documents"]["unscorable_in_sample"] == 1
+    assert [*one["documents"]["reasons"].values()] == [1]
     assert one["documents"]["per_document"]["answer"] > 0
     assert [power["auc"] for power in one["power"].values()] == [0.7, 0.8, 0.9, 0.95, 0.99]
     found = [power["found"] for power in one["power"].values()]

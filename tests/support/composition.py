@@ -3,8 +3,9 @@
 import math
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.accounting.composition import PrivacyBudget, leading_sigma
+from ragwitness.privacy.accounting.composition import PrivacyBudget
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from research.inference import leading_sigma
 
 
 def advanced_composition(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import cache, partial
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.worker import Outcome, Progress, Worker
@@ -29,7 +29,7 @@ from ragwitness.errors import InputError
 from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
 from ragwitness.results.forecast import Expected, Outlook, Spent, Workload
-from ragwitness.stats.power import AuditPower, Separation, expected_power
+from ragwitness.stats.power import Separation, expected_power
 from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 # What is foreseen about audits before their first query.
@@ -67,9 +67,6 @@ class OutlookPlan:
         if self.sample < 1:
             raise InputError(f"The sample must hold at least 1 document, not {self.sample}.")
 
-
-_Simulated: TypeAlias = dict[tuple[Separation, int, int], AuditPower]
-"""Audits alike in size and separation are simulated once."""
 
 _FIRST = 3  # documents on which an audit shows whether it asks again after an answer
 
@@ -130,7 +127,10 @@ async def look_ahead(
     drawn = [_sample(documents, plan.sample, plan.seed) for documents in kinds]
     tick = _ticker(progress, len(audits) * sum(map(len, drawn)))
     methods = []
-    simulated: _Simulated = {}
+    # Audits alike in size and separation are simulated once.
+    simulate = cache(
+        partial(expected_power, inside_share=plan.inside_share, alpha=plan.audit.alpha)
+    )
     for name, audit in audits.items():
         # 2. The audit's own probes count what it would ask.
         asked = [
@@ -142,8 +142,20 @@ async def look_ahead(
         equal = [sum(one in mine for group in same for one in group)]
         equal.append(sum(len(group[mine.isdisjoint(group) :]) for group in same) - equal[0])
         asked = [replace(one, same_questions=n) for one, n in zip(asked, equal, strict=True)]
-        shadow = await _shadow_seconds(audit, plan.audit)
-        methods.append(_expected(plan, name, audit, asked, simulated, shadow))
+        documents, known_out = asked
+        # 3. Expected verdicts, with as large a share scorable as in the sample.
+        separations = plan.separations.get(name, {}) if documents.scorable else {}
+        sizes = {"documents": documents.scorable, "known_out": known_out.scorable}
+        methods.append(
+            Expected(
+                method=name,
+                documents=documents,
+                known_out=known_out,
+                shadow_of_your_own=getattr(audit, "learns", False),
+                power={label: simulate(one, **sizes) for label, one in separations.items()},
+                shadow_seconds=await _shadow_seconds(audit, plan.audit),
+            )
+        )
     return Outlook(
         methods=tuple(methods),
         alpha=plan.audit.alpha,
@@ -302,36 +314,3 @@ async def _shadow_seconds(audit: Audit, plan: AuditPlan) -> float:
     await worker.run(audit, pair, audit.name)
     each = (time.monotonic() - began) / len(pair)
     return each * (len(shadow.inside) + len(shadow.outside))
-
-
-def _expected(
-    plan: OutlookPlan,
-    name: str,
-    audit: Audit,
-    asked: Sequence[Workload],
-    simulated: _Simulated,
-    shadow: float,
-) -> Expected:
-    documents, known_out = asked
-    separations = plan.separations.get(name, {}) if documents.scorable else {}
-    power = {}
-    for label, separation in separations.items():
-        key = (separation, documents.scorable, known_out.scorable)
-        if key not in simulated:
-            simulated[key] = expected_power(
-                separation,
-                documents=documents.scorable,
-                known_out=known_out.scorable,
-                inside_share=plan.inside_share,
-                alpha=plan.audit.alpha,
-            )
-        # 3. Expected verdicts, with as large a share scorable as in the sample.
-        power[label] = simulated[key]
-    return Expected(
-        method=name,
-        documents=documents,
-        known_out=known_out,
-        shadow_of_your_own=getattr(audit, "learns", False),
-        power=power,
-        shadow_seconds=shadow,
-    )

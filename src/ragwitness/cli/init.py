@@ -63,7 +63,7 @@ def init(
     from ragwitness.cli.steps import wait
     from ragwitness.kit.option_file import write_options
     from ragwitness.models.registry import load_language_model
-    from ragwitness.results import forecast
+    from ragwitness.results.examination import KIND, Examination
     from ragwitness.targets.resolve import open_target
 
     screen = console()
@@ -120,13 +120,8 @@ def init(
     options_of = dict(written(dataclasses.replace(errand, method=chosen), place))
     write_options(out, options_of, "ragwitness init")
     if json_out is not None:
-        checked = {
-            "target": found.target,
-            "capabilities": sorted(found.capabilities),
-            "seconds_per_answer": found.latency,
+        checked = KIND.dump(Examination(found, tuple(possible), {}, outlook)) | {
             "queries_spent": choice.asked if choice else found.requests,
-            "notes": list(found.notes),
-            "audits": possible,
             "method": chosen,
             "why": why,
             "decides": told[0],
@@ -134,7 +129,6 @@ def init(
             "doubtful": doubtful,
             "documents": len(plan.documents),
             "known_out": len(plan.known_out),
-            "forecast": forecast.dump(outlook),
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""

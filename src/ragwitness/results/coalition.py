@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.collusion.coalition.estimate import Estimates
@@ -12,7 +12,6 @@ from ragwitness.results import wording as say
 from ragwitness.results.curves import Axis, Curves, Line, LinesPanel
 from ragwitness.results.kind import Kind, Row, plain, restored
 from ragwitness.results.sheet import (
-    Column,
     Name,
     Paragraph,
     Sheet,
@@ -69,15 +68,13 @@ class CoalitionEstimates(Shown):
             )
             for one in self.found.estimates
         )
-        table = plain_table("Each estimator", names, rows)
-        columns = (*table.columns[:-1], Column("looks for", "text", "looks for"))
         against = self.found.comparison
         judged = against is not None and against.suspicious
         named = [Paragraph(line, "", brief=True) for line in self._named()]
         return simple_sheet(
             _WORDS,
             self._judged(),
-            replace(table, columns=columns),
+            plain_table("Each estimator", names, rows, "looks for"),
             self._notes(),
             Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
             said=named,

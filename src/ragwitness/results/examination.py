@@ -47,17 +47,10 @@ class Examination:
 
 
 def _dump(result: Examination) -> Row:
-    return dict(
-        plain(
-            {
-                **asdict(result.seen),
-                "capabilities": sorted(result.seen.capabilities),
-                "audits": result.audits,
-                "pilots": asdict(result)["pilots"],
-                "forecast": result.forecast and forecast.dump(result.forecast),
-            }
-        )
-    )
+    told = asdict(result)
+    told |= told.pop("seen") | {"capabilities": sorted(result.seen.capabilities)}
+    told["forecast"] = result.forecast and forecast.dump(result.forecast)
+    return dict(plain(told))
 
 
 def _load(data: Mapping[str, Any]) -> Examination:
@@ -89,7 +82,7 @@ def _sheet(result: Examination) -> Sheet:
         seen.target,
         target=seen.target,
         facts=facts,
-        warnings=(outlook.warning,) if outlook and outlook.warning else (),
+        warnings=() if outlook is None else outlook.warnings,
         sections=() if outlook is None else forecast.sections(outlook),
     )
 

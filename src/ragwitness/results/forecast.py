@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from ragwitness.results.kind import Kind, Row, plain, restored
 from ragwitness.results.sheet import (
     Block,
     Cell,
-    Column,
     Name,
     Paragraph,
     Section,
@@ -24,8 +23,6 @@ from ragwitness.results.sheet import (
     plain_table,
     table_rows,
 )
-from ragwitness.stats.conformal import documents_needed
-from ragwitness.stats.intervals import proportion_interval
 from ragwitness.stats.power import AuditPower, needed_together
 
 _REASONS = 2  # shown per method; the JSON has all
@@ -164,6 +161,11 @@ class Outlook:
     price_in: float | None = None
     price_out: float | None = None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warning, where there is one."""
+        return () if self.warning is None else (self.warning,)
+
     def cost(self, one: Expected) -> float | None:
         """Return what a method costs at most; None without prices."""
         return Budget(price_in=self.price_in, price_out=self.price_out).price(one.dearest)
@@ -190,24 +192,14 @@ def _method(one: Expected, outlook: Outlook) -> Row:
     # them.
     asked, known = one.documents.scorable, one.known_out.scorable
     return asdict(one) | {
-        "documents": _workload(one.documents),
-        "known_out": _workload(one.known_out),
         "queries": one.queries,
         "queries_most": one.dearest.queries,
         "seconds": outlook.time(one),
         "seconds_of_your_own": one.own,
         "tokens_most": {"sent": one.dearest.prompt, "answer": one.dearest.completion},
         "cost_most": outlook.cost(one),
-        "least_p_value": 1 / (known + 1),
         "needed_together": needed_together(outlook.alpha, asked, known),
-        "known_out_for_any": documents_needed(outlook.alpha),
-        "known_out_for_one_alone": documents_needed(outlook.alpha, max(1, asked)),
     }
-
-
-def _workload(part: Workload) -> Row:
-    interval = proportion_interval(part.lost, part.sampled) if part.sampled else None
-    return asdict(part) | {"unscorable_in_sample": part.lost, "unscorable_interval": interval}
 
 
 def load(data: Mapping[str, Any]) -> Outlook:
@@ -226,10 +218,9 @@ def load(data: Mapping[str, Any]) -> Outlook:
 
 
 def _sheet(outlook: Outlook) -> Sheet:
-    asked = outlook.methods[0].documents.documents
-    title = f"What audits of {say.documents(asked)} would cost and could show"
-    warnings = filter(None, [outlook.warning])
-    return Sheet(KIND.words, title, warnings=tuple(warnings), sections=sections(outlook))
+    asked = say.documents(outlook.methods[0].documents.documents)
+    title = f"What audits of {asked} would cost and could show"
+    return Sheet(KIND.words, title, warnings=outlook.warnings, sections=sections(outlook))
 
 
 def sections(outlook: Outlook) -> tuple[Section, ...]:
@@ -267,14 +258,9 @@ def _costs(outlook: Outlook) -> Table:
             )
         )
     priced, timed = outlook.price_in is not None, outlook.seconds_per_short_answer is not None
-    table = plain_table(
-        "What each method would cost",
-        ("method", "lost", "q/doc", "queries", "sent", "answer", *(["cost"] * priced)),
-        rows,
-    )
-    # The time alone folds where 80 columns are too few.
-    time = (Column("time", "text", "time"),) * timed
-    return Table(table.caption, (*table.columns, *time), table.rows)
+    more = [*(["cost"] * priced), *(["time"] * timed)]
+    names = ("method", "lost", "q/doc", "queries", "sent", "answer", *more)
+    return plain_table("What each method would cost", names, rows, "time")
 
 
 def _about_costs(outlook: Outlook) -> Iterable[str]:
@@ -338,20 +324,18 @@ def _powers(methods: Iterable[Expected]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for same in groups:
         powers = same[0].power
-        if len(labels) == 1:
-            power = powers.get(labels[0])
-            told: Sequence[str | None] = _spread(power) if power else [None] * len(names)
-        else:
-            told = [say.percent(powers[x].found) if x in powers else None for x in labels]
+        told: list[str | None] = [None] * len(names)
+        if powers:
+            told = [say.percent(powers[label].found) for label in labels]
+        if powers and len(labels) == 1:
+            told = _spread(powers[labels[0]])
         most = [power.false for power in powers.values() if not math.isnan(power.false)]
         rows.append((_names(same), *told, f"{max(most):.2g}" if most else None))
-    table = plain_table("Expected verdicts", ("", *names, "falsely in"), rows)
-    # The names of many methods fold.
-    first = Column("members found by", "text", "members found by")
-    return Table(table.caption, (first, *table.columns[1:]), rows)
+    columns = ("members found by", *names, "falsely in")
+    return plain_table("Expected verdicts", columns, rows, columns[0])
 
 
-def _spread(power: AuditPower) -> list[str]:
+def _spread(power: AuditPower) -> list[str | None]:
     spread = f"{say.percent(power.low)} to {say.percent(power.high)}"
     return [f"{power.auc:.3f}", say.percent(power.found), spread]
 

@@ -274,9 +274,17 @@ class Sheet:
     version: str = ""
 
 
-def plain_table(caption: str, names: Sequence[str], rows: Iterable[tuple[Cell, ...]]) -> Table:
-    """Return a table whose first column names its rows, and whose others hold figures."""
-    columns = (Column(name, "value" if at else "name", name) for at, name in enumerate(names))
+def plain_table(
+    caption: str, names: Sequence[str], rows: Iterable[tuple[Cell, ...]], text: str = ""
+) -> Table:
+    """Return a table whose first column names its rows, and whose others hold figures.
+
+    The column ``text`` holds words, and folds where a terminal is too narrow.
+    """
+    columns = (
+        Column(name, "text" if name == text else "value" if at else "name", name)
+        for at, name in enumerate(names)
+    )
     return Table(caption, tuple(columns), tuple(rows))
 
 

@@ -10,7 +10,7 @@ outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= al
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ _DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
 _MIDDLE = (5, 95)  # percentiles of the simulated audits
 
 
-class Separation(Protocol):
+class Separation(Hashable, Protocol):
     """How well scores tell members from documents outside."""
 
     @property

@@ -90,18 +90,6 @@ def implied_epsilon(sigma: float, delta: float, queries: int, sensitivity: float
     return epsilon
 
 
-def leading_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
-    """Return S / epsilon_q, the noise for which (3.7) is derived (App. A.3).
-
-    It is about sqrt(2 ln(1.25 q / delta)) times smaller than :func:`classic_sigma`, and keeps
-    the account's (epsilon, delta) only up to an epsilon of about 8.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return positive("sensitivity", sensitivity) / per_query(epsilon, delta, queries).epsilon
-
-
 # The paper's way to a joint bound: compose (epsilon_q, delta_q) per query, as if opaque.
 #
 # Much looser than :mod:`~ragwitness.privacy.accounting.gaussian`, which uses that the noise is

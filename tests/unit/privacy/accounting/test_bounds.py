@@ -4,8 +4,8 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds, noise_plan
-from ragwitness.privacy.accounting.composition import leading_sigma
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
+from research.inference import leading_sigma
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])

@@ -11,12 +11,12 @@ from ragwitness.privacy.accounting.composition import (
     classic_sigma,
     implied_epsilon,
     joint_budget,
-    leading_sigma,
     optimal_composition,
     per_query,
 )
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
 from ragwitness.privacy.accounting.renyi import ORDERS, moments_epsilon, renyi_epsilon
+from research.inference import leading_sigma
 from tests.support.composition import advanced_composition, best_order, simplified_epsilon
 
 DELTA = 1e-6

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify, composition_slack
-from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget, leading_sigma
+from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
 from ragwitness.privacy.accounting.inference import (
     advantage_limit,
@@ -19,6 +19,7 @@ from ragwitness.privacy.accounting.inference import (
 from ragwitness.privacy.accounting.ranges import score_sensitivity
 from research.inference import (
     construction_mu,
+    leading_sigma,
     mu_of_auc,
     paper_advantage_limit,
     paper_auc,
