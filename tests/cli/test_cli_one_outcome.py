@@ -43,7 +43,7 @@ def outcome_of(call: Callable[[], Any]) -> tuple[str, object]:
     if hasattr(found, "verdicts"):
         verdicts = [(v.document, v.decision.value, v.p_value) for v in found.verdicts]
         return found.method.split(" (")[0], verdicts
-    return "leak", [(one.label, one.count, one.of) for one in found.together]
+    return "leak", [(one.name, one.count, one.of) for one in found.together]
 
 
 def told_by(folder: Path, code: int) -> tuple[str, object]:
@@ -54,7 +54,7 @@ def told_by(folder: Path, code: int) -> tuple[str, object]:
     if "documents" in kept:
         rows = [(one["id"], one["verdict"], one["p_value"]) for one in kept["documents"]]
         return kept["summary"]["method"].split(" (")[0], rows
-    return "leak", [(one["label"], one["count"], one["of"]) for one in kept["together"]]
+    return "leak", [(one["name"], one["count"], one["of"]) for one in kept["together"]]
 
 
 _AUDIT = {"documents": "mine.jsonl", "known_out": "out.jsonl", "target": f"{HERE}:knows"}

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ragwitness.kit.quotes import quote
+from ragwitness.kit.shown import Shown
 from ragwitness.results import forecast
 from ragwitness.results.forecast import Outlook
 from ragwitness.results.kind import Kind, Row, plain, restored
@@ -30,7 +31,7 @@ class PilotOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(Shown):
     """What a target was seen to do.
 
     Attributes:

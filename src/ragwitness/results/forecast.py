@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ragwitness.asking.budget import Budget, Use
+from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.assumptions import VerdictReach
 from ragwitness.results.kind import Kind, Row, plain, restored
@@ -132,7 +133,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Shown):
     """Everything foreseen about one plan.
 
     Attributes:

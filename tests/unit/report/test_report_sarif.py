@@ -62,7 +62,14 @@ def test_every_kind_writes_a_log_that_the_schema_takes(name: str) -> None:
         run, ruling = held(sarif_log(kind, result, conditions)), kind.rule(result, conditions)
         assert bool(run["results"]) is (ruling.code is ExitCode.FAILED)
         assert run["invocations"][0]["exitCode"] == ruling.code
-    assert name in ASKED or name in {"evaluation", "collusion", "coalition", "verification"}
+    assert name in ASKED or name in {
+        "evaluation",
+        "collusion",
+        "coalition",
+        "verification",
+        "plan",
+        "doctor",
+    }
 
 
 def test_alerts_are_the_documents_that_failed_and_no_other() -> None:
