@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,19 @@ def test_every_way_has_something_that_it_finds_and_something_that_it_does_not() 
         assert any(example["other"] for example in way["example"]), way["name"]
     assert all(way["check"] in {"", "name", *(row["check"] for row in TABLE["context"])}
                for way in TABLE["way"])  # fmt: skip
+
+
+def test_the_table_of_the_page_is_true() -> None:
+    page = (Path(__file__).parents[3] / "docs/leak.md").read_text(encoding="utf-8")
+    table = re.search(r"\| listed \|.*\n\|---.*\n((?:\|.*\n)+)", page)
+    assert table
+    listed = ""
+    for line in table[1].splitlines():
+        secret, written, other = (cell.strip() for cell in line.strip("|").split("|"))
+        listed = listed if secret.startswith("\u2013") else secret
+        for cell, wanted in ((written, True), (other, False)):
+            for text in cell.split(" \u00b7 "):
+                assert bool(_finds(listed, f"We said\n{text}\n", "phone")) == wanted, text
 
 
 @pytest.mark.parametrize(
