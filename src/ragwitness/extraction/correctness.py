@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragwitness.errors import InputError
-from ragwitness.kit.quotes import unquoted
 from ragwitness.models.base import Embedder
+from ragwitness.text.canonical import unquoted
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 BOTH_EMPTY = "neither the answer nor the reference states anything"

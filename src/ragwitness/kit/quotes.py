@@ -6,14 +6,11 @@ would reach journals and reports.
 
 from __future__ import annotations
 
-import html
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
-from urllib.parse import unquote
 
 HIDDEN = "[key]"
 """Stands where a secret stood."""
@@ -21,18 +18,6 @@ HIDDEN = "[key]"
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
-_WORD = re.compile(r"[^\W_]+")
-# Characters by their numbers, as "\u0050", "\u{50}", "\x50", "U+0050", "0x50", "\120", "\char80",
-# and by their names, as "\N{DIGIT ONE}"; white space as "\n".
-_HEX = "[0-9A-Fa-f]"
-_ESCAPE = re.compile(
-    rf"\\+u({_HEX}{{4}})|\\+U({_HEX}{{8}})|\\+[ux]\{{({_HEX}{{1,8}})\}}|\\+x({_HEX}{{2}})"
-    rf"|(?:U\+|\b0x|\\+char\x22)({_HEX}{{2,5}})\b|\\+([0-7]{{3}})"
-    r"|\\+(?:char|symbol\{)(\d{1,6})\b[ }]?|\\+N\{([A-Z0-9 -]{1,90})\}"
-)
-_SPACE = re.compile(r"\\+[nrt]")
-_ROUNDS = 4  # of codes within codes
-_QUOTED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 # Shorter values (a number, a flag) stand in many harmless texts.
 _SHORTEST_SECRET = 6
@@ -104,46 +89,6 @@ def quote(text: str, secrets: Iterable[str] = (), longest: int = _LONGEST) -> st
     text = _KEY_LIKE.sub(HIDDEN, " ".join(hide(text, secrets).split()))
     text = "".join(char for char in text if char.isprintable())
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def unquoted(message: str, sent: str) -> str:
-    """Return what a server said, cut where it begins to repeat what it was sent.
-
-    Args:
-        message: Of an error.
-        sent: A prompt that may hold a private record.
-    """
-    begun = _WORD.findall(unescaped(sent).casefold())
-    known = set(zip(begun, begun[1:], begun[2:], strict=False))
-    said = list(_WORD.finditer(plain := shown(unescaped(message))))
-    words = [match.group().casefold() for match in said]
-    for match, *run in zip(said, words, words[1:], words[2:], strict=False):
-        if tuple(run) in known:
-            return f"{plain[: match.start()].rstrip()} [what was sent]"
-    return message
-
-
-def unescaped(text: str) -> str:
-    """Return a text with characters in place of their codes: entities, escapes, codes of codes."""
-    for _ in range(_ROUNDS):
-        plain = _SPACE.sub(" ", _ESCAPE.sub(_character, html.unescape(text)))
-        plain = unquote(plain, errors="ignore") if _QUOTED.search(plain) else plain
-        if plain == text:
-            break
-        text = plain
-    # Characters beyond the first plane are escaped in two halves.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _character(code: re.Match[str]) -> str:
-    *hexadecimal, octal, decimal, name = code.groups()
-    try:
-        numbers = [int(one, 16) for one in hexadecimal if one]
-        numbers += [int(octal, 8)] if octal else [int(decimal)] if decimal else []
-        found = unicodedata.lookup(name) if name else chr(numbers[0])
-    except (KeyError, ValueError, OverflowError):
-        return code[0]
-    return found if found.isprintable() or "\ud800" <= found <= "\udfff" or found in "\n\t" else " "
 
 
 def shown(text: str) -> str:

@@ -15,9 +15,10 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from urllib.parse import unquote
 
+from ragwitness.kit.quotes import shown
 from ragwitness.text.rules import expression, read_table
 
 Span = tuple[int, int]
@@ -80,10 +81,11 @@ def _latin_like(char: str) -> str:
     return next((one for one in alike if one.isascii() and one.isalpha()), "")
 
 
-def _entity(said: str) -> str:
-    while (plain := html.unescape(said)) != said:
+def _settled(read: Callable[[str], str], said: str) -> str:
+    """What codes of codes say."""
+    while (plain := read(said)) != said:
         said = plain
-    return plain
+    return said
 
 
 def _escape(said: str) -> str:
@@ -99,20 +101,16 @@ _FEWEST_LETTERS = 0.8  # of what a code says, spaces among them: else it says no
 
 def _code(said: str) -> str:
     """What base64 or hexadecimal says in words; the same where it says none."""
-    bare = "".join(said.split()).rstrip("=")
-    if bare[1:] in (bare[1:].lower(), bare[1:].upper()) and bare.isalpha():
-        return said  # a word
-    for decode in (_from_hexadecimal, _from_base64):
+    bare = "".join(said.split()).rstrip("=").removeprefix("0x")
+    if bare.isdigit() or (bare.isalpha() and bare[1:] in (bare[1:].lower(), bare[1:].upper())):
+        return said  # a number or a word
+    for decode in (bytes.fromhex, _from_base64):
         with suppress(ValueError):
             plain = decode(bare).decode()
             words = sum(c.isalpha() or c.isspace() for c in plain)
             if plain and words >= _FEWEST_LETTERS * len(plain):
                 return canonical_text(plain)
     return said
-
-
-def _from_hexadecimal(code: str) -> bytes:
-    return b"" if code.isdigit() else bytes.fromhex(code.removeprefix("0x"))
 
 
 def _from_base64(code: str) -> bytes:
@@ -122,9 +120,9 @@ def _from_base64(code: str) -> bytes:
 # The rules, pass by pass.
 
 _READ: dict[str, Callable[[str], str]] = {
-    "entity": _entity,
+    "entity": partial(_settled, html.unescape),
     "escape": _escape,
-    "percent": unquote,
+    "percent": partial(_settled, unquote),
     "jamo": lambda said: unicodedata.normalize("NFC", said),
     "letter": _letter,
     "code": _code,
@@ -176,3 +174,22 @@ def canonical_places(text: str) -> tuple[str, list[Span] | None]:
             done = end
         text, places = "".join((*parts, text[done:])), kept + places[done:]
     return text, places
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def unquoted(message: str, sent: str) -> str:
+    """Return what a server said, cut where it begins to repeat what it was sent.
+
+    Args:
+        message: The text of an error.
+        sent: A prompt that may hold a private record.
+    """
+    begun = _WORD.findall(canonical_text(sent).casefold())
+    known = set(zip(begun, begun[1:], begun[2:], strict=False))
+    words = list(_WORD.finditer(plain := shown(canonical_text(message))))
+    for run in zip(words, words[1:], words[2:], strict=False):
+        if tuple(word[0].casefold() for word in run) in known:
+            return f"{plain[: run[0].start()].rstrip()} [what was sent]"
+    return message

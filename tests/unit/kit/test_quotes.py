@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ragwitness.kit.quotes import (
@@ -12,9 +10,6 @@ from ragwitness.kit.quotes import (
     hide_in,
     quote,
     quote_error,
-    shown,
-    unescaped,
-    unquoted,
 )
 
 
@@ -47,37 +42,6 @@ def test_exceptions_are_quoted_by_type(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hunter2-hunter2" not in environment_secrets(16)
 
 
-def test_what_was_sent_is_cut_off_an_error() -> None:
-    sent = "Here is a record:\nTom has the flu."
-    said = 'status 422: [{"input": "Here is a record:\\nTom has the flu."}]'
-    assert unquoted(said, sent) == 'status 422: [{"input": " [what was sent]'
-    assert unquoted("status 400: TOM has the flu", sent) == "status 400: [what was sent]"
-    assert unquoted("status 500: out of memory", sent) == "status 500: out of memory"
-    assert unquoted("", sent) == ""
-
-
-@pytest.mark.parametrize(
-    "dress",
-    [
-        str.upper,
-        lambda text: text.replace(" ", "_"),
-        lambda text: text.replace(" ", "&nbsp;"),
-        lambda text: text.replace(" ", "%2520"),
-        lambda text: text.replace(" ", "\\n"),
-        lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
-    ],
-    ids=["capitals", "underscores", "entities", "per cent", "line ends", "JSON"],
-)
-def test_what_was_sent_is_cut_off_however_it_is_written(dress: Callable[[str], str]) -> None:
-    sent = "Retell: Ada Quill of Elm Row limps since spring."
-    said = unquoted(f"refused: {dress('Ada Quill of Elm Row limps since spring.')}", sent)
-    assert said == "refused: [what was sent]"
-
-
-def test_no_sign_of_control_comes_of_an_escape() -> None:
-    assert shown(unescaped("a%1B[2Jb\\u0007c")) == "a [2Jb c"
-
-
 def test_a_secret_that_tokens_spell_is_hidden_with_its_alternatives() -> None:
     secret, rest = "abcdef-123", {"logprob": -0.5}
     top = [{"token": "cdef", **rest}, {"token": "No", **rest}]
@@ -96,10 +60,3 @@ def test_a_secret_that_tokens_spell_is_hidden_with_its_alternatives() -> None:
     assert hide_in(whole, [secret])["choices"] == [
         {"text": "my [key]", "logprobs": {"tokens": ["No"]}}
     ]
-
-
-def test_characters_are_read_by_their_numbers_and_names() -> None:
-    said = r"\u{41}\x{64}\u0061 \U00000051\165\x69\N{LATIN SMALL LETTER L}\char108 U+0021"
-    assert unescaped(said) == "Ada Quill!"
-    for none in (r"\u{ffffffff}", r"\N{NO SUCH LETTER}", r"\char9999999", r"C:\users\char"):
-        assert unescaped(none) == none

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import time
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.text.canonical import TABLE, canonical_places, canonical_text, unseen
+from ragwitness.text.canonical import TABLE, canonical_places, canonical_text, unquoted, unseen
 
 
 @pytest.mark.parametrize("rule", TABLE["rule"], ids=lambda rule: rule["name"])
@@ -75,3 +76,30 @@ def test_long_texts_of_any_signs_take_no_time() -> None:
     for one in ("a", "1", "ab1", "=", "Ab", "&", "&amp;", "<a ", "<a b=", "\\u", "%4", "_", "a/"):
         canonical_text(one * (100_000 // len(one)))
     assert time.perf_counter() - begun < 10
+
+
+def test_what_was_sent_is_cut_off_an_error() -> None:
+    sent = "Here is a record:\nTom has the flu."
+    said = 'status 422: [{"input": "Here is a record:\\nTom has the flu."}]'
+    assert unquoted(said, sent) == 'status 422: [{"input": " [what was sent]'
+    assert unquoted("status 400: TOM has the flu", sent) == "status 400: [what was sent]"
+    assert unquoted("status 500: out of memory", sent) == "status 500: out of memory"
+    assert unquoted("", sent) == ""
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        str.upper,
+        lambda text: text.replace(" ", "_"),
+        lambda text: text.replace(" ", "&nbsp;"),
+        lambda text: text.replace(" ", "%2520"),
+        lambda text: text.replace(" ", "\\n"),
+        lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
+    ],
+    ids=["capitals", "underscores", "entities", "per cent", "line ends", "JSON"],
+)
+def test_what_was_sent_is_cut_off_however_it_is_written(dress: Callable[[str], str]) -> None:
+    sent = "Retell: Ada Quill of Elm Row limps since spring."
+    said = unquoted(f"refused: {dress('Ada Quill of Elm Row limps since spring.')}", sent)
+    assert said == "refused: [what was sent]"

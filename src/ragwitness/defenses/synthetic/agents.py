@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragwitness.defenses.synthetic.base import Fate, Steps, StoppedError
 from ragwitness.defenses.synthetic.roles import RULES, RoleQuery, Roles, described
 from ragwitness.errors import InputError
-from ragwitness.kit.quotes import unquoted
+from ragwitness.text.canonical import unquoted
 from ragwitness.text.replies import declines
 from ragwitness.text.words import same_language
 from ragwitness.types import Answer, Query
