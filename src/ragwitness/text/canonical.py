@@ -28,7 +28,7 @@ Span = tuple[int, int]
 TABLE = read_table("canonical.toml")
 """The rules, as the file has them."""
 
-# Letters.
+# 1. Letters: what one character reads as.
 
 # "LATIN SMALL LETTER O WITH STROKE", "LATIN LETTER SMALL CAPITAL A": the letter is in the name.
 _LATIN = re.compile(r"LATIN .*?\b([A-Z])(?: WITH .*)?")
@@ -69,61 +69,61 @@ def _like(char: str) -> str:
     if name.split(" ", 1)[0] not in _ALPHABETS or char.lower() == _UNIT:
         return char
     # Letters that look alike in one case are one in both.
-    found = _LATIN.fullmatch(name)
-    plain = found[1] if found else _latin_like(char.casefold()) or _latin_like(char.upper())
+    latin = _LATIN.fullmatch(name)
+    plain = latin[1] if latin else _latin_like(char.casefold()) or _latin_like(char.upper())
     return (plain.upper() if char.isupper() else plain.lower()) or char
 
 
 def _latin_like(char: str) -> str:
     from confusable_homoglyphs.confusables import confusables_data
 
-    alike = (one["c"] for one in confusables_data.get(char, ()))
-    return next((one for one in alike if one.isascii() and one.isalpha()), "")
+    alike = (entry["c"] for entry in confusables_data.get(char, ()))
+    return next((like for like in alike if like.isascii() and like.isalpha()), "")
 
 
-def _settled(read: Callable[[str], str], said: str) -> str:
-    """What codes of codes say."""
-    while (plain := read(said)) != said:
-        said = plain
-    return said
+def _settled(read: Callable[[str], str], written: str) -> str:
+    """What is written, and what that is a code of, until it says no more."""
+    while (plain := read(written)) != written:
+        written = plain
+    return written
 
 
-def _escape(said: str) -> str:
-    plain = re.sub(r"\\+", r"\\", said).encode().decode("unicode_escape")
+def _escape(written: str) -> str:
+    plain = re.sub(r"\\+", r"\\", written).encode().decode("unicode_escape")
     # Characters beyond the first plane are escaped in two halves.
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# Codes.
+# 2. Codes: what a word of base64 or hexadecimal says.
 
 _FEWEST_LETTERS = 0.8  # of what a code says, spaces among them: else it says nothing
 
 
-def _code(said: str) -> str:
+def _code(written: str) -> str:
     """What base64 or hexadecimal says in words; the same where it says none."""
-    bare = "".join(said.split()).rstrip("=").removeprefix("0x")
+    bare = "".join(written.split()).rstrip("=").removeprefix("0x")
     if bare.isdigit() or (bare.isalpha() and bare[1:] in (bare[1:].lower(), bare[1:].upper())):
-        return said  # a number or a word
+        return written  # a number or a word
     for decode in (bytes.fromhex, _from_base64):
         with suppress(ValueError):
             plain = decode(bare).decode()
             words = sum(c.isalpha() or c.isspace() for c in plain)
             if plain and words >= _FEWEST_LETTERS * len(plain):
                 return canonical_text(plain)
-    return said
+    return written
 
 
 def _from_base64(code: str) -> bytes:
     return b64decode(code + "=" * (-len(code) % 4), "-_" if {*"-_"} & {*code} else None)
 
 
-# The rules, pass by pass.
+# 3. The rules, pass by pass.
 
 _READ: dict[str, Callable[[str], str]] = {
     "entity": partial(_settled, html.unescape),
     "escape": _escape,
     "percent": partial(_settled, unquote),
-    "jamo": lambda said: unicodedata.normalize("NFC", said),
+    "jamo": lambda written: unicodedata.normalize("NFC", written),
     "letter": _letter,
     "code": _code,
 }
@@ -131,18 +131,20 @@ _PLAIN: dict[str, str] = {rule["name"]: rule.get("plain", "") for rule in TABLE[
 _PASSES = tuple(
     expression(
         "|".join(
-            f"(?P<{one['name']}>{one['pattern']})" for one in TABLE["rule"] if one["pass"] == of
+            f"(?P<{rule['name']}>{rule['pattern']})"
+            for rule in TABLE["rule"]
+            if rule["pass"] == name
         ),
         TABLE,
     )
-    for of in dict.fromkeys(rule["pass"] for rule in TABLE["rule"])
+    for name in dict.fromkeys(rule["pass"] for rule in TABLE["rule"])
 )
 _MARKED = re.compile(r"[^\t\n\r -~]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
 
 
-def _plain(found: re.Match[str]) -> str:
-    name = found.lastgroup or ""
-    return _READ[name](found[0]) if name in _READ else _PLAIN[name]
+def _plain(match: re.Match[str]) -> str:
+    name = match.lastgroup or ""
+    return _READ[name](match[0]) if name in _READ else _PLAIN[name]
 
 
 def canonical_text(text: str) -> str:
@@ -164,23 +166,25 @@ def canonical_places(text: str) -> tuple[str, list[Span] | None]:
     places = [(at, at + 1) for at in range(len(text))]
     for rules in _PASSES:
         parts, kept, done = list[str](), list[Span](), 0
-        for found in rules.finditer(text):
-            start, end = found.span()
-            parts += [text[done:start], plain := _plain(found)]
+        for match in rules.finditer(text):
+            start, end = match.span()
+            parts += [text[done:start], plain := _plain(match)]
             kept += places[done:start]
             # What is as it was keeps its places; else all of it comes from the whole stretch.
             whole = [(places[start][0], places[end - 1][1])] * len(plain)
-            kept += places[start:end] if plain == found[0] else whole
+            kept += places[start:end] if plain == match[0] else whole
             done = end
         text, places = "".join((*parts, text[done:])), kept + places[done:]
     return text, places
 
 
+# 4. What is used of it for errors.
+
 _WORD = re.compile(r"[^\W_]+")
 
 
 def unquoted(message: str, sent: str) -> str:
-    """Return what a server said, cut where it begins to repeat what it was sent.
+    """Return what a server written, cut where it begins to repeat what it was sent.
 
     Args:
         message: The text of an error.

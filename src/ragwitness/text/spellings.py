@@ -121,10 +121,10 @@ class Spelling:
         if self.check in _CONTEXTS:
             before, behind = row.plain[max(0, first - _LOOKED_AT) : first], row.plain[last:]
             return any(
-                one.before.search(before)
-                and one.itself.match(row.plain[first : last + 1])
-                and one.behind.match(behind)
-                for one in _CONTEXTS[self.check]
+                context.before.search(before)
+                and context.itself.match(row.plain[first : last + 1])
+                and context.behind.match(behind)
+                for context in _CONTEXTS[self.check]
             )
         # 3. Few letters are the words of the secret: no "Al Lin" in "all in".
         among = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
@@ -168,8 +168,8 @@ def _national(written: str, home: str | None = None) -> tuple[str, str]:
 
 def _dialled(text: str) -> Iterator[str]:
     """A telephone number as written, nationally and internationally."""
-    found = _PATTERNS["phone"].match(text.strip())
-    written = re.sub("^00(?=[1-9])", "+", found[1].strip() if found else "")
+    match = _PATTERNS["phone"].match(text.strip())
+    written = re.sub("^00(?=[1-9])", "+", match[1].strip() if match else "")
     digits = "".join(filter(str.isdecimal, written))
     if len(digits.lstrip("0")) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
         yield from (digits, digits.lstrip("0"))
@@ -195,7 +195,7 @@ def days_of(text: str) -> list[date]:
     centuries = (("19", "20") if last > "30" else ("20", "19")) if short else ("",)
     # The place of a month by its name is known.
     named = next((place for place, part in enumerate(parts) if part in _MONTH), None)
-    orders = [one for one in _ORDERS if named is None or one.split()[named] == "%m"]
+    orders = [order for order in _ORDERS if named is None or order.split()[named] == "%m"]
     days = []
     for century, order in product(centuries, orders):
         with suppress(ValueError):
@@ -255,13 +255,13 @@ class PersonName(NamedTuple):
         """The family name with its particles and without, also with a genitive s."""
         core = _without_particles(self.family) or self.family
         sought = self.given and core[-1].casefold() not in _FUNCTION
-        found = [" ".join(self.family), " ".join(core)] if sought else []
-        return found + [f"{one}s" for one in found if len(one) >= _LEAST]
+        names = [" ".join(self.family), " ".join(core)] if sought else []
+        return names + [f"{name}s" for name in names if len(name) >= _LEAST]
 
     def initials(self) -> Iterator[str]:
         """Yield the family name with the letters of the others, in both orders."""
         apart = tuple(part for word in self.given for part in re.split("[-\u2010]", word) if part)
-        for family in (one for one in self.families() if len(one) > 2):
+        for family in (name for name in self.families() if len(name) > 2):
             for given in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
                 letters = " ".join(word[0] for word in given)
                 yield from (f"{letters} {family}", f"{family} {letters}")
@@ -270,7 +270,7 @@ class PersonName(NamedTuple):
 
     def genitives(self) -> Iterator[str]:
         """Yield the name in every order with a genitive s."""
-        yield from (f"{one}s" for one in self.orders() if len(one) >= _LEAST)
+        yield from (f"{name}s" for name in self.orders() if len(name) >= _LEAST)
 
     def parts(self) -> Iterator[str]:
         """Yield each word that is no particle, and the family name."""
@@ -348,33 +348,34 @@ def spellings(text: str, kind: str, *, parts: bool = False) -> list[Spelling]:
     written = [(way["check"], one) for way in ways for one in _TEXTS[way["name"]](text)]
     if parts and (name := name_of(text, kind)):
         written += [("part", one) for one in name.parts()]
-    made = (_spelling(row, check, phone) for check, one in written for row in _rows(one))
+    made: dict[Spelling, None] = {}
+    for check, one in dict.fromkeys(written):
+        for words in _words(one):
+            letters, begins = "".join(words), frozenset(accumulate(map(len, words[:-1])))
+            if letters.isdigit():
+                number = _parted(row_of(one), loose=phone and len(letters) >= _LEAST)
+                made[Spelling(letters, begins, "number", number)] = None
+            elif len(letters) < 3 and letters.isascii() and check != "titled":
+                made[Spelling(letters, begins, _SHORT[letters in STOP_WORDS])] = None
+            else:
+                made[Spelling(letters, begins, check)] = None
     # A single letter and two digits stand in every text.
-    return [one for one in dict.fromkeys(made) if len(one.letters) > 1 + one.letters.isdigit()]
+    return [one for one in made if len(one.letters) > 1 + one.letters.isdigit()]
 
 
-def _spelling(row: Row, check: str, phone: bool) -> Spelling:
-    letters, begins, number = row.letters, frozenset(row.begins[1:-1]), None
-    if letters.isdigit():
-        check, number = "number", _parted(row, loose=phone and len(letters) >= _LEAST)
-    elif len(letters) < 3 and letters.isascii() and check != "titled":
-        check = "function" if letters in STOP_WORDS else "short"
-    return Spelling(letters, begins, check, number)
+_SHORT = ("short", "function")  # checks of two letters
+_SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
 
-_SHORT = re.compile(r"(?<=\w)([aou])e(?=\w)")
-
-
-def _rows(text: str) -> Iterator[Row]:
-    """Yield a text as rows, also with the other ways to write umlauts and streets."""
+def _words(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a text, also with the other ways to write umlauts and streets."""
     composed = unicodedata.normalize("NFC", text)
     long = "".join(_WORDS["umlauts"].get(c, c) for c in composed.casefold())
-    for row in map(row_of, dict.fromkeys((composed, long))):
-        yield row
+    for row in map(row_of, {composed.casefold(): None, long: None}):
         words = tuple(row.letters[a:b] for a, b in pairwise(row.begins))
-        short = tuple(_SHORT.sub(r"\1", word) if len(word) > 4 else word for word in words)
-        for some in dict.fromkeys(way for form in (words, short) for way in _streets(form)):
-            yield from map(row_of, [" ".join(some)] if some != words else [])
+        short = (_SPELLED_OUT.sub(r"\1", word) if len(word) > 4 else word for word in words)
+        for form in dict.fromkeys((words, tuple(short))):
+            yield from _streets(form)
 
 
 def meant(row: Row) -> Iterator[tuple[int, int, str]]:

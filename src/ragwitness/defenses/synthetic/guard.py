@@ -205,23 +205,24 @@ class SyntheticGuard:
         A piece has a quarter of a record's words or more, in order; three quarters of them may
         stand in all pieces together, or what a single text may tell if that is more.
         """
-        most, told = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
+        most, out_before = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
         found = [False] * len(texts)
         for place, text in enumerate(texts if self.config.holds and most < 1 else ()):
             # 1. The records of which this text holds a piece, and their words that are out by it.
             words = self._content.tokenize([canonical_text(text)])[0]
             pieces = {
-                record: set(told.get(record, ()))
+                record: set(out_before.get(record, ()))
                 | (set(words.tolist()) & set(self._told.records[record].tolist()))
                 for record in self._told.pieces(words, _PIECE, _LEAST_PIECE)
             }
             # 2. One too many, and the text is out: its words do not count for later ones.
             found[place] = any(
-                record in told and len(out) > most * len(set(self._told.records[record].tolist()))
+                record in out_before
+                and len(out) > most * len(set(self._told.records[record].tolist()))
                 for record, out in pieces.items()
             )
             if not found[place]:
-                told |= pieces
+                out_before |= pieces
         return found
 
     def named(self, record: str) -> str:
