@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
-from ragwitness.text.rules import read_table
+from ragwitness.text.rules import expression, read_table
 from ragwitness.text.words import STOP_WORDS
 
 _ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
@@ -206,7 +206,7 @@ def declines(text: str) -> bool:
     It opens as a refusal or an apology, or its first sentence denies knowing or finding.
     """
     plain = _without_quotes(text).strip()
-    if _REFUSAL.match(plain):
+    if _refusal().match(plain):
         return True
     sentence = next((s for s in _SENTENCE.findall(plain) if re.search(r"\w", s)), "").strip()
     if not sentence or len(sentence) > _LONGEST:
@@ -220,6 +220,12 @@ def declines(text: str) -> bool:
         if told and tongue.denied.search(sentence):
             return True
     return False
+
+
+@cache
+def _refusal() -> re.Pattern[str]:
+    table = read_table("replies.toml")
+    return expression(f"(?is){table['refusal']['opens']}", table)
 
 
 # What stands before an answer.
@@ -280,45 +286,3 @@ def preamble(text: str, *, cut: bool = False) -> int:
         if told:
             return found.end()
     return 0
-
-
-# Refusals and apologies in English.
-
-# "I am sorry to hear that" opens many a reply in a dialogue and refuses nothing, unless the
-# sentence goes on with "but I cannot", or the next one declines. That one is read narrowly: "I
-# can't stress enough", "I can't be sure" and "I can't diagnose it, but" open answers.
-_CANNOT = (
-    r"(i|we)('m| am|'re| are)? (very |so )?"
-    r"(can't|cannot|can not|won't|will not|(unable|not able|not allowed|not permitted) to)"
-)
-_ON_SECOND_THOUGHT = r"but|however|still|that said|nevertheless|without|until|unless|before"
-_UNCERTAIN = r"certain\w*|definit\w*|exactly|fully|completely|sure"
-_DECLINES = (
-    r"((but|however|unfortunately|sadly|regrettably|i'm afraid|as an ai\b[^.!?,\n]*),? )?("
-    rf"{_CANNOT} (help|assist)( you)?( (with|in) (that|this|it)\b[^.!?,\n]*)?\s*([.!?,;\n]|$)|("
-    rf"{_CANNOT} ((help|assist)\b(?! (but|it|\w+ing)\b)|(answer|share|provide|disclose|reveal"
-    r"|discuss|repeat|quote|comply)\b|do (that|this|so)\b)"
-    r"|i (do not|don't) have (access|enough|any information|information)\b"
-    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
-    rf"|there is no (information|mention)\b)(?!.*\b({_ON_SECOND_THOUGHT}|{_UNCERTAIN})\b))"
-)
-_SORRY = (
-    r"sorry\b(?! (to (hear|know|learn|see|read)|that you|for your|about your)\b"
-    r"(?![^.!?\n]*\bbut (i|we)('m| am|'re| are)? "
-    r"(can't|cannot|can not|won't|will not|unable|not able|not allowed|do not|don't)\b)"
-    rf"(?![^.!?\n]*[.!?\n]\W*{_DECLINES}))"
-)
-_TELLING = (
-    r"(?:help|assist|answer|share|provide|disclose|reveal|discuss|repeat|quote|comply|do|find|say|tell"
-    r"|determine|complete|continue|fill|give|confirm|verify|respond|fulfill|process|access|locate"
-    r"|identify|predict|guess|generate|output|write|offer|speculate|be|actually|currently)"
-)
-_REFUSAL = re.compile(
-    rf"^\W*((i'm|i am|we are|we're) (very |so )?({_SORRY}|(unable|afraid|not able|not allowed)\b)"
-    rf"|{_SORRY}|apologies\b"
-    rf"|i apologi[sz]e\b|i (can't|cannot|can not|won't|will not)(?=\W*$|\W*[.!,;\n]| {_TELLING}\b)"
-    r"|as an ai\b|unfortunately\b|i (do not|don't) have (access|enough|information)"
-    r"|the (given |provided )?\[?(context|documents?)\]? (do|does) not\b"
-    r"|there is no (information|mention)\b)",
-    re.IGNORECASE | re.DOTALL,
-)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from ragwitness.text.replies import declines, preamble, tongues, yes_or_no
+from ragwitness.text.rules import read_table
 
 
 @pytest.mark.parametrize("tongue", tongues(), ids=lambda one: one.name)
@@ -222,3 +223,11 @@ def test_reading_a_refusal_takes_time_in_proportion_to_the_text(tail: str) -> No
     started = time.perf_counter()
     assert not declines("I'm sorry to hear that" + tail * 50_000)
     assert time.perf_counter() - started < 2
+
+
+def test_the_examples_of_refusals_are_read() -> None:
+    refusal = read_table("replies.toml")["refusal"]
+    for reply in refusal["declined"]:
+        assert declines(reply), reply
+    for reply in refusal["answered"]:
+        assert not declines(reply), reply
