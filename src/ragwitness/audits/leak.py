@@ -484,8 +484,7 @@ def _remarks(transcripts: Sequence[Transcript], plan: LeakPlan, copies: int) -> 
             f"{near} of {len(some)} records looked at are nearly the same as another (ROUGE-L F1"
             f" above {_ALIKE:g}): they leak together, so that intervals over records are too short."
         )
-    read = [canonical_text(one.text) for one in plan.records]
-    sizes = [(len(one), len(word_tokens(one))) for one in read]
+    sizes = [(len(one), len(word_tokens(one))) for one in map(canonical_text, plan.private.texts)]
     if short := sum(words < _SHORTEST_RUN for _, words in sizes):
         blind = short_records(plan.private)[1].sum()
         more = f", and of {blind} nothing is measured: too few words that tell" if blind else ""

@@ -351,19 +351,17 @@ def spellings(text: str, kind: str, *, parts: bool = False) -> list[Spelling]:
     made: dict[Spelling, None] = {}
     for check, one in dict.fromkeys(written):
         for words in _words(one):
-            letters, begins = "".join(words), frozenset(accumulate(map(len, words[:-1])))
+            letters, holds, number = "".join(words), check, None
             if letters.isdigit():
-                number = _parted(row_of(one), loose=phone and len(letters) >= _LEAST)
-                made[Spelling(letters, begins, "number", number)] = None
+                holds, number = "number", _parted(row_of(one), phone and len(letters) >= _LEAST)
             elif len(letters) < 3 and letters.isascii() and check != "titled":
-                made[Spelling(letters, begins, _SHORT[letters in STOP_WORDS])] = None
-            else:
-                made[Spelling(letters, begins, check)] = None
+                holds = "function" if letters in STOP_WORDS else "short"
+            begins = frozenset(accumulate(map(len, words[:-1])))
+            made[Spelling(letters, begins, holds, number)] = None
     # A single letter and two digits stand in every text.
     return [one for one in made if len(one.letters) > 1 + one.letters.isdigit()]
 
 
-_SHORT = ("short", "function")  # checks of two letters
 _SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
 
