@@ -74,18 +74,11 @@ def row_of(text: str) -> Row:
     return Row(plain, origin, "".join(words), begins, tuple(token.start() for token in tokens))
 
 
-class _Context(NamedTuple):
-    """What must stand before, at and behind a spelling: a row of the table."""
-
-    before: re.Pattern[str]
-    itself: re.Pattern[str]
-    behind: re.Pattern[str]
-
-
-_CONTEXTS = defaultdict[str, list[_Context]](list)
+# What must stand before, at and behind a spelling, by its check.
+_CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
 for _row in TABLE["context"]:
-    _parts = (expression(_row.get(part, ""), TABLE) for part in _Context._fields)
-    _CONTEXTS[_row["check"]].append(_Context(*_parts))
+    _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
+    _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
 _LOOKED_AT = 24  # characters before a spelling
 _FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
 _LEAST = 5  # letters of a name that may end in an s, digits of a telephone number
@@ -119,12 +112,11 @@ class Spelling:
         if self.number:
             return self.number.fullmatch(row.plain[first:last]) is not None
         if self.check in _CONTEXTS:
-            before, behind = row.plain[max(0, first - _LOOKED_AT) : first], row.plain[last:]
             return any(
-                context.before.search(before)
-                and context.itself.match(row.plain[first : last + 1])
-                and context.behind.match(behind)
-                for context in _CONTEXTS[self.check]
+                before.search(row.plain[max(0, first - _LOOKED_AT) : first])
+                and itself.match(row.plain[first : last + 1])
+                and behind.match(row.plain, last)
+                for before, itself, behind in _CONTEXTS[self.check]
             )
         # 3. Few letters are the words of the secret: no "Al Lin" in "all in".
         among = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
@@ -187,8 +179,7 @@ def days_of(text: str) -> list[date]:
     plain = _PATTERNS["midnight"].sub("", canonical_text(text).strip()).casefold()
     if _PATTERNS["date"].fullmatch(plain) is None:
         return []
-    words = re.findall(r"\d+|[a-z]+", plain)
-    parts = [word for word in words if word.isdigit() or word in _MONTH]
+    parts = re.findall(rf"\d+|\b{TABLE['expressions']['MONTH']}", plain)
     *others, last = (_MONTH.get(part, part) for part in parts)
     # A year of two digits is one of the last century or of this.
     short = max(map(len, (*others, last))) < 3
