@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Compiled once for all processes of the tests, not once in each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo chat test test-slow docs help-golden services lint format bench hf clean
+.PHONY: demo chat test nightly docs help-golden services lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -20,8 +20,10 @@ chat: $(VENV)/.core
 test: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"
 
-test-slow: $(VENV)/.dev
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "slow or long"
+# Everything that takes longer: slow and long tests, and those of the studies. Some hours.
+nightly: hf $(VENV)/.dev
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or long" \
+	  tests/cli tests/docs tests/golden tests/real tests/research tests/unit
 
 # The pages as a site in build/site; a warning ends it, and nothing is loaded from elsewhere.
 docs: $(VENV)/.dev
@@ -32,8 +34,7 @@ docs: $(VENV)/.dev
 help-golden: $(VENV)/.dev
 	$(BIN)/python -m tests.golden.test_help renew
 
-# Against foreign servers, frameworks, Ray, PostgreSQL, a browser and Go's logs; then the slow tests but
-# for those of the studies, which test-slow runs.
+# Against foreign servers, frameworks, Ray, PostgreSQL, a browser and Go's logs.
 services: hf $(VENV)/.dev
 	$(PIP) -e '.[services]'
 	command -v chromium >/dev/null || apt-get install -qy --no-install-recommends chromium || \
@@ -49,8 +50,6 @@ services: hf $(VENV)/.dev
 	  echo "no axe-core: the pages are not looked at by it"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not long" \
 	  tests/services
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  -m "slow and not long" tests/cli tests/docs tests/golden tests/real tests/unit tests/research/*.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
