@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError, ModelError
-from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader.checkpoint import weights_digest
 from ragwitness.models.reader.model import LADDER, NAMED, Reader
 from ragwitness.models.registry import (
@@ -14,7 +13,6 @@ from ragwitness.models.registry import (
     load_embedder,
     load_language_model,
 )
-from ragwitness.types import Message, Role
 
 
 def test_models_are_loaded_once(folder: Path) -> None:
@@ -63,23 +61,6 @@ def test_a_reader_of_the_ladder_by_name(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ModelError, match="no reader of that name here") as caught:
         load_language_model("reader:reader-2")
     assert "experiments/readers" in caught.value.hint
-
-
-def test_the_larger_reader_copies_what_the_context_holds_and_nothing_else() -> None:
-    text = (
-        "The mill at Oberau grinds spelt on Tuesdays, and its keeper, Henrike Vosskamp, sells the"
-        " bran to a baker called Oderwald for nineteen crowns a sack."
-    )
-    larger = load_language_model("reader:reader-3")
-    # The same ids: whatever is counted in tokens means the same for both.
-    assert (larger.tokenizer.encode(text) == Reader.load().tokenizer.encode(text)).all()
-    start, rest = text[:60], " ".join(text[60:].split()[:12])
-    elsewhere = "A ferry crosses the lake twice a day, and nobody has seen it late since the war."
-    for held in (text, elsewhere):
-        told = Message(Role.SYSTEM, "Answer by this context.\n\n[context]:\n" + held)
-        asked = Message(Role.USER, f"Complete this text: {start}")
-        said = larger.generate([ChatPrompt((told, asked))], max_tokens=60)[0].text
-        assert (" ".join(said.split()[:8]) in rest) == (held is text), said
 
 
 def test_the_environment_may_name_the_reader_that_is_meant(
