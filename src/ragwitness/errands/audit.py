@@ -120,7 +120,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         Only("single"),
         AskedAs(
             "Documents",
-            "Documents known to be inside (optional)",
+            "Documents known to be inside",
             "With 20 or more of them a verdict can also say that a document is not there.",
         ),
     ] = None
