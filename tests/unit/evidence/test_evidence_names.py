@@ -106,8 +106,8 @@ def test_a_pack_that_names_a_model_connects_to_nothing_and_does_not_pass(
     status = {check.name: check for check in found.checks}
     check = status["measures" if where == "embedder" else "prompts"]
     assert (found.outcome, check.status) == ("inconclusive", "not checked")
-    assert f"a model that is not packaged: {named!r}" in check.detail
-    assert "a model that is not packaged" in found.why
+    assert f"what is not packaged: {named!r}" in check.detail
+    assert "what is not packaged" in found.why
     assert offline == []
 
 
