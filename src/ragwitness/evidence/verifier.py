@@ -342,8 +342,8 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
             return step.run(case)
         except UnlistedError as error:
             raise NotCheckedError(
-                f"the scores come from what is not packaged: {error.message}; --models with this name"
-                " loads a model or another package's method, and a method that left is in the"
+                f"the scores come from what is not packaged: {error.message}; --models with this"
+                " name loads a model or another package's method, and a method that left is in the"
                 " version that made the pack",
                 needed=True,
             ) from error
