@@ -114,7 +114,7 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="What finds personal details: auto, presidio, contacts, none, spacy:MODEL,"
+        help="What finds personal details: contacts (our own expressions), presidio, none, spacy:MODEL,"
         " gliner:MODEL or hf:MODEL, or several with + between."
     ),
 ]

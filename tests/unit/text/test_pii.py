@@ -36,6 +36,10 @@ def test_the_page_says_what_a_finder_misses_and_the_docs_say_the_same() -> None:
     for said in (MISSES_CONTACTS, MISSES_PRESIDIO):
         [share] = re.findall(r"\.\d\d \[\.\d\d, \.\d\d\]", said)
         assert share in docs
+        # By kind: each row's figures add up to what is said.
+        rows = re.findall(r"\| (\d+) \| (\d+) \| (\d+) (?=\|)", docs)
+        found, of = (sum(int(row[at]) for row in rows) for at in (said is MISSES_PRESIDIO, 2))
+        assert re.search(rf"of {of} made-up forms of {len(rows)} kinds it finds {found}\b", said)
     finder = pii_finder("contacts")
     guard = SyntheticGuard([], (), GuardConfig(pii="contacts"))
     assert guard.describe()["PII that it misses"] == finder.misses == MISSES_CONTACTS
