@@ -114,8 +114,8 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="What finds personal details: contacts (our own expressions), presidio, none, spacy:MODEL,"
-        " gliner:MODEL or hf:MODEL, or several with + between."
+        help="What finds personal details: contacts (our own expressions), presidio, none,"
+        " spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
     ),
 ]
 Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]

@@ -65,7 +65,7 @@ class PiiFinder(Protocol):
         """Return what was found, in order, without overlaps."""
 
 
-def pii_finder(kind: str = "auto") -> PiiFinder:
+def pii_finder(kind: str = "contacts") -> PiiFinder:
     """Return a finder by name.
 
     Args:

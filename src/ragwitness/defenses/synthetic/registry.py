@@ -138,7 +138,7 @@ def build_method(
     config: MakingConfig | None = None,
     secrets: Sequence[Secret] = (),
     *,
-    pii: str = "auto",
+    pii: str = "contacts",
     k: int = 10,
     evaluation: bool = False,
     private: tuple[PrivateConfig, Candidates] | None = None,
