@@ -19,8 +19,6 @@ from ragwitness.results.membership import read_conditions, rule
 from ragwitness.types import Decision, Document
 from tests.support.copier import Copier
 
-pytestmark = pytest.mark.slow
-
 _SYLLABLES = "ba be bi bo bu da de di do du ka ke ki ko ku ma me mi mo mu ra re ri ro ru".split()
 
 

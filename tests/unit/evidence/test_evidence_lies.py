@@ -38,8 +38,6 @@ from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.membership.registry import AUDITS
 from tests.unit.evidence.forger import Forger, called
 
-pytestmark = pytest.mark.slow
-
 STRANGER = PrivateKey.generate("stranger")
 
 

@@ -28,7 +28,7 @@ from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.privacy.mechanism.release import select
 from tests.unit.crypto.proofs.selection.proving_link import Forger, claim_of, replaced
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("arithmetic")]
+pytestmark = pytest.mark.usefixtures("arithmetic")
 
 QUERY = np.array([9, -7, 5, -2], np.int16)
 ROWS = np.array(
