@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, as_list, ask
+from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask
 from ragwitness.defenses.synthetic.base import (
     Fate,
     Maker,
@@ -19,8 +19,9 @@ from ragwitness.defenses.synthetic.base import (
     maker,
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.reading import Attribute, Pair, read_list
 from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR
-from ragwitness.defenses.synthetic.sage import Attribute, Pair, generate
+from ragwitness.defenses.synthetic.sage import generate
 from ragwitness.types import Document
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
@@ -59,7 +60,7 @@ class AttrPrompt(RoleMethod):
         domain, asking = self.config.domain, self.config.asking
         rule = partial(BaselineRules((), guard).names, domain.count)
         prompt = _BLIND.format(n=domain.count, records=domain.records)
-        named = yield from ask(prompt, as_list, asking, role=EXTRACTOR, rule=rule)
+        named = yield from ask(prompt, read_list, asking, role=EXTRACTOR, rule=rule)
         attributes = named[: domain.count]
         # 2. Subtopics of each attribute.
         rules = BaselineRules(documents, guard)
@@ -69,7 +70,7 @@ class AttrPrompt(RoleMethod):
             # By rules: the words that many records hold, others for each attribute.
             words = rules.subtopics(_SUBTOPICS * len(attributes))[len(topics) :: len(attributes)]
             rule = partial("\n".join, [f"- {word}" for word in words])
-            listed = yield from ask(prompt, as_list, asking, role=EXTRACTOR, rule=rule)
+            listed = yield from ask(prompt, read_list, asking, role=EXTRACTOR, rule=rule)
             if listed:
                 topics.append((("", attribute), listed[:_SUBTOPICS]))
         if not topics:

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragwitness.defenses.synthetic.agents import BEGIN, END, SAFE, MakingConfig, ask
+from ragwitness.defenses.synthetic.agents import MakingConfig, ask
 from ragwitness.defenses.synthetic.base import Fate, Steps, Synthesis
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.reading import BEGIN, END, SAFE, Attribute
 from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, RULES
 from ragwitness.defenses.synthetic.rules import Rules
-from ragwitness.defenses.synthetic.sage import Attribute, Sage, judgement_by
+from ragwitness.defenses.synthetic.sage import Sage, judgement_by
 from ragwitness.types import Document
 
 _TURNS = 5

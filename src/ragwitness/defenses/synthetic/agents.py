@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.defenses.synthetic.base import Fate, Steps, StoppedError
+from ragwitness.defenses.synthetic.reading import PROTOCOL, UnreadError
 from ragwitness.defenses.synthetic.roles import RULES, RoleQuery, Roles, described
 from ragwitness.errors import InputError
 from ragwitness.text.canonical import unquoted
@@ -20,13 +20,7 @@ from ragwitness.text.replies import declines
 from ragwitness.text.words import same_language
 from ragwitness.types import Answer, Query
 
-# The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
-SAFE, SUGGEST, BEGIN, END = "THISISSAFE", "SUGGESTIONS:", "[BEG]", "[END]"
 _ABREAST = 32  # generators that are followed at the same time
-_PROTOCOL = re.compile(
-    r"THIS\W?IS\W?SAFE|SUGGESTIONS:|SAFE\W{0,2}DATA:|\[(?:BEG|END)\]|<<<|>>>", re.IGNORECASE
-)
-_LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*(.{2,80}?)\s*$", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -98,7 +92,8 @@ def ask(
 
     Args:
         prompt: The question.
-        read: Returns what the answer says; None where it does not keep to its form.
+        read: Returns what the answer says; None, or ``UnreadError`` with what is missing, where it
+            does not keep to its form.
         how: Settings.
         role: Who is asked.
         rule: What the rules say, where they play the role; None where there is no rule.
@@ -109,9 +104,13 @@ def ask(
         StoppedError: No attempt brought an answer that can be used.
     """
     if dict(how.roles).get(role) == RULES:
-        said = read(rule()) if rule else None
+        nothing = StoppedError(Fate.MALFORMED, f"the rules have nothing to say as {role}")
+        try:
+            said = read(rule()) if rule else None
+        except UnreadError:
+            raise nothing from None
         if said is None:
-            raise StoppedError(Fate.MALFORMED, f"the rules have nothing to say as {role}")
+            raise nothing
         return said
     trouble = StoppedError(Fate.MALFORMED, "")
     for attempt in range(how.attempts):
@@ -122,12 +121,16 @@ def ask(
             if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
                 raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
             trouble = found
-        elif (said := read(answer.text)) is not None:
-            return said
-        elif declines(answer.text):
+            continue
+        why = "the model did not keep to the form"
+        try:
+            if (said := read(answer.text)) is not None:
+                return said
+        except UnreadError as error:
+            why = f"{why}: {error}"
+        trouble = StoppedError(Fate.MALFORMED, why)
+        if declines(answer.text):
             trouble = StoppedError(Fate.REFUSED, "the model refused")
-        else:
-            trouble = StoppedError(Fate.MALFORMED, "the model did not keep to the form")
     raise trouble
 
 
@@ -160,20 +163,9 @@ def _abreast(parts: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
     return [found[place] for place in range(len(parts))]
 
 
-def as_it_is(text: str) -> str | None:
-    """Read a text that is all of the answer; a refusal or protocol words make it none."""
-    found = text.strip()
-    return None if not found or _PROTOCOL.search(found) or declines(found) else found
-
-
-def as_list(text: str) -> list[str] | None:
-    """Read the lines of a list, "- one" or "1. one"; None where there is none."""
-    return [line.strip("[]*: ") for line in _LINE.findall(text)] or None
-
-
 def shown(text: str) -> str:
     """Return a text for a prompt: its own protocol words taken out, so that it says nothing."""
-    return f"<<<\n{_PROTOCOL.sub('[…]', text)}\n>>>"
+    return f"<<<\n{PROTOCOL.sub('[…]', text)}\n>>>"
 
 
 def _trouble(answer: Answer, prompt: str, like: str | None, published: bool) -> StoppedError | None:

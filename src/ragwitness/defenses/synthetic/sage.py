@@ -8,34 +8,33 @@ a text from that alone (§3.1), the privacy agent, the rewriting agent (§3.2), 
 from __future__ import annotations
 
 import random
-import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
-from ragwitness.defenses.synthetic.agents import (
+from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask, shown
+from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
+from ragwitness.defenses.synthetic.guard import SyntheticGuard
+from ragwitness.defenses.synthetic.reading import (
     BEGIN,
     END,
     SAFE,
     SUGGEST,
-    MakingConfig,
-    RoleMethod,
-    as_it_is,
-    ask,
-    shown,
+    Attribute,
+    Pair,
+    read_form,
+    read_judgement,
+    read_list,
+    read_text,
 )
-from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, checked, maker
-from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, ROLES
 from ragwitness.defenses.synthetic.rules import Rules
 from ragwitness.text.runs import plain_tokens
 from ragwitness.types import Document
 
 # Stage 1, step 1: what matters in this corpus, identified once from a few records (§3.1).
-
-Attribute = tuple[str, str]
-"""Part of the record, empty for the whole, and name."""
 
 _PROMPT = """\
 Below are examples of one kind of text. Name the {count} attributes{of} that carry most of what \
@@ -45,9 +44,9 @@ such a text is read for. An attribute is the name of a kind of information, such
 {examples}
 
 Write {count} lines, each of the form "- [attribute]", and nothing else."""
-_LINE = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s*\[?([^\]\[:\n]{2,60})\]?\s*:?\s*$", re.MULTILINE)
 _MOST_WORDS = 6
 _EXAMPLE = 4000  # characters of a record that is an example
+_RECORDS = 3  # that hold a word before it can be an attribute's
 
 
 def identify(
@@ -55,7 +54,8 @@ def identify(
 ) -> Steps[tuple[Attribute, ...]]:
     """Return the attributes of the domain, or else those that the model names.
 
-    Names that break a condition of the guard are left out: they are facts, not attributes.
+    Names that break a condition of the guard are left out, and those with a word that one or two
+    records hold alone: they are facts, not attributes.
 
     Raises:
         StoppedError: The model named none.
@@ -69,6 +69,12 @@ def identify(
     rng = random.Random(len(documents))
     chosen = rng.sample(list(documents), min(config.shots, len(documents)))
     examples = "\n\n".join(shown(document.text[:_EXAMPLE]) for document in chosen)
+    held = Counter(word for document in documents for word in {*plain_tokens(document.text)})
+
+    def rare(name: str) -> bool:
+        """Whether a name holds a word of so few records that it would tell of them."""
+        return any(0 < held[word] < _RECORDS for word in plain_tokens(name))
+
     found: list[Attribute] = []
     for part in parts:
         of = f" of the part of the {part}" if part else ""
@@ -76,8 +82,7 @@ def identify(
 
         def read(text: str) -> list[str] | None:
             # A name of many words, or one that breaks a condition, is a fact of some record.
-            names = [name.strip() for name in _LINE.findall(text)]
-            fit = [n for n in dict.fromkeys(names) if len(n.split()) <= _MOST_WORDS]
+            fit = [n for n in read_list(text) if len(n.split()) <= _MOST_WORDS and not rare(n)]
             return [n for n in fit if guard.violation(n) is None][: domain.count] or None
 
         rule = partial(Rules((), guard).names, domain.count)
@@ -87,9 +92,6 @@ def identify(
 
 
 # Stage 1, step 2: [attribute: information] of one record (§3.1; Tables 11 and 12).
-
-Pair = tuple[Attribute, str]
-"""An attribute with what the record says of it."""
 
 _PROMPT_EXTRACT = """\
 Here is {records}:
@@ -101,9 +103,6 @@ everything else that the attributes do not ask for.
 
 Answer with these lines, completed, and nothing else:
 {form}"""
-_NOTHING = re.compile(
-    r"^\W*(none|nothing|n/?a|not (mentioned|given|stated)\W*)?\W*$", re.IGNORECASE
-)
 
 
 def extract(
@@ -126,7 +125,7 @@ def extract(
     return (
         yield from ask(
             prompt,
-            lambda text: _read(text, attributes),
+            lambda text: read_form(text, attributes),
             config.asking,
             role=EXTRACTOR,
             rule=rule,
@@ -141,22 +140,6 @@ def sheet(pairs: Sequence[Pair]) -> str:
         lines += [f"{part}:"] if part else []
         lines += [f"- [{name}]: {said}".rstrip() for (_, name), said in group]
     return "\n".join(lines)
-
-
-def _read(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...] | None:
-    """Find each attribute's line, in order: parts may share a name."""
-    found: list[Pair] = []
-    place = 0
-    for attribute in attributes:
-        line = re.compile(
-            rf"^[\s\-*\u2022\d.)]*\**\[?{re.escape(attribute[1])}\]?\**\s*:[ \t]*(.*)$",
-            re.MULTILINE | re.IGNORECASE,
-        )
-        if match := line.search(text, place):
-            place = match.end()
-            if not _NOTHING.match(match.group(1)):
-                found.append((attribute, match.group(1).strip()))
-    return tuple(found) or None
 
 
 # Stage 1, step 3: a text from the attributes alone; the record is not shown (§3.1; Table 13).
@@ -209,16 +192,7 @@ def of_form(text: str, config: MakingConfig) -> str | None:
     """Return a text that has the form of the domain; None for another."""
     if config.asking.published:
         return text.strip()
-    found = as_it_is(text)
-    if found is None:
-        return None
-    places = []
-    for label in config.domain.labels:
-        matches = list(re.finditer(rf"^\W*{re.escape(label)}", found, re.MULTILINE | re.IGNORECASE))
-        if len(matches) != 1:
-            return None
-        places.append(matches[0].start())
-    return found if places == sorted(places) else None
+    return read_text(text, config.domain.labels)
 
 
 # Stage 2: the privacy agent judges a text beside the record (§3.2, A.1.2; Table 16).
@@ -292,7 +266,7 @@ def judge(
     return (
         yield from ask(
             prompt,
-            lambda answer: read_judgement(answer, text),
+            lambda answer: judgement_of(answer, text),
             config.asking,
             role=JUDGE,
             rule=partial(judgement_by, rules, text) if rules else None,
@@ -307,27 +281,10 @@ def judgement_by(rules: Rules, text: str) -> str:
     return f"{SUGGEST} {fault}" if fault else f"SAFE_DATA: {BEGIN}{text}{END}{SAFE}"
 
 
-_SAID_SAFE = re.compile(
-    rf"\W*(?:SAFE_DATA:)?\s*{re.escape(BEGIN)}(.*){re.escape(END)}\s*{SAFE}\W*", re.DOTALL
-)
-
-
-def read_judgement(answer: str, text: str) -> Judgement | None:
-    """Read an answer; None for one that says both, neither, or hands back another text.
-
-    What stands between the markers is compared with the text and never used itself: whoever wrote
-    it has seen the original.
-    """
-    # Suggestions: there must be some, and no text between the markers.
-    if SAFE not in answer:
-        _, wanted, suggestions = answer.partition(SUGGEST)
-        usable = wanted and suggestions.strip() and BEGIN not in answer
-        return Judgement(False, suggestions.strip()) if usable else None
-    # Safe: one text handed back, which must be the one that was judged, and not a word besides.
-    said = _SAID_SAFE.fullmatch(answer)
-    if said is None or answer.count(BEGIN) != 1 or answer.count(END) != 1:
-        return None
-    return Judgement(True) if _alike(said[1], text) else None
+def judgement_of(answer: str, text: str) -> Judgement | None:
+    """Read an answer; None for one that says neither, or hands back another text."""
+    wanted = read_judgement(answer, lambda handed: _alike(handed, text))
+    return None if wanted is None else Judgement(not wanted, wanted)
 
 
 def _alike(first: str, second: str) -> bool:

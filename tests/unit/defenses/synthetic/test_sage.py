@@ -10,7 +10,7 @@ from ragwitness.defenses.synthetic.agents import DOMAINS, Asking, MakingConfig, 
 from ragwitness.defenses.synthetic.base import Fate, Method, Synthesis, flaw
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.paraphrase import Paraphrase
-from ragwitness.defenses.synthetic.sage import Sage, read_judgement
+from ragwitness.defenses.synthetic.sage import Sage, judgement_of
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Answer, Document, Query
@@ -204,7 +204,7 @@ def test_a_judgement_that_cannot_be_read_is_not_safe() -> None:
     ],
 )
 def test_only_the_whole_protocol_says_safe(answer: str, safe: bool | None) -> None:
-    read = read_judgement(answer, SAFE_TEXT)
+    read = judgement_of(answer, SAFE_TEXT)
     assert (read.safe if read else None) is safe
 
 

@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, as_list, ask, shown, together
+from ragwitness.defenses.synthetic.agents import MakingConfig, ask, shown, together
 from ragwitness.defenses.synthetic.base import Steps, StoppedError
 from ragwitness.defenses.synthetic.private.accounting import Embed, grid
+from ragwitness.defenses.synthetic.reading import read_list
 from ragwitness.defenses.synthetic.roles import GENERATOR
 from ragwitness.defenses.synthetic.sage import of_form
 from ragwitness.errors import InputError
@@ -104,7 +105,9 @@ class ChatSource:
             return list(some_of(self._pool, count, seed))
         domain = self._config.domain
         asked = _LIST.format(n=_MATTERS, records=domain.records)
-        matters = yield from ask(asked, as_list, self._config.asking, role=GENERATOR)
+        matters = yield from ask(
+            asked, lambda text: read_list(text) or None, self._config.asking, role=GENERATOR
+        )
         prompts = [
             _DRAFT.format(form=domain.form, matter=matters[n % len(matters)]) for n in range(count)
         ]

@@ -1,0 +1,268 @@
+"""What a model writes in a role of the synthesis: forms, lists, texts, judgements, read tolerantly.
+
+Real models add remarks, fences, bold letters and JSON, put values on the next line and parts in
+another order. All of that is read; what is still missing is counted, and never taken as said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+
+from ragwitness.text.replies import declines, preamble
+from ragwitness.text.words import split_words
+
+# The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
+SAFE, SUGGEST, BEGIN, END = "THISISSAFE", "SUGGESTIONS:", "[BEG]", "[END]"
+PROTOCOL = re.compile(
+    r"THIS\W?IS\W?SAFE|SUGGESTIONS:|SAFE\W{0,2}DATA:|\[(?:BEG|END)\]|<<<|>>>", re.IGNORECASE
+)
+
+Attribute = tuple[str, str]
+"""Part of the record, empty for the whole, and name."""
+
+Pair = tuple[Attribute, str]
+"""An attribute with what the record says of it."""
+
+
+class UnreadError(Exception):
+    """An answer does not keep to its form; the message says what is missing."""
+
+
+# What stands around an answer.
+
+_FENCE = re.compile(r"\A.*?^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```.*\Z", re.DOTALL | re.MULTILINE)
+_MARKS = re.compile(r"\A\s*(?:<<<|>>>|\"\"\")\s*|\s*(?:<<<|>>>|\"\"\")\s*\Z")
+_REMARK = re.compile(
+    r"\W*(?:i hope|let me know|please (?:let|note)|feel free|note(?: that)?\b"
+    r"|if you (?:need|want|have)|this (?:text|version|rewrit\w+|response|new)"
+    r"|the (?:text|above|rewritten|new) (?:text |version )?(?:above |is |was |has |keeps))",
+    re.IGNORECASE,
+)
+
+
+def bare(text: str) -> str:
+    """Return an answer without what models put around one: fences, announcements, remarks."""
+    fenced = _FENCE.match(text)
+    found = (fenced[1] if fenced else text).strip()
+    while (less := _MARKS.sub("", found)) != found:
+        found = less.strip()
+    found = found[preamble(found) :].strip()
+    if found[:1] + found[-1:] in ('""', "\u201c\u201d") and len(found) > 1:
+        found = found[1:-1].strip()
+    # A remark at the end is a paragraph of its own.
+    paragraphs = re.split(r"\n\s*\n", found)
+    while len(paragraphs) > 1 and _REMARK.match(paragraphs[-1]):
+        paragraphs.pop()
+    return "\n\n".join(paragraphs).strip()
+
+
+# A form: attributes of a record, each with what the record says of it (§3.1; Tables 11 and 12).
+
+_EDGE = " \t\n*_`\"'[](){}|#•-–—>.:;,"  # noqa: RUF001  # as models write them
+_BEFORE = r"^[ \t>|]*(?:[-*•+–—]|\(?\d{1,2}[.)])?[ \t]*[\[\"'*_`#| \t]*"  # noqa: RUF001
+_AFTER = r"[\]\"'*_`|]*[ \t]*(?::|=|\||[–—]|-(?=\s)|$)[\]\"'*_`]*"  # noqa: RUF001
+_WHOLE = 12  # words of an answer that may say that nothing is said
+_SAYS = re.compile(
+    r"mention|specif|\bstated|\bgiven|provided|describ|discuss|indicated|information|details?\b"
+    r"|available|applicable|\bsure\b|\bclear|disclos|\bsaid\b|\btold\b",
+    re.IGNORECASE,
+)
+_SILENT = frozenset(
+    """no none not any new reported recorded found present known relevant addressed included noted
+    in the text record it this is was were there of by patient doctor conversation""".split()
+)
+_NOT = re.compile(r"\b(?:no|not|none|nothing|never|neither|without|un\w+|cannot)\b|n[’']t\b", re.I)  # noqa: RUF001
+_NONE = re.compile(r"\W*(?:none|nothing|n\W?a|nil|unknown|unclear|unspecified|no)?\W*", re.I)
+
+
+def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
+    """Return what an answer says of each attribute; those it says nothing of are left out.
+
+    Args:
+        text: The answer.
+        attributes: In the order of the form; parts may share a name.
+
+    Raises:
+        UnreadError: A line is missing, or nothing is said of any attribute.
+    """
+    values = _of_json(text, attributes) or _of_lines(text, attributes)
+    missing = len(attributes) - len(values)
+    if missing:
+        raise UnreadError(f"{missing} of the {len(attributes)} lines are missing")
+    pairs = tuple((one, values[one]) for one in attributes if not says_nothing(one[1], values[one]))
+    if not pairs:
+        raise UnreadError(f"nothing is said of any of the {len(attributes)} attributes")
+    return pairs
+
+
+def says_nothing(name: str, value: str) -> bool:
+    """Whether a value only says that the record is silent: "none", "not given", "No history"."""
+    if _NONE.fullmatch(value):
+        return True
+    words = [word.text.casefold() for word in split_words(value)]
+    if len(words) > _WHOLE or not _NOT.search(value):
+        return False
+    # "No recent events" of recent events says nothing; "no fever" of symptoms says something.
+    named = {word.text.casefold() for word in split_words(name)}
+    return bool(_SAYS.search(value)) or {*words} <= named | _SILENT
+
+
+def _of_json(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str]:
+    """Read an object, nested by part or not; empty where there is none."""
+    first, last = text.find("{"), text.rfind("}")
+    try:
+        data = json.loads(text[first : last + 1])
+    except ValueError:
+        return {}
+    said = [(_plain(part), _plain(name), value) for part, name, value in _leaves(data)]
+    found: dict[Attribute, str] = {}
+    for part, name in attributes:
+        rows = [one for one in said if one[1] == _plain(name)]
+        own = [one for one in rows if part and _plain(part) in one[0]] or rows
+        if own:
+            found[part, name] = own[0][2]
+            said.remove(own[0])
+    return found
+
+
+def _leaves(data: object, path: str = "", name: str = "") -> Iterator[tuple[str, str, str]]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _leaves(value, f"{path} {name}", str(key))
+    elif isinstance(data, list) and all(not isinstance(one, dict | list) for one in data):
+        yield path, name, "; ".join(map(str, data))
+    elif data is None or isinstance(data, str | int | float):
+        yield path, name, "" if data is None else str(data)
+
+
+def _of_lines(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str]:
+    """Read lines, headings, tables and values on the next line, in any order."""
+    # A part opens with its name on a line by itself; an attribute with its name and a sign.
+    parts = {_plain(part): part for part, _ in attributes if part}
+    names = {_plain(name): name for _, name in attributes}
+    words = "|".join(
+        re.escape(one).replace(r"\ ", r"[\s_-]+") for one in sorted({*parts, *names}, key=len)[::-1]
+    )
+    label = re.compile(f"{_BEFORE}({words}){_AFTER}", re.MULTILINE | re.IGNORECASE)
+    marks = list(label.finditer(text))
+    found: dict[Attribute, str] = {}
+    part = ""
+    for mark, after in zip_longest(marks, marks[1:]):
+        key = _plain(mark[1])
+        value = text[mark.end() : after.start() if after else len(text)]
+        if key in parts and key not in names:
+            part = parts[key]
+            continue
+        # Of several parts with such a name it is the one that is open, else the first without.
+        fits = [one for one in attributes if _plain(one[1]) == key and one not in found]
+        fits = [one for one in fits if one[0] == part] or fits
+        if fits:
+            found[fits[0]] = _value(value)
+    return found
+
+
+def _value(text: str) -> str:
+    """Return the words of a value: up to the next blank line, its items joined."""
+    paragraph = re.split(r"\n\s*\n", text.strip("\n"))[0] if text.strip() else ""
+    lines = (line.strip(_EDGE) for line in paragraph.splitlines())
+    return "; ".join(filter(None, lines))
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.sub(r"[\W_]+", " ", name).split()).casefold()
+
+
+# A list: attributes of a corpus, subjects of a kind of text.
+
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*", re.MULTILINE)
+_MOST = 80  # characters of an entry
+
+
+def read_list(text: str) -> list[str]:
+    """Return the entries of a list: bullets, lines, commas or JSON; what explains one is left."""
+    found = bare(text)
+    try:
+        data = json.loads(found)
+    except ValueError:
+        data = None
+    if isinstance(data, list):
+        entries = [str(one) for one in data]
+    else:
+        lines = [line for line in found.splitlines() if line.strip()]
+        marked = [line for line in lines if _BULLET.match(line)]
+        entries = marked or (lines if len(lines) > 1 else found.split(","))
+    named = (re.split(r":|\s[–—-]\s", _BULLET.sub("", one), maxsplit=1)[0] for one in entries)  # noqa: RUF001
+    # The form's own word, handed back, names nothing.
+    plain = (re.sub(r"\[?attribute\]?\s+(?=\S)", "", one.strip(_EDGE), count=1) for one in named)
+    return [one for one in dict.fromkeys(plain) if 1 < len(one) <= _MOST]
+
+
+# A text of the domain's form.
+
+
+def read_text(text: str, labels: Sequence[str] = ()) -> str | None:
+    """Return a text without what stands around it; None for a refusal or another form.
+
+    Args:
+        text: The answer.
+        labels: Words that open its parts, once each and in this order, on a line of their own or
+            within one.
+    """
+    found = bare(_turns(text, labels))
+    if not found or PROTOCOL.search(found) or declines(found):
+        return None
+    places = []
+    for label in labels:
+        matches = list(re.finditer(rf"(?:^\W*|(?<=\s)){re.escape(label)}", found, re.M | re.I))
+        if len(matches) != 1:
+            return None
+        places.append(matches[0].start())
+    return found[places[0] if places else 0 :] if places == sorted(places) else None
+
+
+def _turns(text: str, labels: Sequence[str]) -> str:
+    """Return the parts of a JSON object as lines, where its fields are the labels."""
+    try:
+        data = json.loads(bare(text))
+    except ValueError:
+        return text
+    fields = (
+        {_plain(str(key)): value for key, value in data.items()} if isinstance(data, dict) else {}
+    )
+    keys = [_plain(label) for label in labels]
+    if not keys or {*fields} != {*keys} or not all(isinstance(one, str) for one in fields.values()):
+        return text
+    return "\n".join(f"{label} {fields[key]}" for label, key in zip(labels, keys, strict=True))
+
+
+# A judgement.
+
+_HANDED = re.compile(rf"{re.escape(BEGIN)}(.*){re.escape(END)}\W*{SAFE}", re.DOTALL)
+_BUT = re.compile(r"\bnot\b|n[\u2019']t\b|fail|unsafe|except|\bbut\b|however", re.IGNORECASE)
+_WANTED = re.compile(r"^\W*suggest(?:ions?|ed changes?)\b\W*", re.IGNORECASE | re.MULTILINE)
+
+
+def read_judgement(answer: str, alike: Callable[[str], bool]) -> str | None:
+    """Return what a judge wants changed, empty where the text is safe; None where it says neither.
+
+    What stands between the markers is compared with the text and never used itself: whoever wrote
+    it has seen the original.
+
+    Args:
+        answer: Of the privacy agent.
+        alike: Whether a text that is handed back is the one that was judged.
+    """
+    plain = answer.replace("*", "")
+    wanted = _WANTED.search(plain)
+    if wanted is not None:
+        suggestions = plain[wanted.end() :].strip()
+        return suggestions if suggestions and BEGIN not in plain else None
+    handed = _HANDED.search(plain)
+    if handed is None or any(plain.count(mark) != 1 for mark in (SAFE, BEGIN, END)):
+        return None
+    # What is said around it may praise the text, and take nothing back.
+    around = plain[: handed.start()] + plain[handed.end() :]
+    return "" if alike(handed[1]) and not _BUT.search(around) else None
