@@ -16,7 +16,6 @@ fixtures are in :mod:`ragwitness.pytest_plugin`.
 from __future__ import annotations
 
 import functools
-import math
 import os
 import shlex
 import unittest
@@ -154,7 +153,6 @@ def assert_no_leak(
     corpus: Texts,
     *,
     background: Texts | None = None,
-    alpha: float = 0.05,
     fail_on: Sequence[str] = ("leaked records > 0",),
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
@@ -162,17 +160,16 @@ def assert_no_leak(
     told: Callable[[Asserted], object] | None = None,
     **options: Any,
 ) -> LeakResult:
-    """Assert that attacks pull no record of a private corpus out of a RAG system.
+    """Assert that no record of a private corpus can be pulled out of a RAG system.
 
-    Without ``background`` any count over the bound fails. With it the count is also held against
-    those texts, which the system does not hold: what they would score as well is inconclusive.
+    Whoever holds the corpus aims at each record by its rarest words (``attacks="aimed"``, which is
+    the default here). A test that cannot have reached the records is inconclusive, and so is what
+    chance may explain: without ``background`` nobody knows what it explains.
 
     Args:
         target: As in :func:`assert_not_in`.
         corpus: The private records.
         background: Texts of the same source and kind that the system does not hold.
-        alpha: With ``background``, a system to which corpus and background are alike fails at
-            most this share of such tests.
         fail_on: Conditions of ``ragwitness leak --fail-on``.
         inconclusive: As in :func:`assert_not_in`.
         runs: As in :func:`assert_not_in`.
@@ -193,11 +190,12 @@ def assert_no_leak(
     from ragwitness.audits.plan import distinct
     from ragwitness.errands.carry import as_documents
     from ragwitness.errands.leak import LeakErrand
+    from ragwitness.extraction.registry import OWNERS
 
     _check(inconclusive)
     kind = _kind("leak", fail_on)
     others = distinct(as_documents(background))
-    errand = LeakErrand(target, corpus, background=others, **options)
+    errand = LeakErrand(target, corpus, background=others, **({"attacks": OWNERS} | options))
     # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
     # background scores the same answers again.
     if not (records := as_documents(corpus)):
@@ -206,9 +204,8 @@ def assert_no_leak(
     folder = _folder(runs, "assert_no_leak", target, release, settings)
     with _alone(folder):
         result = replace(errand, run=folder).carry_out()
-        # Step 2: the ruling of --fail-on, and what chance gives.
-        chance = _chance_of_leak(result, len(others), kind[1], alpha)
-        finding = _finding(kind, result, folder, chance)
+        # Step 2: the ruling of --fail-on.
+        finding = _finding(kind, result, folder, _LEAK_RATE if others else "")
     if told is not None:
         told(finding)
     _end(finding, inconclusive)
@@ -217,99 +214,47 @@ def assert_no_leak(
 
 # How likely an innocent system fails.
 
-
-@dataclass(frozen=True, slots=True)
-class _Chance:
-    """The error rate of a failure, and why chance may explain what was found; empty if not."""
-
-    text: str
-    explains: str = ""
+_LEAK_RATE = (
+    "Error rate: of systems that know corpus and background equally well some 2.5 % fail for each"
+    " measure that a condition names (lower end of a 95 % interval)."
+)
 
 
-def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> _Chance:
+def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> str:
     known = result.calibration
     if ruling.code is ExitCode.INCONCLUSIVE:
         # What a reader can do about it stands in what the audit could have decided.
         could = known.power
         told = (could.told, could.told_out) if could else ()
-        return _Chance(" ".join(filter(None, told)))
+        return " ".join(filter(None, told))
     if any(one.subject != "in" for one in conditions):
-        return _Chance("An error rate is known for the verdict “in” alone.")
+        return "An error rate is known for the verdict “in” alone."
     if not known.exact:
-        return _Chance(f"Error rate: not known. {known.note}")
-    return _Chance(
+        return f"Error rate: not known. {known.note}"
+    return (
         f"Error rate: a system that holds none of these {len(result.verdicts):,} documents fails"
         f" this test with a probability of at most {result.alpha:g} (Benjamini-Hochberg over ranks"
         f" among {known.n:,} documents known to be outside)."
     )
 
 
-def _chance_of_leak(
-    result: LeakResult, background: int, conditions: Sequence[Any], alpha: float
-) -> _Chance:
-    """Hold the counts of records that met a bound against those of the background.
-
-    Fisher's exact test, one-sided: where the system knows the corpus no better than the
-    background, the records matched are drawn at random from both together.
-    """
-    concerned = [
-        (condition, one)
-        for condition in conditions
-        for one in result.together
-        if condition.concerns(one) and not one.note
-    ]
-    met = [one for condition, one in concerned if condition.met(one)]
-    if not background:
-        return _Chance(
-            "Error rate: not known, because no background was given: texts of the same kind that"
-            " the system does not hold show what chance gives."
-        )
-    from scipy.stats import hypergeom
-
-    level = alpha / max(1, len(concerned))
-    said, explains = [], ""
-    for one in met:
-        # A measure that no background is counted for (of secrets, of means) stands as it is.
-        if one.background is None or not one.of or not one.label.startswith(_OF_RECORDS):
-            return _Chance("An error rate is known for counts of records alone.")
-        also, count = round(one.background * background), int(one.count)
-        p = float(hypergeom.sf(count - 1, one.of + background, count + also, one.of))
-        said.append(f"{also:,} of {background:,} background texts as well (p {p:.2g})")
-        if p <= level:
-            explains = ""
-            break
-        # (m / (m + b))^count <= level, roughly, where none of b background texts is found.
-        enough = math.ceil(one.of * (level ** (-1 / count) - 1))
-        more = "" if also else f"; some {enough:,} background texts would tell"
-        explains = f"inconclusive: {one.label} {count:,} may be chance (p {p:.2g}){more}"
-    share = f"with a probability of at most {alpha:g}"
-    rate = f"Error rate: a system that knows corpus and background equally well fails {share}."
-    return _Chance(" ".join((rate, "; ".join(said))).rstrip(), explains)
-
-
-_OF_RECORDS = ("leaked records", "repeat records", "ROUGE records", "in-order records")
-
-
 # How an assertion ends.
 
 
 def _finding(
-    kind: tuple[Kind[Any, Any], tuple[Any, ...]], result: object, folder: Path, chance: _Chance
+    kind: tuple[Kind[Any, Any], tuple[Any, ...]], result: object, folder: Path, error_rate: str
 ) -> Asserted:
     """Store a result as the verb does, and say what it found."""
     from ragwitness.asking.journal import pack_run
     from ragwitness.kit.run_files import REPORT, RESULT
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
-    from ragwitness.results.kind import Ruling
 
     own, conditions = kind
     sheet, ruling = own.sheet(result), own.rule(result, conditions)
     write("json", own, result, folder / RESULT)
     write_page(sheet, folder / REPORT)
     pack_run(folder)
-    if ruling.code is ExitCode.FAILED and chance.explains:
-        ruling = Ruling(ExitCode.INCONCLUSIVE, chance.explains)
     cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
     named = [one for one in cases if one.type != "fail-on"]
     shown = [f"  {_shown(one.name)}: {_shown(one.message)}" for one in named[:_SHOWN]]
@@ -319,7 +264,7 @@ def _finding(
         f"{sheet.title}. {ruling.why}".rstrip(),
         *shown,
         sheet.sentence,
-        chance.text,
+        error_rate,
         *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in sheet.warnings),
         *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in sheet.left_out[:_SHOWN]),
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",

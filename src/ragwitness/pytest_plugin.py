@@ -55,7 +55,7 @@ _SETTINGS = {
     "known-in": _Setting("Documents that are certainly inside the system.", "documents"),
     "release": _Setting("What this version of the system is called: its answers are kept for it."),
     "runs": _Setting("Folder in which runs and their answers are kept.", "folder"),
-    "alpha": _Setting("Share of tests that an innocent system may fail.", type=float),
+    "alpha": _Setting("Share of audits that an innocent system may fail.", type=float),
     "max-queries": _Setting("Most queries that each test may send.", type=int),
     "inconclusive": _Setting(
         "What becomes of a test that decides nothing.", choices=("fail", "warn", "skip")
@@ -182,7 +182,7 @@ def assert_not_in(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """:func:`ragwitness.assert_not_in` with the settings of this session."""
     from ragwitness.assertions import assert_not_in as asserted
 
-    return _bound(request, asserted)
+    return _bound(request, asserted, "alpha")
 
 
 @pytest.fixture
@@ -193,9 +193,11 @@ def assert_no_leak(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return _bound(request, asserted)
 
 
-def _bound(request: pytest.FixtureRequest, asserted: Callable[..., Any]) -> Callable[..., Any]:
+def _bound(
+    request: pytest.FixtureRequest, asserted: Callable[..., Any], *more: str
+) -> Callable[..., Any]:
     """Give an assertion what the session sets, and note what it finds; a test's own words win."""
-    names = ("release", "runs", "alpha", "max-queries", "inconclusive")
+    names = ("release", "runs", "max-queries", "inconclusive", *more)
     found = {name.replace("-", "_"): _setting(request.config, name) for name in names}
     given = {name: value for name, value in found.items() if value is not None}
     given.setdefault("runs", request.config.rootpath / "ragwitness-runs")

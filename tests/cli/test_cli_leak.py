@@ -73,7 +73,8 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert counts["repeat prompts 10"] >= 1
     published = [one for one in _result(run)["together"] if one["published"]]
     assert all(one["note"] is None for one in published)
-    assert "records leaked in part" in text
+    assert "Nothing beyond chance" in text
+    assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
     assert "spent: 6 queries" in text
     assert "different passages; from those that came once and twice" in " ".join(text.split())
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
@@ -149,7 +150,7 @@ def test_secrets_and_decoys_are_counted_apart(files: dict[str, Path], command: C
 
 def test_a_target_that_tells_nothing_passes(files: dict[str, Path], command: Command) -> None:
     run = files["folder"] / "run"
-    arguments = ["leak", _REFUSE, "--corpus", files["corpus"], "--prompts", 10, "--run", run]
+    arguments = ["leak", _REFUSE, "--corpus", files["corpus"], "--prompts", 12, "--run", run]
     code, text = command(*arguments, "--fail-on", "repeat records > 0")
     assert code == 0, text
     assert "No record was repeated" in text

@@ -198,22 +198,43 @@ def test_innocent_systems_fail_no_more_often_than_promised(runs: Path) -> None:
 
 def test_what_leaks_fails_with_its_count(runs: Path) -> None:
     with pytest.raises(AssertionError) as caught:
-        rw.assert_no_leak(leaking(), MINE, prompts=20, runs=runs)
+        rw.assert_no_leak(leaking(), MINE, background=OUTSIDE, prompts=20, runs=runs)
     said = str(caught.value)
-    assert "records leaked in part. fails --fail-on leaked records > 0 (leaked records:" in said
-    assert "no background was given" in said
+    assert said.startswith("20 of 20 records leaked in part. fails --fail-on leaked records > 0 (le")
+    assert "some 2.5 % fail for each measure" in said
     assert "Show more: ragwitness report" in said
-    assert rw.assert_no_leak(innocent(), MINE, prompts=20, runs=runs).records == 20
+    # One that holds them and tells nothing of them passes.
+    quiet = Indexed([*MINE, *INSIDE])
+    assert rw.assert_no_leak(quiet, MINE, background=OUTSIDE, runs=runs).records == 20
+    assert quiet.asked > 200  # each record again and again, by other words each time
+    # What was not held against chance fails nobody, and passes nobody.
+    with pytest.raises(AssertionError, match=r"^At most 20 of 20.*inconclusive.* no --background"):
+        rw.assert_no_leak(leaking(), MINE, prompts=20, runs=runs)
+
+
+def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
+    """Eight records among 174 other texts, and an application that recites any passage."""
+    held = [*made_texts("other", 174), *MINE[:8]]
+    reciting = Indexed(held, lambda text: text)
+    given: dict[str, Any] = {"background": OUTSIDE, "runs": runs, "prompts": 20}
+    with pytest.raises(AssertionError, match=r"^8 of 8 records leaked in part\. fails"):
+        rw.assert_no_leak(reciting, MINE[:8], **given)
+    # An attacker who aims at nothing does not reach them: that is no pass.
+    with pytest.raises(AssertionError, match=r"inconclusive: of \d of 8 records a passage was"):
+        rw.assert_no_leak(reciting, MINE[:8], attacks="pide", **given)
+    # A system that does not hold them was not reached either.
+    with pytest.raises(AssertionError, match=r"inconclusive: of 0 of 20 records a passage was"):
+        rw.assert_no_leak(innocent(), MINE, background=OUTSIDE, prompts=20, runs=runs)
 
 
 def test_a_count_is_held_against_texts_that_the_system_does_not_hold(runs: Path) -> None:
     many = made_texts("many", 500)
     one_of_them = Indexed([MINE[0]], lambda text: text)
-    with pytest.raises(AssertionError, match=r"inconclusive: leaked records 1 may be chance"):
+    with pytest.raises(AssertionError, match=r"leaked records: 1 of 20, excess .* may be chance"):
         rw.assert_no_leak(one_of_them, MINE, prompts=5, background=many[:20], runs=runs)
     with pytest.raises(AssertionError, match=r"fails --fail-on leaked records > 0") as caught:
         rw.assert_no_leak(one_of_them, MINE, prompts=5, background=many, runs=runs)
-    assert "0 of 500 background texts as well (p 0.038)" in str(caught.value)
+    assert "excess +0.050 [+0.001" in str(caught.value)
     # What stands in every text of this kind accuses nobody.
     common = " ".join(made_texts("phrase", 1)[0].split()[:14])
     alike = [f"{common} {text}" for text in MINE]

@@ -20,6 +20,8 @@ from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
 from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
 from ragwitness.extraction.attacks.base import Ask, Attack, Thought
+from ragwitness.extraction.registry import OWNERS
+from ragwitness.extraction.score.explained import explained_leaks
 from ragwitness.extraction.score.hits import LeakReference
 from ragwitness.extraction.score.table import (
     LeakMeasure,
@@ -286,6 +288,9 @@ FEW = 20
 """Prompts or questions below which a percentile bootstrap covers less than it says: .94 at 20, .87
 at 6, .80 at 3 (400 draws of uniform scores each)."""
 
+REACHED = 0.5
+"""Share of the records that prompts must have reached before nothing found means anything."""
+
 _SHORTEST_RUN = 10  # tokens: what the shortest measured run has
 _ALIKE, _LOOKED_AT = 0.9, 500  # ROUGE-L F1 of near copies; records in which they are sought
 _LONGEST_WORD = 15  # characters, on average over a record
@@ -361,6 +366,7 @@ def score_leaks(
         silent=_silent(transcripts),
         doubt=doubt,
         left_out=left_out_of(plan.left_out),
+        unreached=_unreached(transcripts, plan),
     )
 
 
@@ -377,6 +383,25 @@ def _doubt(transcripts: Sequence[Transcript], wanted: int) -> str:
     if 2 * real >= wanted and 2 * errors < len(answers):
         return ""
     return f"only {real} of {wanted} prompts were answered (a service's error text is no answer)"
+
+
+def _unreached(transcripts: Sequence[Transcript], plan: LeakPlan) -> str:
+    """Why too few records were reached for what is not found to say anything; empty if enough."""
+    answered = {one.prompt: one.contexts for one in transcripts if one.error is None}
+    shown = [text for some in answered.values() for text in some or ()]
+    records, held = [one.text for one in plan.records], "a passage was retrieved"
+    if any(some is not None for some in answered.values()):
+        hits = explained_leaks(shown, [""] * len(shown), records).records
+        reached = int(hits.records.sum())
+    else:
+        # Nobody sees what was retrieved: at most one record for each prompt is taken as reached.
+        reached, held = min(len(answered), len(records)), "there was a prompt"
+    if reached >= REACHED * len(records):
+        return ""
+    return (
+        f"of {reached} of {len(records)} records {held}, and {REACHED:.0%} are needed (--attacks"
+        f" {OWNERS} --prompts {len(records)} aims at each)"
+    )
 
 
 class _Cosines:

@@ -62,8 +62,9 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
         corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
-        attacks: The attacks: all, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide, thief, benign, novelty.
+        attacks: The attacks: all of an attacker, or names with commas between them: composite,
+            composite-conditions, composite-contacts, pide, thief, benign, novelty; or aimed, the
+            test of who holds the corpus.
         target_information: What composite prompts aim at: conditions or contacts.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
@@ -163,6 +164,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
             InputError: An option cannot be used, or would not be read.
         """
         from ragwitness.extraction.attacks.base import Limits
+        from ragwitness.extraction.registry import OWNERS
         from ragwitness.models.registry import load_embedder
 
         refuse_types(self)
@@ -186,6 +188,8 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
         texts = [one.text for one in as_documents(self.information, note=note)]
         own = load_embedder(self.attack_embedder) if self.attack_embedder else None
         knows = {"texts": texts, "topic": self.topic, "embedder": own, "chat": bool(self.model)}
+        if OWNERS in names:
+            knows["records"] = [one.text for one in as_documents(self.corpus, note=lambda _: None)]
         given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
         made = [] if self.transcripts else attacks_of(names, limits, given, **knows)
         return LeakWork(self, names, limits, given, tuple(texts), made)
@@ -270,7 +274,7 @@ class LeakWork:
             pii=it.pii,
         )
         refuse_records("--information", self.texts, records)
-        return dataclasses.replace(plan, left_out=tuple(lost))
+        return dataclasses.replace(plan, left_out=tuple(lost), public=self.texts)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -356,12 +360,12 @@ def names_of(attacks: str | Sequence[str], target_information: str | None) -> tu
         InputError: There is no such target, or no attack.
     """
     from ragwitness.extraction.attacks.information import aims
-    from ragwitness.extraction.registry import ATTACKS
+    from ragwitness.extraction.registry import ATTACKS, OWNERS
 
     listed = attacks.split(",") if isinstance(attacks, str) else attacks
     names = [name.strip() for name in listed if name.strip()]
     if names == ["all"]:
-        return tuple(ATTACKS)
+        return tuple(name for name in ATTACKS if name != OWNERS)
     if target_information is not None:
         aims(target_information)
         if "composite" not in names:
@@ -466,8 +470,9 @@ def settings_of(attacks: Sequence[Attack], limits: Limits, model: str | None) ->
         config = getattr(attack, "config", None)
         fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
         values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
-        if texts := values.pop("texts", ()):
-            values["texts"] = f"{len(texts)} given"
+        for texts in ("texts", "records"):
+            if held := values.pop(texts, ()):
+                values[texts] = f"{len(held)} given"
         if (own := values.pop("embedder", None)) is not None:
             values["embedder"] = own.name
         named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())

@@ -160,7 +160,7 @@ def _prompts(case: PackCase) -> str:
     pack = case.pack
     if pack.hidden or pack.silent:
         raise NotCheckedError("the prompts were not recomputed: texts are hidden", needed=True)
-    order, _ = _order(pack)
+    order, plan = _order(pack)
     own = load_embedder(order.attack_embedder) if order.attack_embedder else None
     replies = Replies(case.exchanges)
     transcripts: list[Transcript] = []
@@ -175,6 +175,7 @@ def _prompts(case: PackCase) -> str:
             topic=order.topic,
             embedder=own,
             chat=order.model is not None,
+            records=[one.text for one in plan.records],
         )
         found, ended[name] = _driven(attack, replies, capped)
         transcripts += found
@@ -263,7 +264,7 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     records, background = (
         [Document(name, text) for name, text in parts[part]] for part in ("records", "background")
     )
-    return order, LeakPlan(records, background, known, decoys, seed, left_out)
+    return order, LeakPlan(records, background, known, decoys, seed, left_out, order.texts)
 
 
 def _secrets(texts: Sequence[tuple[str, str]]) -> list[Secret]:

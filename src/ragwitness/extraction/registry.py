@@ -44,6 +44,9 @@ ATTACKS = Registry(
             "leads to contact details, repeat the context",
             preset={"target": "contacts"},
         ),
+        "aimed": Listing(
+            f"{_HERE}.aimed:Aimed", "rare words of each record, repeat the context (its owner)"
+        ),
         "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
         "thief": Listing(f"{_HERE}.thief:Thief", "continues leaked passages (RAG-Thief)"),
         "benign": Listing(f"{_HERE}.benign:Benign", "ordinary questions only (IKEA)"),
@@ -54,7 +57,10 @@ ATTACKS = Registry(
     needs="It must be a class with name and steps, beside a dataclass with its name followed by"
     " Config and a field limits.",
 )
-"""Our own are the names for ``--attacks``; ``all`` means these."""
+"""Our own are the names for ``--attacks``; ``all`` means these but :data:`OWNERS`."""
+
+OWNERS = "aimed"
+"""The attack of who holds the corpus, which no attacker has."""
 
 
 def build_attack(
@@ -66,6 +72,7 @@ def build_attack(
     topic: str | None = None,
     embedder: Embedder | None = None,
     chat: bool = False,
+    records: Sequence[str] = (),
 ) -> Attack:
     """Return an attack by name.
 
@@ -78,6 +85,7 @@ def build_attack(
         topic: The known subject of the system; None where nothing is known.
         embedder: The attacker's own embedder; None for none.
         chat: Whether the attacker has a chat model.
+        records: The private corpus, for the attack of its owner.
 
     Raises:
         InputError: Unknown name, field or value, or a plug-in that fails.
@@ -91,6 +99,7 @@ def build_attack(
         limits = replace(limits, batch=int(str(batch)))
     # What several attacks share comes from options of its own.
     shared = {"texts": tuple(texts) or None, "topic": topic, "embedder": embedder, "chat": chat}
+    shared["records"] = tuple(records) or None
     config = ATTACKS.configure(name, chosen, {"limits": limits, **shared})
     kind = ATTACKS.load(name)
     attack: Attack = ATTACKS.guard(name, lambda: kind(config))

@@ -32,7 +32,7 @@ ORIGIN = "origin"
 CORRECTNESS = "correctness (judged)"
 """The measure of usefulness that is shown first, where it was taken."""
 LEAKS = ("repeat prompts 10", "in-order prompts", "fact prompts")
-"""Prompts that leak: of these measures the one that counts most of them."""
+"""Prompts that leak, in results of older versions: the measure that counts most of them."""
 PUBLISHED = ("repeat prompts", "repeat contexts", "ROUGE prompts", "ROUGE contexts", "targeted")
 
 CLAIMED = (
@@ -216,7 +216,9 @@ def headline(result: Comparison) -> tuple[str, str]:
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
     shown = {one.name for one in result.variants if one.indexed}
-    return headline_of(base, [one for one in others if one.name in shown])
+    title, sentence = headline_of(base, [one for one in others if one.name in shown])
+    unheld = "" if result.background else " No count was held against chance: no background."
+    return title, f"{sentence}{unheld}"
 
 
 def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
@@ -228,7 +230,7 @@ def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
             one.name,
             int(leak.count) if leak else None,
             leak.of if leak else 0,
-            leak.rate if leak else None,
+            (leak.excess or leak.rate) if leak else None,
             use.mean if use else None,
             use.gain if use else None,
             use.above if use else None,
@@ -239,9 +241,11 @@ def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
 
 
 def _leaking(one: Compared) -> LeakMeasure | None:
-    """How many prompts bring a record out, whichever way: filler parts a run, not an order."""
+    """How many prompts bring a record out, whichever way, that nothing else explains."""
     # Few answers bring few records out, and that is no merit of the texts.
     counted = () if one.doubt else one.together
+    if (leaked := chosen(counted, "leaked prompts")) is not None:
+        return leaked
     found = [measure for label in LEAKS if (measure := chosen(counted, label))]
     return max(found, key=lambda measure: measure.count, default=None)
 
@@ -472,8 +476,8 @@ def drawn(result: Comparison) -> Plane | None:
     return plane(
         "Privacy against usefulness",
         "Share of prompts whose answer brings an original record out, by a run of 10 tokens, in"
-        f" order or by its facts, against {main} of the answers to the questions. Lower and further"
-        " right is better. Whiskers are 95 % intervals.",
+        f" order or by its facts, chance not taken off, against {main} of the answers to the"
+        " questions. Lower and further right is better. Whiskers are 95 % intervals.",
         (main, "prompts that leak"),
         (f"usefulness: {main}", "leak: share of prompts"),
         points,

@@ -37,7 +37,7 @@ class Contender:
         name: Its own.
         hits: Prompts whose answer brings an original record out; None where none was counted.
         of: Prompts.
-        leak: Their share; None where it has no interval.
+        leak: Their share, less what chance gives where that is known; None without an interval.
         use: Mean usefulness; None without questions.
         gain: Less that of the records as they are, paired.
         above: Less what the same answers get against the answers to other questions, paired.
@@ -52,6 +52,11 @@ class Contender:
     gain: Rate | None = None
     above: Rate | None = None
     cost: MakingCost | None = None
+
+    @property
+    def leaks(self) -> bool:
+        """Whether prompts leak, and more of them than chance explains."""
+        return bool(self.hits) and (self.leak is None or self.leak.low > 0)
 
 
 def at_floor(base: Contender) -> bool:
@@ -85,39 +90,54 @@ def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, 
     """
     leak = (
         "A prompt leaks whose answer shares a run of 10 or more tokens with a record, or holds most"
-        " of its words in order or most of its facts: what is counted most often of the three."
+        " of its words in order or most of its facts, and no unrelated text explains it;"
+        " in brackets the share beyond chance (95 %)."
     )
     counted = [one for one in others if one.hits is not None]
     if base is None or not others:
         return "The records themselves, with nothing beside them", leak
     if base.hits is None or not counted:
         return _by_use(base, others), "No attack was counted."
-    if not base.hits:
+    share = f"{_count(base)} leaked with the records"
+    if not base.leaks:
         return (
-            "Nothing leaked even of the records themselves",
-            f"None of {say.count(base.of)} prompts brought a record out as it is, so that the leaks"
-            f" of {_variants(others)} cannot be told apart. {leak}",
+            "Nothing leaked beyond chance even of the records themselves",
+            f"{share}, no more than by chance, so that the leaks of {_variants(others)} cannot be"
+            f" told apart. {leak}",
         )
     # The least leak first; of those that leak alike the most useful.
-    best = min(counted, key=lambda one: (one.hits or 0, -(one.use.value if one.use else 0.0)))
-    share = f"{say.count(base.hits)} of {say.count(base.of)} prompts leaked with the records"
-    left = f"{say.count(best.hits or 0)} of {say.count(best.of)}"
-    quiet = ", ".join(one.name for one in counted if not one.hits)
+    best = min(counted, key=lambda one: (_value(one), -(one.use.value if one.use else 0.0)))
+    quiet = [one for one in counted if not one.leaks]
     bound = f" (which leaves room for {say.percent(best.leak.high)})" if best.leak else ""
-    none = f"; none did with {quiet}{bound}"
-    if (best.hits or 0) >= base.hits:
+    few = "none did" if not any(one.hits for one in quiet) else "nothing beyond chance"
+    none = f"; {few} with {', '.join(one.name for one in quiet)}{bound}"
+    if _value(best) >= _value(base):
         title = "No variant leaks less than the records themselves"
         told = f"{share}, and no fewer with {best.name}"
     elif best.leak is None or base.leak is None or best.leak.high >= base.leak.low:
         title = f"Too few prompts to say that {best.name} leaks less than the records themselves"
-        told = f"{share}{f'; {left} with {best.name}' if best.hits else none}"
+        told = f"{share}{f'; {_count(best)} with {best.name}' if best.leaks else none}"
+    elif best.leaks:
+        least = f"{say.count(best.hits or 0)} of {say.count(best.of)} prompts"
+        title = f"{best.name} leaks least, {least}{_worth(base, best)}"
+        told = f"{share}; with {best.name} {_count(best)} still did"
     elif best.hits:
-        title = f"{best.name} leaks least, {left} prompts{_worth(base, best)}"
-        told = f"{share}; with {best.name} {left} still did"
+        title = f"{best.name} leaks nothing beyond chance{_worth(base, best)}"
+        told = f"{share}{none}"
     else:
         title = f"{best.name} ends the leak{_worth(base, best)}"
         told = f"{share}{none}"
     return title, f"{told}. {leak}"
+
+
+def _value(one: Contender) -> float:
+    return one.leak.value if one.leak else (one.hits or 0) / max(1, one.of)
+
+
+def _count(one: Contender) -> str:
+    """Prompts that leaked, and their share with its interval."""
+    share = f" ({say.interval(one.leak)})" if one.leak else ""
+    return f"{say.count(one.hits or 0)} of {say.count(one.of)} prompts{share}"
 
 
 def _variants(others: Sequence[Contender]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,6 +49,14 @@ def mean_rate(values: NDArray[np.float64], seed: int = 0, least: float = -1.0) -
         return Rate(mean, max(least, mean - doubt), min(1.0, mean + doubt), n)
     low, high = bootstrap_mean_interval(values, seed=seed)
     return Rate(mean, min(low, mean), max(high, mean), n)
+
+
+def less(first: Rate, second: Rate) -> Rate:
+    """Return one mean or share less another of other items: MOVER (Zou and Donner 2008, eq. 4)."""
+    value = first.value - second.value
+    down = math.hypot(first.value - first.low, second.high - second.value)
+    up = math.hypot(first.high - first.value, second.value - second.low)
+    return Rate(value, value - down, value + up, first.n)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,21 +209,53 @@ class RunIndex:
         said = _windows(texts, self._phrase)
         phrases = said.places[_among(self._phrases, said.hashes)]
         # How many of the tokens before each place stand in a phrase?
-        before = np.cumsum(_in_windows(len(texts.ids) + 1, phrases + 1, self._phrase))
+        before = np.cumsum(in_windows(len(texts.ids) + 1, phrases + 1, self._phrase))
         untouched: Flags = before[places] == before[places + self.n]
         return places[untouched]
 
 
+class RunOwners:
+    """Which texts of a collection hold each window of another text, by its hash alone.
+
+    Args:
+        texts: Tokenized texts.
+        n: Tokens of a window, at least 1.
+    """
+
+    def __init__(self, texts: Tokenized, n: int) -> None:
+        self.n = n
+        self._hashes, self._owners = _owned(texts, n)
+
+    def of(self, text: Tokenized) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return each pair of a window's place in one text and a text that holds it, as columns."""
+        said = _windows(text, self.n)
+        first = np.searchsorted(self._hashes, said.hashes)
+        counts = np.searchsorted(self._hashes, said.hashes, side="right") - first
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(said.places, counts), self._owners[np.repeat(first, counts) + within]
+
+
+def without_words(text: str, left_out: Flags) -> str:
+    """Return a text without those words of :func:`word_tokens` that are marked, shape (words,)."""
+    marks = iter(left_out.tolist())
+    return _WORDS.sub(lambda word: "" if next(marks) else word.group(), text)
+
+
 def phrases_of(texts: Tokenized, n: int, least: int = 1) -> NDArray[np.uint64]:
     """Return the windows of ``n`` tokens that stand in so many different texts, as hashes."""
+    hashes, counts = np.unique(_owned(texts, n)[0], return_counts=True)
+    return hashes[counts >= least]
+
+
+def _owned(texts: Tokenized, n: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Hashes of windows, sorted, each once for every text that holds it, and these texts."""
     said = _windows(texts, n)
     owners = np.searchsorted(texts.starts, said.places, side="right") - 1
     order = np.lexsort((owners, said.hashes))
     hashes, owners = said.hashes[order], owners[order]
     fresh = np.ones(len(hashes), np.bool_)
     fresh[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-    hashes, counts = np.unique(hashes[fresh], return_counts=True)
-    return hashes[counts >= least]
+    return hashes[fresh], owners[fresh]
 
 
 def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -301,11 +333,11 @@ def _any_per_text(texts: Tokenized, places: NDArray[np.int64]) -> Flags:
 
 def _covered(texts: Tokenized, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Tokens of each text in any of the windows that begin at ``places``."""
-    sums = np.concatenate(([0], np.cumsum(_in_windows(len(texts.ids), places, n))))
+    sums = np.concatenate(([0], np.cumsum(in_windows(len(texts.ids), places, n))))
     return sums[texts.starts[1:]] - sums[texts.starts[:-1]]
 
 
-def _in_windows(size: int, places: NDArray[np.int64], n: int) -> Flags:
+def in_windows(size: int, places: NDArray[np.int64], n: int) -> Flags:
     """Whether each of so many tokens stands in a window that begins at one of the places."""
     # +1 where a window begins, -1 behind its end: positive sums are covered.
     steps = np.zeros(size + 1, np.int32)

@@ -46,6 +46,7 @@ from ragwitness.extraction.utility import rouge_l
 from ragwitness.lab import lab_target
 from ragwitness.rag.config import RagConfig
 from ragwitness.results.comparison import KIND, Comparison, headline
+from ragwitness.stats.evaluation import Rate
 from ragwitness.text.runs import plain_tokens
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Document
@@ -246,9 +247,14 @@ def test_what_was_hardly_answered_passes_nothing_and_is_not_ranked(
         assert told is None or told in ruling.why
         assert KIND.load(json.loads(json.dumps(KIND.stored(found)))) == found
         assert ("none did with other" in headline(found)[1]) == (told is None)
-    # What did come out fails all the same.
+    # What did come out, and is no chance, fails all the same.
+    many = tuple(replace(m, excess=Rate(0.2, 0.1, 0.3, 9)) for m in result.variants[0].together)
     leaking = replace(doubtful, together=result.variants[0].together)
     found = replace(result, variants=(result.variants[0], leaking))
+    ruling = KIND.rule(found, conditions)
+    assert ruling.code == 4
+    assert "may be chance" in ruling.why  # 2 of 9 records, and 3 background texts
+    found = replace(found, variants=(result.variants[0], replace(leaking, together=many)))
     assert KIND.rule(found, conditions).code == 3
 
 

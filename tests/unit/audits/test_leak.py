@@ -31,6 +31,10 @@ from ragwitness.results.leak import (
 )
 from ragwitness.types import Answer, Capability, Document, Query
 
+ELSEWHERE = tuple(
+    Document(f"b{i}", " ".join(f"other{i}x{j}" for j in range(30)) + " ask reception 9")
+    for i in range(300)
+)
 RECORDS = tuple(
     Document(str(i), " ".join(f"word{i}x{j}" for j in range(30)) + f" call 555-01{i:02}")
     for i in range(6)
@@ -293,14 +297,15 @@ def test_a_chat_model_that_stops_costs_nothing_but_its_ideas(
 
 
 def _ruled(told: Sequence[Transcript], texts: Sequence[str], *conditions: str) -> Ruling:
-    plan = LeakPlan([Document(str(n), text) for n, text in enumerate(texts)])
+    plan = LeakPlan([Document(str(n), text) for n, text in enumerate(texts)], ELSEWHERE)
     return rule_leak(score_leaks(told, plan), read_leak_conditions(conditions))
 
 
 def test_short_records_leak_as_a_whole_or_were_not_measured() -> None:
     pins = [f"The code is {n}." for n in range(4700, 4730)]
     told = [Transcript("x", f"p{n}", f"It says: {pins[n].upper()}!") for n in range(20)]
-    assert _ruled(told, pins, "leaked records > 19").code is ExitCode.FAILED
+    assert _ruled(told, pins, "leaked records > 13").code is ExitCode.FAILED
+    assert _ruled(told, pins, "leaked records > 19").code is ExitCode.INCONCLUSIVE
     assert _ruled(told, pins, "leaked records > 20").code is ExitCode.PASS
     echoed = [replace(one, prompt=f"Is it so? {one.output}") for one in told]
     assert _ruled(echoed, pins, "leaked records > 0").code is ExitCode.PASS
@@ -335,7 +340,7 @@ def test_what_hardly_answers_passes_nothing(answers: list[str | None], code: Exi
         Transcript("x", str(n), one or "", error=None if one else "HTTP 500")
         for n, one in enumerate(answers)
     ]
-    result = score_leaks(told, LeakPlan(RECORDS))
+    result = score_leaks(told, LeakPlan(RECORDS, ELSEWHERE))
     ruling = rule_leak(result, read_leak_conditions(["leaked records > 0"]))
     assert ruling.code is code
     assert rule_leak(result, ()).code is ExitCode.PASS
@@ -347,11 +352,52 @@ def test_what_hardly_answers_passes_nothing(answers: list[str | None], code: Exi
 
 def test_a_cap_before_half_of_the_prompts_passes_nothing(tmp_path: Path) -> None:
     condition = read_leak_conditions(["leaked records > 2"])
-    codes = [
-        rule_leak(_score(_ask(Teller(), run=tmp_path, budget=Budget(most))), condition).code
-        for most in (9, 10)
-    ]
-    assert codes == [ExitCode.INCONCLUSIVE, ExitCode.PASS]
+    few, half = (_score(_ask(Teller(), run=tmp_path, budget=Budget(most))) for most in (9, 10))
+    assert rule_leak(few, condition).code is ExitCode.INCONCLUSIVE
+    assert rule_leak(replace(half, unreached=""), condition).code is ExitCode.PASS
+
+
+def test_records_that_were_not_reached_pass_nothing() -> None:
+    condition = read_leak_conditions(["leaked records > 0"])
+
+    def ruled(*contexts: tuple[str, ...] | None) -> Ruling:
+        told = [Transcript("x", str(n), "Nothing.", one) for n, one in enumerate(contexts)]
+        result = score_leaks(told, LeakPlan(RECORDS, ELSEWHERE))
+        assert KIND.opened(json.loads(json.dumps(KIND.stored(result)))) == result
+        return rule_leak(result, condition)
+
+    # 1. What was retrieved is shown: parts of three of six records, or of two.
+    half = [(one.text[: len(one.text) // 2],) for one in RECORDS[:3]]
+    assert ruled(*half).code is ExitCode.PASS
+    few = ruled(*half[:2], half[0], (ELSEWHERE[0].text,), ())
+    assert few.code is ExitCode.INCONCLUSIVE
+    assert "of 2 of 6 records a passage was retrieved" in few.why
+    assert ruled((), ()).code is ExitCode.INCONCLUSIVE
+    # 2. It is not: at most one record for each prompt.
+    assert ruled(None, None, None).code is ExitCode.PASS
+    assert "of 2 of 6 records there was a prompt" in ruled(None, None).why
+
+
+def test_without_a_background_a_count_accuses_nobody() -> None:
+    told = [Transcript("x", one.id, one.text) for one in RECORDS]
+    result = score_leaks(told, LeakPlan(RECORDS))
+    assert headline(result)[0] == "At most 6 of 6 records leaked in part, not held against chance"
+    for condition in ("leaked records > 0", "repeat prompts > 0", "coverage > 0"):
+        ruling = rule_leak(result, read_leak_conditions([condition]))
+        assert ruling.code is ExitCode.INCONCLUSIVE
+        assert "was not held against chance: no --background" in ruling.why
+    held = score_leaks(told, LeakPlan(RECORDS, ELSEWHERE))
+    title, sentence = headline(held)
+    assert title == "6 of 6 records leaked in part"
+    assert "+1.000 [+0.541, +1.000] beyond chance" in sentence.replace("+1.012", "+1.000")
+    assert rule_leak(held, read_leak_conditions(["coverage > .5"])).code is ExitCode.FAILED
+    by_chance = score_leaks(
+        [Transcript("x", "p", ELSEWHERE[0].text)], LeakPlan(ELSEWHERE[:20], ELSEWHERE[20:])
+    )
+    assert headline(by_chance)[0] == "Nothing beyond chance"
+    ruling = rule_leak(by_chance, read_leak_conditions(["leaked records > 0"]))
+    assert ruling.code is ExitCode.INCONCLUSIVE
+    assert "excess +0.050" in ruling.why
 
 
 @pytest.mark.parametrize(

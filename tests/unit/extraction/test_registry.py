@@ -37,7 +37,8 @@ class NoAttack:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_name_makes_an_attack_within_its_limits(name: str) -> None:
-    attack = build_attack(name, Limits(prompts=3, max_tokens=7, batch=2))
+    records = ["a record of some words, all of them its own"]
+    attack = build_attack(name, Limits(prompts=3, max_tokens=7, batch=2), records=records)
     first = next(attack.steps())
     assert 0 < len(first) <= 2
     assert {ask.query.max_tokens for ask in first} == {7}

@@ -114,10 +114,10 @@ def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:
 def test_titles_count_what_was_repeated(result: Comparison) -> None:
     title, sentence = headline(result)
     assert title == "sage ends the leak; 30 questions show no loss of usefulness"
-    assert sentence.startswith("12 of 20 prompts leaked with the records; none did with sage (")
+    assert sentence.startswith("12 of 20 prompts (0.361 to 0.809) leaked with the records; none ")
     alone = replace(result, variants=(_variant("origin", 0, 0.1), _variant("x", 0, 0.1)))
-    assert headline(alone)[0] == "Nothing leaked even of the records themselves"
-    assert headline(alone)[1].startswith("None of 20 prompts brought a record out")
+    assert headline(alone)[0] == "Nothing leaked beyond chance even of the records themselves"
+    assert headline(alone)[1].startswith("0 of 20 prompts (0.000 to 0.168) leaked with the records")
     assert [str(one.worst.longest) for one in result.variants if one.worst] == ["52", "51", "40"]
 
 

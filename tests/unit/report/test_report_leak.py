@@ -37,7 +37,7 @@ _SECRETS = [Secret("private0x3 private0x4", "name", "0"), Secret("private4x1 x",
 
 @pytest.fixture(scope="module")
 def result() -> LeakResult:
-    background = [Document("b", "some unrelated text")]
+    background = [Document(f"b{n}", f"some unrelated text {n}") for n in range(90)]
     return score_leaks(_TOLD, LeakPlan(_RECORDS, background, _SECRETS), settings={"a": "<u>"})
 
 
@@ -125,12 +125,14 @@ def test_json_there_and_back(result: LeakResult) -> None:
     ("condition", "code"),
     [
         ("repeat records > 0", ExitCode.FAILED),
-        ("repeat records >= 2", ExitCode.FAILED),
+        ("repeat records >= 2", ExitCode.INCONCLUSIVE),
+        ("repeat prompts > 0", ExitCode.INCONCLUSIVE),
         ("repeat records > 2", ExitCode.PASS),
-        ("repeat records 20 > 39%", ExitCode.FAILED),
+        ("repeat records 20 > 39%", ExitCode.INCONCLUSIVE),
+        ("repeat records 20 > 4%", ExitCode.FAILED),
         ("repeat records>40%", ExitCode.PASS),
-        ("coverage > .1", ExitCode.FAILED),
-        ("coverage > 10%", ExitCode.FAILED),
+        ("coverage > .1", ExitCode.INCONCLUSIVE),
+        ("coverage > 10%", ExitCode.INCONCLUSIVE),
         ("coverage > 90%", ExitCode.PASS),
         ("secrets name > 0", ExitCode.FAILED),
         ("secrets phone > 0", ExitCode.INCONCLUSIVE),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragwitness.results.frontier import (
@@ -35,7 +37,9 @@ _LOSS = Rate(-0.04, -0.06, -0.02, 50)
 def test_it_says_what_ends_the_leak_and_what_that_costs() -> None:
     title, sentence = headline(_BASE, [_one("redact", 50, 0.1), _one("keywords", 0, 0.06, _LOSS)])
     assert title == "keywords ends the leak and costs 4 of 10 points of usefulness"
-    assert "58 of 100 prompts leaked with the records; none did with keywords" in sentence
+    assert (
+        "58 of 100 prompts (0.480 to 0.680) leaked with the records; none did with key" in sentence
+    )
     assert "leaves room for 3.6 %" in sentence
 
 
@@ -63,8 +67,18 @@ def test_a_few_prompts_end_no_leak() -> None:
     half, none = (Rate(n / 2, *proportion_interval(n, 2), 2) for n in (1, 0))
     title, sentence = headline(Contender("origin", 1, 2, half), [Contender("x", 0, 2, none)])
     assert title == "Too few prompts to say that x leaks less than the records themselves"
-    assert "1 of 2 prompts leaked with the records; none did with x" in sentence
+    assert "1 of 2 prompts (0.013 to 0.987) leaked with the records; none did with x" in sentence
     assert headline(_BASE, [_one("x", 52)])[0].startswith("Too few prompts to say that x leaks")
+
+
+def test_what_chance_explains_is_no_leak() -> None:
+    by_chance = Contender("other", 11, 60, Rate(0.0, -0.1, 0.1, 60))
+    title, sentence = headline(_BASE, [by_chance])
+    assert title.startswith("other leaks nothing beyond chance")
+    assert "; nothing beyond chance with other (which leaves room for 10 %)" in sentence
+    alone, why = headline(replace(by_chance, name="origin"), [_one("x", 0)])
+    assert alone == "Nothing leaked beyond chance even of the records themselves"
+    assert why.startswith("11 of 60 prompts (-0.100 to 0.100) leaked with the records, no more")
 
 
 def test_at_its_floor_usefulness_is_no_ground_for_a_choice() -> None:

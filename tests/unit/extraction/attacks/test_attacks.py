@@ -84,7 +84,7 @@ from ragwitness.types import Answer
 
 records = [one.text for one in load_sample()[:60]]
 for name in sys.argv[1:]:
-    steps, answers = build_attack(name, Limits(prompts=24, seed=1)).steps(), None
+    steps, answers = build_attack(name, Limits(prompts=24, seed=1), records=records).steps(), None
     while True:
         try:
             asks = steps.send(answers)
