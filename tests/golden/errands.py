@@ -131,7 +131,7 @@ _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 
 
 # Leak measures that stored results do not have.
-_SINCE = {"leaked records", "in order", "facts", "listed secrets"}
+_SINCE = {"leaked records", "leaked prompts", "in order", "facts", "listed secrets"}
 _SINCE |= {f"{what} {of}" for what in ("in-order", "fact") for of in ("prompts", "records")}
 
 
@@ -150,6 +150,9 @@ def same(value: Any, key: str = "") -> Any:
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
         # A finding on canaries tells its classes, what was seen, and what could not be foreseen.
         added |= {"classes", "seen", "unforeseen"} if "examples_needed" in value else set()
+        # Measures of records are held against chance since, and not those of prompts alone.
+        if "published" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
+            value = value | {"excess": None}
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
         return [same(one) for one in value if not _measured_since(one)]
