@@ -20,11 +20,12 @@ from ragwitness.membership.reading.answers import (
     read_answer,
     read_continuation,
 )
-from ragwitness.membership.reading.continuation import AUDIT_PROMPT, align, same_word
+from ragwitness.membership.reading.continuation import AUDIT_PROMPT, align
 from ragwitness.membership.reading.halves import Halves, ask_on, halve
 from ragwitness.membership.reading.probabilities import probability_at, token_at
 from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
+from ragwitness.text.stripping import same_word
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer, Capability, Document, Probe, Score, TokenLogprob
 

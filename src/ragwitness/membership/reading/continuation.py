@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from ragwitness.text.stripping import echo, plain_word, same_word
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
 AUDIT_PROMPT = """\
@@ -23,8 +24,6 @@ Please focus only on the following rule to complete the task:
 
 _ANCHOR = 3  # words of the prefix put before the answer, so that its first word aligns
 _RUN = 3  # fewer words in common, away from the anchor, are a coincidence
-_ECHO = 4  # words in a row that say again what was sent
-_GAP = 4  # words altered in an echo
 _SENTENCE = 12  # words of a sentence of an answer's own
 
 
@@ -41,8 +40,8 @@ def align(passage: Sequence[Word], half: int, answer: Sequence[str]) -> dict[int
         word's number in the passage; only where the answer reached that place.
     """
     anchor = [word.text for word in passage[max(0, half - _ANCHOR) : half]]
-    document = [_key(word.text) for word in passage]
-    said = [_key(word) for word in [*anchor, *answer]]
+    document = [plain_word(word.text) for word in passage]
+    said = [plain_word(word) for word in [*anchor, *answer]]
     # 1. Words in a row that passage and answer share; short runs count at the anchor alone.
     matches = SequenceMatcher(None, document, said, autojunk=False).get_matching_blocks()
     blocks = [m for m in matches if m.size >= _RUN or (m.size and m.b < len(anchor))]
@@ -60,43 +59,10 @@ def align(passage: Sequence[Word], half: int, answer: Sequence[str]) -> dict[int
     }
 
 
-def echo(before: str, said: Sequence[str]) -> tuple[int, int]:
-    """Return how many words at an answer's beginning say again what was sent.
-
-    An echo may begin anywhere in what was sent, may alter a few words, and ends where the answer
-    leaves it.
-
-    Args:
-        before: What was sent, or the part of it that an answer should go on with.
-        said: The words of the answer.
-
-    Returns:
-        Words of the answer that are the echo, and words of ``before`` behind the last of them: 0
-        where the answer goes on from there.
-    """
-    sent = [_key(word.text) for word in split_words(before)]
-    words = [_key(word) for word in said]
-    # 1. The very last words that were sent, however few.
-    for size in range(min(len(sent), len(words)), 0, -1):
-        # One word alone is said again only where it is no function word, and more follows.
-        if words[:size] == sent[-size:] and (
-            size > 1 or (words[1:] and words[0] not in STOP_WORDS)
-        ):
-            return size, 0
-    # 2. A few words in a row, then words a little further on in both.
-    end = place = 0
-    for block in SequenceMatcher(None, sent, words, autojunk=False).get_matching_blocks()[:-1]:
-        begins = block.b == 0 and block.size >= _ECHO
-        if not (begins or (end and block.b - end <= _GAP and block.a - place <= 2 * _GAP)):
-            break
-        end, place = block.b + block.size, block.a + block.size
-    return end, len(sent) - place if end else 0
-
-
 def begins_to_echo(before: str, said: Sequence[str]) -> bool:
     """Whether an answer that was cut had only begun to say again what was sent."""
     sent, words = (
-        [_key(word) for word in one] for one in ([w.text for w in split_words(before)], said)
+        [plain_word(word) for word in one] for one in ([w.text for w in split_words(before)], said)
     )
     whole = words[:-1] if len(words) > 2 else words  # the last one may be cut itself
     rows = (sent[place : place + len(whole)] for place in range(len(sent)))
@@ -114,7 +80,7 @@ def said_at(words: Sequence[Word], word: str, before: str) -> list[int]:
         word: The next word.
         before: What was sent.
     """
-    last = _key((split_words(before) or [Word("", 0, 0)])[-1].text)
+    last = plain_word((split_words(before) or [Word("", 0, 0)])[-1].text)
     found = [0]
     for number, one in enumerate(words[:_SENTENCE]):
         behind = last not in STOP_WORDS and same_word(words[number - 1].text, last)
@@ -123,12 +89,3 @@ def said_at(words: Sequence[Word], word: str, before: str) -> list[int]:
         if one.text[-1:] in ".!?\u3002\uff01\uff1f" and len(core(one.text)) > 2:
             break
     return found
-
-
-def same_word(one: str, other: str) -> bool:
-    """Whether two words are the same but for case and punctuation around them."""
-    return _key(one) == _key(other)
-
-
-def _key(word: str) -> str:
-    return (core(word) or word).casefold()

@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from ragwitness.text.stripping import SPECIAL
 from ragwitness.types import TokenLogprob
-
-SPECIAL = re.compile(
-    r"<[|\uff5c][^|\uff5c>]*[|\uff5c]>|</?s>|[<\[](?:eos|bos|pad|unk|cls|sep|end_of_turn"
-    r"|start_of_turn|end_of_text|endoftext)[>\]]",
-    re.IGNORECASE,
-)
-"""A special token such as <|im_start|>, </s> or [BOS]: listed by servers, seldom shown."""
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
