@@ -18,11 +18,11 @@ from typing import Any
 import typer
 
 from ragwitness.audits.evaluation import BatteryPlan
-from ragwitness.cli.evaluate import run_plan
 from ragwitness.lab import rag_config
 from ragwitness.rag.config import RagConfig
 from ragwitness.results.registry import to_json
 from ragwitness.text.documents import load_documents
+from research.reproduce.batteries import run_plan
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/defenses")
@@ -67,7 +67,7 @@ def _run(name: str, config: Config, data: Path, folder: Path) -> None:
     # One folder for all: the journal knows systems apart, and what they share is asked once.
     battery = run_plan(
         _plan(config, rag), documents, name, config["rag"]["generator"], folder,
-        auxiliary=auxiliary, resume="the same command",
+        auxiliary=auxiliary,
     )  # fmt: skip
     found = {"defense": name, "config": config, **to_json(battery)}
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

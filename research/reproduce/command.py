@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.cli.options import Generator, Retrieval, RolePlayers
-from ragwitness.errands.options import Proxy
+from ragwitness.errands.options import Generator, Proxy, Retrieval, RolePlayers
 from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
@@ -70,8 +69,8 @@ def reproduce(
         out: The folder of the results; the same one resumes.
     """
     from ragwitness.cli.common import console
-    from ragwitness.cli.compare import players_of
     from ragwitness.defenses.synthetic.roles import roles_of
+    from ragwitness.errands.compare import named_pairs
     from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
     from research.collusion_tables import reproduce_figure
@@ -148,7 +147,7 @@ def reproduce(
     if kind not in ("", "scores") and given:
         raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
     if kind == "compare":
-        model, roles = roles_of(model, players_of(role or ()))
+        model, roles = roles_of(model, dict(named_pairs(role, "--role judge=MODEL", "model")))
         chosen = ComparisonOptions(
             data, out, model, judge, prompts, generator, retrieval, seed, roles, records
         )
@@ -264,10 +263,10 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
          beside: Callable[[Sequence[Document]], Sequence[Document]]) -> Battery:  # fmt: skip
     from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import read_documents
-    from ragwitness.cli.evaluate import run_plan
     from ragwitness.kit.workers import workers
     from ragwitness.lab import rag_config
     from ragwitness.text.sample import load_sample
+    from research.reproduce.batteries import run_plan
 
     plan = BatteryPlan(
         audits=table.audits,

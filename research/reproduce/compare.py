@@ -99,14 +99,13 @@ def _check(case: CompareCase, data: Path | None) -> None:
 def _run(
     case: CompareCase, table: CompareTable, methods: Sequence[str], options: ComparisonOptions
 ) -> Done:
-    from ragwitness.asking.budget import Budget
-    from ragwitness.audits.order import Reach
     from ragwitness.audits.variants import ComparisonPlan
-    from ragwitness.cli.compare import Making, Wanted, ask
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import spent_so_far, wait
+    from ragwitness.errands.compare import CompareErrand, CompareWork, Wanted
     from ragwitness.extraction.attacks.base import Limits
     from ragwitness.extraction.registry import build_attack
     from ragwitness.lab import rag_config
-    from ragwitness.models.registry import load_embedder
     from research.reproduce.compare_report import Done
 
     attack = None
@@ -121,11 +120,10 @@ def _run(
         by_original=True,
         seed=options.seed,
     )
-    making = Making(options.model, case.domain, 3, "auto", options.seed, 4, Reach(), options.roles)
     left = [one for one in methods if one != ORIGIN]
-    judging = None
-    if options.judge is not None and any("judged" in one for one in case.columns.values()):
-        judging = (options.judge, load_embedder("minilm"))
+    judged = any("judged" in one for one in case.columns.values())
+    judge = options.judge if judged else None
+    errand = CompareErrand("", domain=case.domain, seed=options.seed, judge=judge)
     # Tables of one paper share their answers: the journals keep them by system and query.
     folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
     folder = folder if case.k == 1 else folder / f"k{case.k}"
@@ -134,7 +132,12 @@ def _run(
     while True:
         wanted = Wanted((), tuple(left), (), by_original=True)
         try:
-            result = ask(plan, wanted, making, judging, folder, Budget(), made)
+            work = CompareWork(errand, wanted, plan, options.model, options.roles)
+            with (
+                errand.governed(folder) as (governor, transport),
+                progress_bars(console(), spent_so_far(governor), "asked") as show,
+            ):
+                result = wait(work.asked(governor, transport, folder, show, made), folder)
         except NoTextError as error:
             # A method that the model cannot play, as the rules can't, costs its own row alone.
             lacking[error.spec] = error.message.rstrip(".")

@@ -9,11 +9,11 @@
     bounds = rw.bounds(epsilon=1.0, delta=1e-6, queries=1000, accounts=16)
     verdict = rw.verify("bundle.zip", "trust.json")
     plan = rw.plan_canaries("examples.jsonl", "canaries")
+    safe = rw.synthesize("corpus.jsonl", method="redact", out="safe.jsonl")
 
 The functions block until they are done, also inside a notebook. Asynchronous programs use what
-:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What :func:`audit`,
-:func:`leak` and the canaries' functions take is declared by their errands
-(:mod:`ragwitness.errands`), as for their verbs.
+:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What a function takes
+that has a verb of its name is declared by their errand (:mod:`ragwitness.errands`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, get_type_hints
 
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.errands.canary import DrawErrand, ProbeErrand
+from ragwitness.errands.compare import CompareErrand
+from ragwitness.errands.evaluate import EvaluateErrand
 from ragwitness.errands.leak import LeakErrand
+from ragwitness.errands.synthesize import SynthesizeErrand
 
 if TYPE_CHECKING:
     from ragwitness.attest.verdict import BundleVerdict
@@ -63,6 +66,9 @@ audit = _carried(AuditErrand)
 leak = _carried(LeakErrand)
 plan_canaries = _carried(DrawErrand)
 probe_canaries = _carried(ProbeErrand)
+synthesize = _carried(SynthesizeErrand)
+compare = _carried(CompareErrand)
+evaluate = _carried(EvaluateErrand)
 
 
 def bounds(

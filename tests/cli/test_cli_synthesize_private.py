@@ -222,7 +222,7 @@ def test_a_look_beforehand_sends_and_draws_nothing(command: Command, folder: Pat
         (("--epsilon", 1, "--public", "EMPTY"), "empty.jsonl is empty"),
         (("--epsilon", 1, "--public", "ONE"), "1 usable texts"),
         (("--epsilon", 1, "--public", "CORPUS"), "is the private corpus itself"),
-        (("--epsilon", 1, "--public", "PUBLIC", "--contacts"), "cannot look for secrets"),
+        (("--epsilon", 1, "--public", "PUBLIC", "--contacts"), "holds texts against the records"),
         (("--epsilon", 1e-7, "--public", "PUBLIC"), "asks for noise"),
         (("--epsilon", 1, "--public", "PUBLIC", "--texts", 0), "texts must be"),
         (("--epsilon", 1, "--public", "PUBLIC", "--rounds", 0), "rounds 1 to"),

@@ -36,6 +36,8 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert not stop.value.code, line
     assert Path("first/report.html").exists()
     assert Path("second/words/transcripts.jsonl").exists()
+    code = re.search(r"^```python\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
+    exec(compile(code.group(1), "docs/compare.md", "exec"), {})  # noqa: S102, our own page
 
 
 def test_every_option_on_the_page_exists() -> None:

@@ -42,6 +42,7 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch, capfd) -> None:
     assert all(row["text"].endswith("Mail <EMAIL>.") for row in safe)
     assert Path("words.jsonl").exists()
     assert Path("private.jsonl").exists()
+    exec(compile(block("python"), "docs/synthesize.md", "exec"), {})  # noqa: S102, our own page
 
 
 def test_the_domain_file_is_read(tmp_path) -> None:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
@@ -45,6 +44,7 @@ from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
 from ragwitness.kit.stored_names import stored_text
 from ragwitness.results.spending import Spending
+from ragwitness.results.synthesis import RecordFate, SynthesisReport, counted
 from ragwitness.text.runs import Vocabulary
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.types import Answer, Capability, Document, Query, Target
@@ -57,37 +57,12 @@ class SynthesisResult:
     """What was made of a corpus.
 
     Attributes:
-        method: Name.
-        model: Name of the model asked; empty where none was.
         made: One per record, in the order of the corpus; of a corpus method, one per text.
-        settings: Everything in use, as label and value.
-        queries: Queries of this start, those answered from the journal included.
-        sent: Those that went to the model now.
-        seconds: Wall time.
-        spent: What the run folder has spent; with a cap's name where that ended the work.
-        warnings: What to beware of.
+        report: What became of each, without any text.
     """
 
-    method: str
-    model: str
     made: tuple[Synthesis, ...]
-    settings: Mapping[str, str]
-    queries: int
-    sent: int
-    seconds: float
-    spent: Spending
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Records by fate, the commonest first; fates without a record are left out."""
-        return dict(Counter(str(one.fate) for one in self.made).most_common())
-
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Records by reason, for those that did not pass."""
-        kept = (one for one in self.made if one.fate is not Fate.PASSED)
-        return dict(Counter(f"{one.fate}: {one.reason}" for one in kept).most_common())
+    report: SynthesisReport
 
 
 class CannotBeginError(TargetResponseError):
@@ -192,7 +167,7 @@ def write_made(path: Path, result: SynthesisResult) -> int:
         RagwitnessError: It cannot be written; then it is as it was.
     """
     rows = [
-        {"id": one.record, "text": one.text, "fate": str(one.fate), "method": result.method}
+        {"id": one.record, "text": one.text, "fate": str(one.fate), "method": result.report.method}
         for one in result.made
         if one.fate is Fate.PASSED
     ]
@@ -305,11 +280,27 @@ async def run_synthesis(
     # 4. What it took, and what a cap left.
     unasked = sum(one.fate is Fate.UNASKED for one in made)
     spent = replace(spending(governor.spent, governor.budget, governor.cap, ()), unasked=unasked)
-    seconds = time.monotonic() - clock
     of_records = () if isinstance(method, CorpusMethod) else _warnings(made, settings, spent)
     warnings = (*found.warnings, *of_records, *_alike(made))
+    fates = tuple(
+        RecordFate(one.record, str(one.fate), one.reason, one.rounds, one.violation) for one in made
+    )
+    counts, reasons = counted(fates)
     return SynthesisResult(
-        method.name, model.name, made, settings, work.queries, work.sent, seconds, spent, warnings
+        made,
+        SynthesisReport(
+            method=method.name,
+            model=model.name,
+            settings=settings,
+            counts=counts,
+            reasons=reasons,
+            queries=work.queries,
+            seconds=time.monotonic() - clock,
+            warnings=warnings,
+            records=fates,
+            sent=work.sent,
+            spent=spent,
+        ),
     )
 
 

@@ -438,12 +438,12 @@ async def made_variant(
     # Withheld texts are not indexed: a variant pays for safety with usefulness.
     texts = tuple(Document(one.record, one.text) for one in result.made if one.text)
     if not texts:
-        why = "; ".join(f"{reason} ({n})" for reason, n in list(result.reasons.items())[:3])
+        why = "; ".join(f"{reason} ({n})" for reason, n in list(result.report.reasons.items())[:3])
         raise NoTextError(spec, why)
-    said = [f"{spec}: {one}" for one in result.warnings]
+    said = [f"{spec}: {one}" for one in result.report.warnings]
     if len(texts) < len(material.records):
         said.append(_fewer(spec, len(texts), len(material.records)))
-    made = dict(result.settings)
+    made = dict(result.report.settings)
     cost = making_cost(result, run, governor)
     return Variant(spec, texts, settings=made, warnings=tuple(said), cost=cost), result
 
@@ -466,8 +466,8 @@ def making_cost(
     if prices is not None and prices.price_in is not None and prices.price_out is not None:
         money = (read * prices.price_in + written * prices.price_out) / 1e6
     # What was kept took no time now; nobody knows what it took then.
-    again = bool(queries) and not result.sent
-    return MakingCost(queries, read, written, money, None if again else result.seconds)
+    again = bool(queries) and not result.report.sent
+    return MakingCost(queries, read, written, money, None if again else result.report.seconds)
 
 
 def _fewer(name: str, texts: int, records: int) -> str:

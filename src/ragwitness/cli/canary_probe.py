@@ -37,7 +37,6 @@ def probe(
     Args:
         fail_on: Exit with 3 if the verdict is: trained.
     """
-    from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary import canary_report, refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder
     from ragwitness.kit.files import private_folder
@@ -71,8 +70,7 @@ def probe(
         return await errand.asked(opened, config, governor, folder, progress)
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
-    with Governor.of_run(folder, budget, Pace.up_to(at_once)) as governor:
-        transport = errand.reach.transport(at_once, governor.setback)
+    with errand.governed(folder) as (governor, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(open_target(target, transport), work, folder, governor, "examples")
     # Step 5, the conclusion.

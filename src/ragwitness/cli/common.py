@@ -7,9 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ragwitness.kit.files import replace_file
 from ragwitness.kit.workers import workers
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from ragwitness.asking.worker import Progress
     from ragwitness.errands.options import HowRead
-    from ragwitness.text.documents import LoadedDocuments
-    from ragwitness.types import Document, LeftOut
+    from ragwitness.types import Document
 
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
@@ -81,40 +79,16 @@ def one_thread_per_answer() -> None:
 
 
 def read_documents(
-    source: str,
-    how: HowRead | None = None,
-    *,
-    group_field: str | None = None,
-    paragraphs: bool = False,
-    left_out: list[LeftOut | str] | None = None,
+    source: str, how: HowRead | None = None, *, paragraphs: bool = False
 ) -> tuple[Document, ...]:
-    """Read documents and say on standard error, and in ``left_out``, what cannot be used.
+    """Read documents and say on standard error what cannot be used.
 
     Raises:
         InputError: Nothing in it can be used.
     """
-    loaded = load_saying(source, how, group_field=group_field, paragraphs=paragraphs)
-    if left_out is not None:
-        left_out += (*loaded.left_out, *loaded.notes)
-    return loaded.documents
+    from ragwitness.errands.carry import as_documents
 
-
-def load_saying(
-    source: str,
-    how: HowRead | None = None,
-    *,
-    group_field: str | None = None,
-    paragraphs: bool = False,
-) -> LoadedDocuments:
-    """Read documents as :func:`read_documents` does; return what was left out as well."""
-    from ragwitness.text.documents import load_documents
-
-    split: Literal["paragraphs"] | None = "paragraphs" if paragraphs else None
-    named = asdict(how) if how else {}
-    loaded = load_documents(source, group_field=group_field, split=split, **named)
-    for line in loaded.remarks:
-        say_error(line)
-    return loaded
+    return as_documents(source, how, note=say_error, paragraphs=paragraphs)
 
 
 def write_json_file(path: Path, data: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from ragwitness.cli.options import JsonPath, Sample
 from ragwitness.cli.paths import map_paths
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.errors import CapabilityError, InputError
-from ragwitness.kit.options import Opt, Part, PathRole
+from ragwitness.kit.options import Part, PathRole, declared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,16 +161,13 @@ def written(errand: AuditErrand, place: Callable[[str], str]) -> Iterator[tuple[
         errand: What was asked for.
         place: Returns a path as the file names it.
     """
-    hints = get_type_hints(AuditErrand, include_extras=True)
-    for one in dataclasses.fields(errand):
-        value, marks = getattr(errand, one.name), getattr(hints[one.name], "__metadata__", ())
+    for one in declared(AuditErrand):
+        value, role = getattr(errand, one.name), one.mark(PathRole)
         if value == one.default and one.name not in ("method", "alpha"):
             continue
-        role = next((mark for mark in marks if isinstance(mark, PathRole)), None)
-        named = next((mark.name for mark in marks if isinstance(mark, Opt) and mark.name), "")
         if role is not None and value is not None:
             value = map_paths(role, str(value), place)
-        yield (named or one.name).lstrip("-").replace("_", "-"), value
+        yield one.option.lstrip("-"), value
 
 
 def _from(folder: Path, path: str) -> str:

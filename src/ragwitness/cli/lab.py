@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.cli.options import (
+from ragwitness.errands.options import (
     Generator,
+    HowRead,
+    Paragraphs,
     PassagesPerQuery,
     Retrieval,
     Template,
 )
-from ragwitness.errands.options import HowRead, Paragraphs
 from ragwitness.kit.options import PathRole
 
 

@@ -18,108 +18,12 @@ KnownOutIfAny = Annotated[
         help="Documents that are known to be outside and are like those in question.",
     ),
 ]
-PrivateCorpus = Annotated[
-    str,
-    PathRole.DOCUMENTS,
-    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
-]
-Background = Annotated[
-    str | None,
-    PathRole.DOCUMENTS,
-    Opt(
-        help="Texts that are like the corpus and that the target does not hold. They show what is"
-        " found by chance."
-    ),
-]
-Information = Annotated[
-    str | None,
-    PathRole.DOCUMENTS,
-    Opt(shown="generated texts", help="Public texts from which prompts are cut."),
-]
-Contacts = Annotated[
-    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
-]
 Sample = Annotated[
     int | None,
     Opt(
         shown="up to 20, as many as 40 seconds allow",
         help="The number of documents of each kind on which costs are counted.",
     ),
-]
-MethodSettings = Annotated[
-    list[str] | None,
-    Opt("--set", metavar="NAME=VALUE", help="A setting of the method. May be repeated."),
-]
-AuditSettings = Annotated[
-    list[str] | None,
-    Opt(
-        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
-    ),
-]
-AttackSettings = Annotated[
-    list[str] | None,
-    Opt(
-        "--set",
-        metavar="ATTACK.NAME=VALUE",
-        help="A setting of one of the attacks. May be repeated.",
-    ),
-]
-Retrieval = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
-        " endpoint)."
-    ),
-]
-Generator = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
-        " chat endpoint), or repeat, which is no model and repeats its passages."
-    ),
-]
-Template = Annotated[
-    str,
-    PathRole.ADDRESS,
-    Opt(
-        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
-        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
-    ),
-]
-PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
-Topic = Annotated[str | None, Opt(help="A subject of the corpus; the first prompts begin with it.")]
-AttackEmbedder = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(shown="words", help="Let attacks judge what is new by an embedder."),
-]
-AttackModel = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(help="A chat model for thief and benign. It is shown what leaked."),
-]
-ChatModel = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(
-        help="The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,"
-        " or any target; reader is the embedded reader, and rules no model at all. It is shown the"
-        " records (the private methods do not show them)."
-    ),
-]
-RolePlayers = Annotated[
-    list[str] | None,
-    Opt(
-        "--role",
-        metavar="ROLE=MODEL",
-        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
-        " rewriter. May be repeated.",
-    ),
-]
-Domain = Annotated[
-    str, PathRole.ADDRESS, Opt(help="The kind of the records: auto, medical, wiki or a .toml file.")
 ]
 Embedder = Annotated[
     str,
@@ -191,14 +95,6 @@ Prompt = Annotated[
     Opt(
         help="The prompt template by which the generator sees the documents: its name or its"
         " .toml file. It is committed to with the embedder."
-    ),
-]
-ReaderWorkers = Annotated[
-    int | None,
-    Opt(
-        "--workers",
-        shown="one for each core",
-        help="The number of processes in which the embedded reader computes.",
     ),
 ]
 QuestionsTo = Annotated[

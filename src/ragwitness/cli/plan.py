@@ -15,13 +15,13 @@ from ragwitness.cli.common import (
     read_documents,
 )
 from ragwitness.cli.options import (
-    AuditSettings,
     JsonPath,
     KnownOutIfAny,
     Sample,
 )
 from ragwitness.errands.carry import per_method
 from ragwitness.errands.options import (
+    AuditSettings,
     Documents,
     HowRead,
     Paragraphs,
@@ -89,7 +89,7 @@ def plan(
 
     # Options and documents are read; nothing here opens a target.
     names = names_of(method)
-    configs = configs_of(names, per_method(options or ()))
+    configs = configs_of(names, per_method(options))
     asked = OutlookPlan(
         audit=AuditPlan(
             documents=read_documents(documents, how, paragraphs=paragraphs),

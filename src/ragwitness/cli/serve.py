@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ragwitness.cli.options import Database, Template
+from ragwitness.cli.options import Database
+from ragwitness.errands.options import Template
 from ragwitness.kit.options import Opt, PathRole
 
 

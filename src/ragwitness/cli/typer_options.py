@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_type_hints
 
 import typer
 
-from ragwitness.kit.options import Arg, Only, Opt, Part, PathRole, documented
+from ragwitness.kit.options import Arg, Only, Opt, Part, PathRole, declared, documented
 
 
 class Files(dict[str, Path]):
@@ -63,23 +63,19 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameters(source: Any) -> list[inspect.Parameter]:
     """Return what a verb or dataclass takes; each annotation carries its help in an Opt."""
-    hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
+    _, texts = documented(source)
     if is_dataclass(source):
-        needed = inspect.Parameter.empty
-        given = {one.name: one.default for one in fields(source)}
-        given = {name: needed if one is MISSING else one for name, one in given.items()}
-        # Its own fields before those that it shares with other errands.
-        own = [name for name in inspect.get_annotations(cast("type", source)) if name in given]
-        given = {name: given[name] for name in dict.fromkeys((*own, *given))}
+        own = [(one.name, one.hint, one.default) for one in declared(cast("type", source))]
     else:
-        given = {name: one.default for name, one in inspect.signature(source).parameters.items()}
-    kind = inspect.Parameter.KEYWORD_ONLY
+        hints = get_type_hints(source, include_extras=True)
+        shape = inspect.signature(source).parameters
+        own = [(name, hints[name], one.default) for name, one in shape.items()]
+    kind, needed = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     made = []
-    for name, default in given.items():
-        hint = hints[name]
-        if name in texts:
-            hint = Annotated[hint, texts[name]]
-        made.append(inspect.Parameter(name, kind, default=default, annotation=hint))
+    for name, plain, default in own:
+        hint = Annotated[plain, texts[name]] if name in texts else plain
+        usual = needed if default is MISSING else default
+        made.append(inspect.Parameter(name, kind, default=usual, annotation=hint))
     return made
 
 

@@ -183,9 +183,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     @property
     def settings(self) -> Mapping[str, object]:
         """Fields of the method's configuration, however they were given."""
-        if isinstance(self.options, Mapping):
-            return self.options
-        return key_values(self.options or ())
+        return key_values(self.options)
 
     def order(self, note: Note = warn, *, collection: bool = False) -> Order:
         """Read and check everything, and return what is to be done; nothing is sent.
@@ -228,8 +226,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         refuse_idle(self, {name for name, true in traits.items() if true}, named)
         # 2. The documents: whom to ask about, and what the p-values are ranks among.
         lost: list[LeftOut | str] = []
-        split = {"split": "paragraphs"} if self.paragraphs else {}
-        read = partial(as_documents, how=self, lost=lost, note=note, **split)
+        read = partial(as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs)
         grouped = partial(read, group_field=self.group_field)
         plan = AuditPlan(
             documents=grouped(self.documents),

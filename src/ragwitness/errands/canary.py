@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.errands.carry import own_folder, seal_run, with_target
 from ragwitness.errands.idle import refuse_idle, refuse_types
-from ragwitness.errands.options import (
-    ADDRESS_ASKED,
-    AT_ONCE_ASKED,
-    TARGET,
-    Caps,
-    Concurrency,
-    Reached,
-    RunPath,
-    Sealing,
-)
+from ragwitness.errands.options import ADDRESS_ASKED, TARGET, RunPath, Sealing, Sending
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, AskedAs, Opt, PathRole
 
@@ -176,7 +167,7 @@ class DrawErrand:
 
 
 @dataclass(frozen=True)
-class ProbeErrand(Caps, Reached, Sealing):
+class ProbeErrand(Sending, Sealing):
     """Ask whether a deployed model was trained on the planted documents. Counts as one look.
 
     Carried out, it gives the p-value and the verdict.
@@ -219,7 +210,6 @@ class ProbeErrand(Caps, Reached, Sealing):
     template: Annotated[Path | str | None, PathRole.READS, Opt(shown="the paper's")] = None
     frame: Annotated[Path | str | None, PathRole.READS] = None
     run: RunPath = None
-    concurrency: Annotated[Concurrency, AT_ONCE_ASKED] = 4
 
     @property
     def recorded(self) -> bool:
@@ -309,8 +299,6 @@ class ProbeErrand(Caps, Reached, Sealing):
 
     def carry_out(self) -> CanaryResult:
         """Do it, and return the verdict."""
-        from ragwitness.asking.governor import Governor, Pace
-
         folder = own_folder(self.run)
         made, config = self.order()
 
@@ -319,6 +307,5 @@ class ProbeErrand(Caps, Reached, Sealing):
                 seal_run(self, folder, self.target, lambda at: self.subject(made, config, at))
             return await self.asked(target, config, governor, folder)
 
-        with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
-            transport = self.reach.transport(self.concurrency, governor.setback)
+        with self.governed(folder) as (governor, transport):
             return with_target(self.target, ask, transport)

@@ -34,7 +34,9 @@ def as_documents(
     how: HowRead | None = None,
     lost: list[LeftOut | str] | None = None,
     note: Note = warn,
-    **split: Any,
+    *,
+    paragraphs: bool = False,
+    group_field: str | None = None,
 ) -> tuple[Document, ...]:
     """Return documents however they were given; plain texts are numbered.
 
@@ -43,16 +45,18 @@ def as_documents(
         how: How a file is read.
         lost: What of it was left out is added to this.
         note: Told of that, line by line.
-        split: How a file is split into documents, and by which field they are grouped.
+        paragraphs: Whether each paragraph of a text file is a document.
+        group_field: Field or column that names the group of a document.
 
     Raises:
         InputError: A file cannot be read, or nothing in it can be used.
     """
-    from ragwitness.text.documents import load_documents
+    from ragwitness.text.documents import Split, load_documents
 
     if isinstance(given, str | Path):
         named = {one.name: getattr(how, one.name) for one in fields(HowRead)} if how else {}
-        loaded = load_documents(str(given), **named, **split)
+        split: Split = "paragraphs" if paragraphs else None
+        loaded = load_documents(str(given), **named, group_field=group_field, split=split)
         for line in loaded.remarks:
             note(line)
         if lost is not None:
@@ -134,40 +138,51 @@ def with_target(
             if opened is not target:
                 await opened.close()
 
+    return to_end(work())
+
+
+def to_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run work to its end, also where a loop is running already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return asyncio.run(work)
     # A notebook has a loop of its own: the work gets one in a thread beside it.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work()).result()
+        return pool.submit(asyncio.run, work).result()
 
 
-def key_values(pairs: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE`` pairs.
+def key_values(pairs: Mapping[str, object] | Sequence[str] | None) -> Mapping[str, object]:
+    """Return fields by name, given so or as ``NAME=VALUE`` pairs.
 
     Raises:
         InputError: A pair has no ``=``.
     """
-    found = {}
-    for pair in pairs:
+    if isinstance(pairs, Mapping):
+        return pairs
+    fields = {}
+    for pair in pairs or ():
         name, equals, value = str(pair).partition("=")
         if not equals:
             raise InputError(f"--set {pair!r} has no value.", "Write --set NAME=VALUE.")
-        found[name.strip().replace("-", "_")] = value.strip()
-    return found
+        fields[name.strip().replace("-", "_")] = value.strip()
+    return fields
 
 
-def per_method(pairs: Sequence[str] | None) -> dict[str, dict[str, object]]:
-    """Read ``METHOD.NAME=VALUE`` pairs into fields by method.
+def per_method(
+    pairs: Mapping[str, Mapping[str, object]] | Sequence[str] | None,
+) -> Mapping[str, Mapping[str, object]]:
+    """Return fields by method, given so or as ``METHOD.NAME=VALUE`` pairs.
 
     Raises:
         InputError: A pair has no ``=`` or names no audit.
     """
+    if isinstance(pairs, Mapping):
+        return pairs
     found: dict[str, dict[str, object]] = {}
-    for key, value in key_values(pairs or ()).items():
+    for key, value in key_values(pairs).items():
         audit, dot, name = key.rpartition(".")
         if not dot:
             raise InputError(f"--set {key} names no audit.", "Write --set AUDIT.NAME=VALUE.")

@@ -5,13 +5,13 @@ Ignoring it would do something else than what was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ragwitness.errors import InputError
-from ragwitness.kit.options import Only, Opt
+from ragwitness.kit.options import Only, declared
 
 TRAITS: Mapping[str, tuple[str, str]] = {
     "single": ("does not apply to a collection", "Leave it out, or --collection."),
@@ -21,6 +21,21 @@ TRAITS: Mapping[str, tuple[str, str]] = {
     ),
     "sealed": ("is for a sealed run", "Give a key: --seal auditor.key"),
     "ray": ("is for a Ray cluster", "Leave it out, or add --engine ray."),
+    "private": (
+        "is for a private method, and {method} is not differentially private",
+        "Take --method private-evolution or private-topics, or leave it out.",
+    ),
+    "looks": (
+        "holds texts against the records, which {method} must not: what is withheld for that tells"
+        " of the records, and epsilon would not cover it",
+        "Leave it out.",
+    ),
+    "writes": (
+        "is for texts that are written anew, and {method} copies what its records hold",
+        "Leave it out.",
+    ),
+    "keywords": ("is for the method keywords", "Leave it out, or --method keywords."),
+    "utility": ("is for measuring use, which --no-utility leaves out", "Leave one of them out."),
     "asks": ("is for what is asked, and stored transcripts were asked before", "Leave it out."),
 }
 """What an option may be for: what is said where that is not so, and what to do."""
@@ -37,13 +52,11 @@ def refuse_idle(errand: Any, traits: Set[str], method: str = "") -> None:
     Raises:
         InputError: Such an option was given.
     """
-    for name, marks, default in _declared(errand):
-        only = next((one.traits for one in marks if isinstance(one, Only)), ())
-        if only and not traits & set(only) and getattr(errand, name) != default:
-            why, hint = TRAITS[only[0]]
-            named = next((one.name for one in marks if isinstance(one, Opt) and one.name), "")
-            option = named or f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} {why.format(method=method)}.", hint)
+    for one in declared(type(errand)):
+        only = one.mark(Only)
+        if only and not traits & {*only.traits} and getattr(errand, one.name) != one.default:
+            why, hint = TRAITS[only.traits[0]]
+            raise InputError(f"{one.option} {why.format(method=method)}.", hint)
 
 
 def refuse_types(errand: Any) -> None:
@@ -63,10 +76,3 @@ def refuse_types(errand: Any) -> None:
             isinstance(value, bool) and bool not in kinds
         ):
             raise InputError(f"{one.name} cannot be {value!r}.", f"{one.name} is {hint}.")
-
-
-def _declared(errand: Any) -> Iterator[tuple[str, tuple[object, ...], object]]:
-    """Yield name, marks and default of every field."""
-    hints = get_type_hints(type(errand), include_extras=True)
-    for one in fields(errand):
-        yield one.name, getattr(hints[one.name], "__metadata__", ()), one.default

@@ -5,7 +5,8 @@ What means something else by an option declares it itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,8 +17,12 @@ from ragwitness.kit.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.types import ANSWER_SECONDS, Document
 
 if TYPE_CHECKING:
+    from ragwitness.asking.governor import Governor
     from ragwitness.audits.order import Reach
+    from ragwitness.defenses.synthetic.agents import Asking, MakingConfig
     from ragwitness.kit.cluster import Cluster
+    from ragwitness.rag.config import RagConfig
+    from ragwitness.targets.transport import TransportOptions
 
 # What is audited, and with what.
 
@@ -37,7 +42,6 @@ ADDRESS_ASKED = AskedAs(
     "target",
 )
 Address = Annotated[str, PathRole.ADDRESS, Arg(help=TARGET)]
-AddressIfAny = Annotated[str | None, PathRole.ADDRESS, Arg(help=TARGET)]
 Documents = Annotated[
     str,
     PathRole.DOCUMENTS,
@@ -60,6 +64,11 @@ Decoys = Annotated[
 
 Texts = str | Path | Sequence[Document | str]
 """Documents as values, as plain texts, or as the path of a file or folder that holds them."""
+PrivateCorpus = Annotated[
+    Texts,
+    PathRole.DOCUMENTS,
+    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +103,107 @@ Paragraphs = Annotated[
     bool, Opt("--paragraphs", help="Take each paragraph of a text file as a document.")
 ]
 
+# A RAG system of ours.
+
+Retrieval = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
+        " endpoint)."
+    ),
+]
+Generator = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
+        " chat endpoint), or repeat, which is no model and repeats its passages."
+    ),
+]
+Template = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
+        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
+    ),
+]
+PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSystem:
+    """A RAG system in this process."""
+
+    retrieval: Retrieval = "lexical"
+    generator: Generator = "reader"
+    k: PassagesPerQuery = 4
+    template: Template = "plain"
+
+    @property
+    def rag(self) -> RagConfig:
+        """Its settings.
+
+        Raises:
+            InputError: One cannot be used.
+        """
+        from ragwitness.lab import rag_config
+
+        return rag_config(**{one.name: getattr(self, one.name) for one in fields(OwnSystem)})
+
+
+# What stands in for private records.
+
+RolePlayers = Annotated[
+    Mapping[str, str] | Sequence[str] | None,
+    Opt(
+        "--role",
+        metavar="ROLE=MODEL",
+        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
+        " rewriter. May be repeated.",
+    ),
+]
+Contacts = Annotated[
+    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """Who makes what stands in for private records, if a model does.
+
+    Attributes:
+        model: The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,
+            or any target; reader is the embedded reader, and rules no model at all. It is shown the
+            records (the private methods do not show them).
+        domain: The kind of the records: auto, medical, wiki or a .toml file.
+        rounds: The most versions of a record that are judged.
+    """
+
+    model: Annotated[str | None, PathRole.ADDRESS] = None
+    domain: Annotated[str, PathRole.ADDRESS] = "auto"
+    rounds: int = 3
+
+    def making(self, asking: Asking) -> MakingConfig:
+        """Return the configuration of methods that ask a model.
+
+        Raises:
+            InputError: There is no such domain.
+        """
+        from ragwitness.defenses.synthetic.agents import MakingConfig, load_domain
+
+        return MakingConfig(domain=load_domain(self.domain), asking=asking, rounds=self.rounds)
+
+
 # Methods and models.
+
+AuditSettings = Annotated[
+    Mapping[str, Mapping[str, object]] | Sequence[str] | None,
+    Opt(
+        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
+    ),
+]
 
 Proxy = Annotated[
     str,
@@ -231,6 +340,25 @@ class Reached:
         reach = Reach(self.timeout, self.retries, self.key_env, tuple(self.header or ()))
         reach.transport(1)  # refuses what cannot be used, before anything is written or sent
         return reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending(Caps, Reached):
+    """How much is asked of whom, and how many queries at a time."""
+
+    concurrency: Annotated[Concurrency, AT_ONCE_ASKED] = 4
+
+    @contextmanager
+    def governed(self, folder: Path | None) -> Iterator[tuple[Governor, TransportOptions]]:
+        """Open what lets every query of a run pass, and say how its target is reached.
+
+        Args:
+            folder: Of the run; None keeps nothing.
+        """
+        from ragwitness.asking.governor import Governor, Pace
+
+        with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
+            yield governor, self.reach.transport(self.concurrency, governor.setback)
 
 
 # Where results go.

@@ -17,8 +17,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import Any, TypeVar, get_type_hints
 
 
 class PathRole(Enum):
@@ -119,6 +120,47 @@ class Part:
     """
 
     errand: type
+
+
+_M = TypeVar("_M")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A field of a declaration.
+
+    Attributes:
+        name: As Python has it.
+        hint: Its type.
+        marks: What stands beside the type.
+        default: ``dataclasses.MISSING`` where it is needed.
+    """
+
+    name: str
+    hint: Any
+    marks: tuple[object, ...]
+    default: object
+
+    def mark(self, kind: type[_M]) -> _M | None:
+        """Return the first mark of a kind."""
+        return next((one for one in self.marks if isinstance(one, kind)), None)
+
+    @property
+    def option(self) -> str:
+        """How it is spelt on the command line."""
+        mark = self.mark(Opt)
+        return mark.name if mark and mark.name else f"--{self.name.replace('_', '-')}"
+
+
+def declared(source: type) -> list[Declared]:
+    """Return the fields of a declaration: its own before those that it shares with others."""
+    hints = get_type_hints(source, include_extras=True)
+    given = {one.name: one.default for one in fields(source)}
+    own = [name for name in inspect.get_annotations(source) if name in given]
+    return [
+        Declared(name, hints[name], getattr(hints[name], "__metadata__", ()), given[name])
+        for name in dict.fromkeys((*own, *given))
+    ]
 
 
 def documented(source: object) -> tuple[str, dict[str, str]]:

@@ -66,7 +66,7 @@ class SynthesisReport(Shown):
     queries: int
     seconds: float
     warnings: tuple[str, ...]
-    out: str | None
+    out: str | None = None
     records: tuple[RecordFate, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     sent: int = 0

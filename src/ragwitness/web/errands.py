@@ -8,15 +8,14 @@ would on a terminal.
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, cast, get_args, get_type_hints
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Literal, cast, get_args
 
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.errands.canary import DrawErrand, ProbeErrand
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.kit.options import AskedAs, PathRole
+from ragwitness.kit.options import AskedAs, PathRole, declared
 
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
@@ -113,28 +112,22 @@ def questions_of(
         headings: In their order.
         needed: Fields that a form needs although a program may leave them out.
     """
-    hints = get_type_hints(source, include_extras=True)
-    given = {one.name: one for one in fields(source)}
-    own = [name for name in inspect.get_annotations(source) if name in given]
     groups: dict[str, list[Question]] = {heading: [] for heading in headings}
-    # Its own fields before those that it shares with other errands.
-    for name in dict.fromkeys((*own, *given)):
-        marks = getattr(hints[name], "__metadata__", ())
-        asked = next((one for one in marks if isinstance(one, AskedAs)), None)
+    for one in declared(source):
+        asked, usual = one.mark(AskedAs), one.default
         if asked is None or asked.under not in groups:
             continue
-        usual = given[name].default
         plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
         groups[asked.under].append(
             Question(
-                name.replace("_", "-"),
+                one.name.replace("_", "-"),
                 asked.label,
                 asked.hint,
-                form_of(asked, hints[name]),
-                needed=usual is MISSING or name in needed,
+                form_of(asked, one.hint),
+                needed=usual is MISSING or one.name in needed,
                 usual=str(usual) if plain else "",
-                choices={**asked.choices, **{one: one for one in names_at(asked.names)}},
-                table=PathRole.DOCUMENTS in marks,
+                choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
+                table=PathRole.DOCUMENTS in one.marks,
             )
         )
     return {heading: tuple(under) for heading, under in groups.items()}

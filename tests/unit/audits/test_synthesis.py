@@ -96,8 +96,8 @@ def test_a_model_that_misbehaves_at_random_leaks_nothing(tmp_path: Path) -> None
         result = make(server.url, documents, tmp_path / "run", config=config)
     out = tmp_path / "safe.jsonl"
     rows = assert_safe_after(out, result, documents[:6])
-    assert len(rows) == result.counts.get("passed", 0)
-    assert sum(result.counts.values()) == 8
+    assert len(rows) == result.report.counts.get("passed", 0)
+    assert sum(result.report.counts.values()) == 8
     assert [one.fate for one in result.made[6:]] == [Fate.UNUSABLE, Fate.DUPLICATE]
 
 
@@ -114,7 +114,7 @@ def test_an_agent_that_falls_silent_ends_the_run_and_a_later_start_goes_on(tmp_p
         silent[0] = False
         result = make(server.url, documents, tmp_path / "run")
         made = Counter(prompt for prompt, _ in server.prompts if "You judge" not in prompt)
-    assert result.counts == {"passed": 3}
+    assert result.report.counts == {"passed": 3}
     assert max(made.values()) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_book_that_was_altered_does_not_slip_through(tmp_path: Path) -> None:
             row["text"] = documents[0].text
         book.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"key": "cut')
         result = make(server.url, documents, tmp_path / "run")
-    assert result.counts == {"withheld": 2}
+    assert result.report.counts == {"withheld": 2}
     assert assert_safe_after(tmp_path / "safe.jsonl", result, documents) == []
 
 

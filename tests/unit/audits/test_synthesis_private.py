@@ -67,20 +67,20 @@ def test_the_model_sees_no_record_and_a_second_start_asks_nothing(
         again = evolve(server.url, documents, tmp_path / "run", public)
         assert len(server.prompts) == len(asked)
     assert first.made == again.made
-    assert again.queries == 0
+    assert again.report.queries == 0
     assert not any(name in prompt for name in NAMES for prompt in asked)
     assert not any(d.text[:40] in prompt for d in documents for prompt in asked)
     passed = [one for one in first.made if one.text]
     assert [one.record for one in passed] == [f"text-{n + 1}" for n in range(len(passed))]
     # Of drafts the noise once left two.
-    assert first.counts["passed"] >= (3 if public else 2)
+    assert first.report.counts["passed"] >= (3 if public else 2)
     assert sum(one.record.startswith("text-") for one in first.made) == 5
     assert len(asked) <= 20 * 3 + 1
     out = tmp_path / "safe.jsonl"
     assert write_made(out, first) == len(passed)
     text = out.read_text()
     assert not any(d.id + '"' in text for d in documents)
-    assert "for one record added or removed" in first.settings["privacy"]
+    assert "for one record added or removed" in first.report.settings["privacy"]
 
 
 def test_a_cap_ends_it_and_a_higher_one_goes_on(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_cap_ends_it_and_a_higher_one_goes_on(tmp_path: Path) -> None:
         result = evolve(server.url, documents, tmp_path / "run", budget=Budget(queries=999))
         assert max(Counter(server.prompts).values()) == 1
         assert (tmp_path / "run" / VOTES).read_text().splitlines()[:1] == held
-    assert result.counts["passed"] >= 3
+    assert result.report.counts["passed"] >= 3
 
 
 def test_a_model_that_misbehaves_costs_candidates_and_is_counted(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_a_model_that_misbehaves_costs_candidates_and_is_counted(tmp_path: Path)
     lost = Counter(str(one.fate) for one in result.made if one.record.startswith("draft-"))
     assert len(lost) >= 3
     assert set(lost) <= {"truncated", "refused", "withheld", "failed"}
-    assert f"{lost.total()} candidates were not voted on" in " ".join(result.warnings)
+    assert f"{lost.total()} candidates were not voted on" in " ".join(result.report.warnings)
     # Public texts that were voted on are left.
     assert {one.text for one in result.made if one.text} <= set(PUBLIC)
-    assert result.counts["passed"] >= 1
+    assert result.report.counts["passed"] >= 1
 
 
 def test_a_model_that_names_no_matter_ends_it() -> None:

@@ -32,10 +32,10 @@ def test_a_good_model_passes_and_a_second_start_asks_nothing(tmp_path: Path) -> 
         (tmp_path / "run" / MADE).unlink()  # the answers alone are enough
         third = make(server.url, documents, tmp_path / "run")
         assert len(server.prompts) == asked
-    assert first.counts == {"passed": 6}
-    assert again.queries == 1  # the attributes; the rest is in the book
+    assert first.report.counts == {"passed": 6}
+    assert again.report.queries == 1  # the attributes; the rest is in the book
     assert first.made == again.made == third.made
-    assert again.sent == third.sent == 0
+    assert again.report.sent == third.report.sent == 0
     assert len(assert_safe_after(tmp_path / "safe.jsonl", first, documents)) == 6
 
 
@@ -44,11 +44,11 @@ def test_a_cap_ends_it_and_a_higher_one_goes_on(tmp_path: Path) -> None:
     with writers() as server:
         part = make(server.url, documents, tmp_path / "run", budget=Budget(queries=9))
         assert len(server.prompts) <= 9
-        assert part.spent.stopped_by == "query"
-        assert part.counts["unasked"] == part.spent.unasked > 0
-        assert "higher --max-queries resumes" in " ".join(part.warnings)
+        assert part.report.spent.stopped_by == "query"
+        assert part.report.counts["unasked"] == part.report.spent.unasked > 0
+        assert "higher --max-queries resumes" in " ".join(part.report.warnings)
         whole = make(server.url, documents, tmp_path / "run", budget=Budget(queries=99))
-        assert whole.counts == {"passed": 6}
+        assert whole.report.counts == {"passed": 6}
         assert max(Counter(server.prompts).values()) == 1
         with pytest.raises(CapReachedError):
             make(server.url, corpus(3), tmp_path / "other", budget=Budget(tokens=10))
@@ -58,12 +58,12 @@ def test_texts_that_repeat_each_other_are_reported() -> None:
     bland = "Somebody asks for advice; rest, water and a visit to a clinic are named as usual."
     with writers(lambda kind, said: bland if kind == "generate" else good(kind, said)) as server:
         result = make(server.url, corpus(), None)
-    assert result.counts == {"passed": 6}
-    [told] = [warning for warning in result.warnings if "nearly the same" in warning]
+    assert result.report.counts == {"passed": 6}
+    [told] = [warning for warning in result.report.warnings if "nearly the same" in warning]
     assert told.startswith("5 of 6 synthetic texts are nearly the same as an earlier one")
     with writers() as server:
         other = make(server.url, corpus(), None)
-    assert not [warning for warning in other.warnings if "nearly the same" in warning]
+    assert not [warning for warning in other.report.warnings if "nearly the same" in warning]
 
 
 def test_a_model_that_cannot_be_reached_or_begins_with_nothing() -> None:
@@ -99,11 +99,11 @@ def test_every_method_writes_only_what_passes(method: str, tmp_path: Path) -> No
     write_made(out, result)
     if method == "redact":
         texts = [one.text for one in result.made]
-        assert result.counts == {"passed": 6}
+        assert result.report.counts == {"passed": 6}
         assert all(t.endswith("Signed by <NAME>, call <PHONE>.") for t in texts), texts
         return
     rows = assert_safe(out, documents)
-    assert len(rows) == 6, result.reasons
+    assert len(rows) == 6, result.report.reasons
 
 
 @pytest.mark.parametrize("method", [m for m, entry in METHODS.items() if entry.evaluation])
@@ -121,7 +121,7 @@ def test_methods_for_evaluation_are_never_written(method: str, tmp_path: Path) -
 
     with writers(script) as server:
         result = make(server.url, documents, None, method=method, evaluation=True)
-    assert result.counts == {"unguarded": 3}
+    assert result.report.counts == {"unguarded": 3}
     assert write_made(tmp_path / "safe.jsonl", result) == 0
 
 
@@ -156,7 +156,7 @@ def test_killed_at_any_moment_it_goes_on_and_asks_nothing_twice(tmp_path: Path) 
         result = make(server.url, documents, tmp_path / "run")
         asked = Counter(server.prompts)
     assert kills == 2
-    assert result.counts == {"passed": 12}
+    assert result.report.counts == {"passed": 12}
     # Asked again at most what was on its way when it was killed: three records at a time.
     assert sum(count - 1 for count in asked.values()) <= 3 * kills
     assert max(asked.values()) <= 3

@@ -1,0 +1,49 @@
+"""An evaluation with what only a table of a paper sets: a shadow corpus, a rewriter, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragwitness.audits.evaluation import BatteryPlan
+    from ragwitness.results.evaluation import Battery
+    from ragwitness.types import Document
+
+
+def run_plan(
+    plan: BatteryPlan,
+    documents: tuple[Document, ...],
+    defense: str,
+    proxy: str,
+    folder: Path,
+    *,
+    auxiliary: tuple[Document, ...] = (),
+    rewriter: str | None = None,
+    beside: Callable[[Sequence[Document]], Sequence[Document]] = tuple,
+) -> Battery:
+    """Run an evaluation with progress bars; Ctrl-C leaves its answers in ``folder``.
+
+    ``rewriter`` names the language model that a paraphrasing defense asks; None goes by rules.
+    ``beside`` returns what the index holds of the documents inside, such as copies beside them.
+    """
+    from ragwitness.audits.evaluation import run_battery
+    from ragwitness.cli.common import console, progress_bars
+    from ragwitness.cli.steps import wait
+    from ragwitness.lab import lab_target
+    from ragwitness.models.registry import load_language_model
+
+    model = load_language_model(proxy)
+    writer = None if rewriter is None else load_language_model(rewriter)
+    with progress_bars(console()) as progress:
+        work = run_battery(
+            plan,
+            documents,
+            model,
+            auxiliary=auxiliary,
+            build=lambda held, rag: lab_target(beside(held), rag, defense, rewriter=writer),
+            run=folder,
+            progress=progress,
+        )
+        return wait(work, folder)
