@@ -14,9 +14,9 @@ from ragwitness.asking.budget import Budget as Budget
 from ragwitness.asking.governor import Governor as Governor
 from ragwitness.assertions import assert_no_leak as assert_no_leak
 from ragwitness.assertions import assert_not_in as assert_not_in
+from ragwitness.attest.accounts import Request as Request
 from ragwitness.attest.accounts import account_key as account_key
 from ragwitness.attest.accounts import sign_request as sign_request
-from ragwitness.attest.window import Request as Request
 from ragwitness.attest.window import Window as Window
 from ragwitness.audits.canary import CanaryResult as CanaryResult
 from ragwitness.audits.membership import run_audit as run_audit

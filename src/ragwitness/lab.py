@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragwitness.models.base import LanguageModel
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
-    from ragwitness.targets.resolve import Address
+    from ragwitness.targets.address import Address
     from ragwitness.targets.transport import TransportOptions
     from ragwitness.types import Document, Target
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragwitness.attest.accounts import Request
 from ragwitness.attest.commitments import proof_shape
 from ragwitness.attest.policy import WindowPolicy, read_policy
-from ragwitness.attest.window import Request, Window
+from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import quantise

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from ragwitness.errors import InputError
+from ragwitness.targets.address import parse_address
 from ragwitness.targets.probe import CapabilityReport, probe_capabilities
-from ragwitness.targets.resolve import SCHEMES, open_target, parse_address
+from ragwitness.targets.resolve import SCHEMES, open_target
 from ragwitness.types import Capability
 from tests.support.loopback import loopback, reply
 

@@ -268,11 +268,12 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     """What the same inputs must always give, in hex: records, noise keys, policies, meters."""
     import numpy as np
 
+    from ragwitness.attest.accounts import Request
     from ragwitness.attest.commitments import CommittedEmbedder
     from ragwitness.attest.ledger import LoggedAccount
     from ragwitness.attest.policy import read_policy
     from ragwitness.attest.receipts import Opened
-    from ragwitness.attest.window import Request, noise_record, query_record
+    from ragwitness.attest.window import noise_record, query_record
     from ragwitness.crypto.transcript.records import encode, record_hash
     from ragwitness.privacy.odometer.spectral import Odometer, Terms
     from ragwitness.privacy.streams import record_key, slot_bits, sub_seed

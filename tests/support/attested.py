@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.accounts import request_message, sign_request
+from ragwitness.attest.accounts import Request, request_message, sign_request
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge
 from ragwitness.attest.close import close_window
@@ -31,7 +31,7 @@ from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.prove import bundle_files, prove_window
 from ragwitness.attest.receipts import Opened
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.window import Request, Window
+from ragwitness.attest.window import Window
 from ragwitness.crypto.hashing import HASH_BYTES
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.log.tiles import read_entries

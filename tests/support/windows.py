@@ -5,10 +5,11 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
+from ragwitness.attest.accounts import Request
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
 from ragwitness.attest.policy import Estimator, WindowPolicy
-from ragwitness.attest.window import Request, Window
+from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.proofs.curve import G1_GENERATOR, encode_g1
 from ragwitness.crypto.proofs.native import to_native_g1

@@ -21,8 +21,8 @@ from ragwitness.errors import InputError, TargetError, TargetResponseError
 from ragwitness.kit.files import blocks
 from ragwitness.kit.quotes import quote
 from ragwitness.kit.run_files import ANSWERS, PILOT, RESULT
+from ragwitness.targets.address import Address
 from ragwitness.targets.objects import read_reply
-from ragwitness.targets.resolve import Address
 from ragwitness.targets.wire import read_chat
 from ragwitness.types import Answer, Capability, Query
 

@@ -23,7 +23,8 @@ from ragwitness.crypto.transcript.records import KeyedAdmitRecord, QueryRecord, 
 from ragwitness.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
-    from ragwitness.attest.window import Request
+    import numpy as np
+    from numpy.typing import NDArray
 
 KEY_BYTES = 32
 """Length of an account's public key."""
@@ -62,6 +63,32 @@ class RequestSignature:
                 f"A signed request has a blinding of {BLINDING_BYTES} bytes and a signature of"
                 f" {_SIGNATURE_BYTES}, not {len(self.blinding)} and {len(self.signature)}."
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One query as a client sent it.
+
+    Attributes:
+        tenant: Whose index is asked.
+        account: Who asks.
+        query: SHA-256 of the query as it was sent, in hex.
+        vector: Its integer vector, shape (dimension,).
+        nonce: The client's own random text.
+        checkpoint: Which the client names: the window's at the time when the client saw it.
+        text: The query itself, if it is to be kept for a challenge.
+        signed: The account's signature, where the account has a key
+            (:func:`sign_request`).
+    """
+
+    tenant: str
+    account: str
+    query: str
+    vector: NDArray[np.integer]
+    nonce: str
+    checkpoint: str
+    text: str | None = None
+    signed: RequestSignature | None = None
 
 
 def request_message(

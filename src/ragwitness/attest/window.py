@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ragwitness.attest.accounts import RequestSignature, check_key, verify_request
+from ragwitness.attest.accounts import Request, check_key, verify_request
 from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
 from ragwitness.attest.commit import number_tree
 from ragwitness.attest.commitments import checkpoint_token, parse_token
@@ -61,32 +61,6 @@ if TYPE_CHECKING:
 _MOST_COINS = 1 << 30
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NONCE = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """One query as a client sent it.
-
-    Attributes:
-        tenant: Whose index is asked.
-        account: Who asks.
-        query: SHA-256 of the query as it was sent, in hex.
-        vector: Its integer vector, shape (dimension,).
-        nonce: The client's own random text.
-        checkpoint: Which the client names: the window's at the time when the client saw it.
-        text: The query itself, if it is to be kept for a challenge.
-        signed: The account's signature, where the account has a key
-            (:func:`~ragwitness.attest.accounts.sign_request`).
-    """
-
-    tenant: str
-    account: str
-    query: str
-    vector: NDArray[np.integer]
-    nonce: str
-    checkpoint: str
-    text: str | None = None
-    signed: RequestSignature | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ragwitness.attest.accounts import (
+    Request,
     account_key,
     check_admission,
     draw_nonce,
@@ -20,7 +21,6 @@ from ragwitness.attest.accounts import (
     verify_request,
 )
 from ragwitness.attest.receipts import Receipt, check_openings
-from ragwitness.attest.window import Request
 from ragwitness.crypto.hashing import parse_hash
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.transcript.records import SignedQueryRecord

@@ -166,6 +166,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
         # 2. The private records, the known secrets and, for a private method, the privacy budget.
         lost: list[LeftOut | str] = []
         documents = as_documents(self.corpus, self, lost, note)
+        left_out = left_out_of(tuple(lost))
         records = ((one.id, one.text) for one in documents)
         given = read_secrets(self.secrets) if self.secrets is not None else []
         known = (*given, *personal_of(records, pii_finder(self.pii if self.contacts else "none")))
@@ -185,7 +186,15 @@ class SynthesizeErrand(HowRead, Sending, Making):
                 " rules plays the roles by rules.",
             )
         return SynthesisWork(
-            self, documents, left_out_of(tuple(lost)), chosen, model, roles, conditions, known, public
+            self,
+            documents,
+            left_out,
+            chosen,
+            model,
+            roles,
+            conditions,
+            known,
+            public,
         )
 
     def _public(self, records: tuple[Document, ...], note: Note) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ from ragwitness.results.membership import KIND
 from ragwitness.types import Audit, Document, Score
 
 if TYPE_CHECKING:
-    from ragwitness.evidence.seal import SealedRun
+    from ragwitness.evidence.subject import SealedRun
 
 _STAGES = {"known outside": "known_out", "known inside": "known_in", "documents": "documents"}
 """Which part of the order the documents of a stage are."""

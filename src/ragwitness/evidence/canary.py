@@ -66,7 +66,7 @@ from ragwitness.results.spending import Spending
 from ragwitness.types import Score
 
 if TYPE_CHECKING:
-    from ragwitness.evidence.seal import SealedRun
+    from ragwitness.evidence.subject import SealedRun
 
 BESIDES = frozenset({("check", "check")})
 """Questions that find out whether log-probabilities are true; they are about no example."""

@@ -23,7 +23,7 @@ from ragwitness.kit.run_files import SEAL
 from ragwitness.types import Answer, Query
 
 if TYPE_CHECKING:
-    from ragwitness.evidence.seal import SealedRun
+    from ragwitness.evidence.subject import SealedRun
 
 CLOSE = 1e-6
 """Relative difference of two figures that are called the same: processors round differently."""

@@ -46,7 +46,7 @@ from ragwitness.text.secrets import Secret
 from ragwitness.types import Document, Reading
 
 if TYPE_CHECKING:
-    from ragwitness.evidence.seal import SealedRun
+    from ragwitness.evidence.subject import SealedRun
 
 _ROW = {"stage", "document", "prompts", "failed"}
 

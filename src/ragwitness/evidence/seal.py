@@ -47,6 +47,7 @@ from ragwitness.evidence.runs import CHECKPOINT, ENTRIES, RunBegun, RunEnded, Ru
 from ragwitness.evidence.subject import (
     TEXT,
     VERSION,
+    SealedRun,
     SealedText,
     SealSubject,
     changed,
@@ -243,42 +244,6 @@ def _differing(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 # What a sealed run keeps back, read again when its pack is made.
-
-
-@dataclass(frozen=True, slots=True)
-class SealedRun:
-    """A sealed run with everything that opens it.
-
-    Attributes:
-        folder: Of the run.
-        seal: Its bytes.
-        texts: Everything that was committed to.
-        openings: Commitment and blinding of each text.
-        links: The chain of answers.
-        key: File of the signing key.
-        log: Folder of the log of runs; None without one.
-        home: Folder of the plan that the run belongs to; None where it belongs to none.
-    """
-
-    folder: Path
-    seal: bytes
-    texts: tuple[SealedText, ...]
-    openings: tuple[tuple[bytes, bytes], ...]
-    links: tuple[Link, ...]
-    key: Path
-    log: Path | None
-    home: Path | None = None
-
-    @property
-    def errand(self) -> str:
-        """Kind of its result."""
-        return str(json.loads(self.seal)["errand"])
-
-    @property
-    def head(self) -> str:
-        """Last link of its chain, in hex; of the seal alone where nothing was answered."""
-        empty = AnswerChain(self.seal, b"").head
-        return (self.links[-1].head if self.links else empty).hex()
 
 
 def read_sealed(run: Path) -> SealedRun:

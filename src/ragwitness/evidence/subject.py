@@ -7,12 +7,13 @@ the text itself under a blinding of its own: each can be opened alone, and every
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.chain import dense
+from ragwitness.asking.chain import AnswerChain, Link, dense
 from ragwitness.crypto.log.tree import MerkleLog
 
 VERSION = "ragwitness/seal/v2"
@@ -61,6 +62,42 @@ class SealSubject:
     looks: int
     series: bytes
     home: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRun:
+    """A sealed run with everything that opens it.
+
+    Attributes:
+        folder: Of the run.
+        seal: Its bytes.
+        texts: Everything that was committed to.
+        openings: Commitment and blinding of each text.
+        links: The chain of answers.
+        key: File of the signing key.
+        log: Folder of the log of runs; None without one.
+        home: Folder of the plan that the run belongs to; None where it belongs to none.
+    """
+
+    folder: Path
+    seal: bytes
+    texts: tuple[SealedText, ...]
+    openings: tuple[tuple[bytes, bytes], ...]
+    links: tuple[Link, ...]
+    key: Path
+    log: Path | None
+    home: Path | None = None
+
+    @property
+    def errand(self) -> str:
+        """Kind of its result."""
+        return str(json.loads(self.seal)["errand"])
+
+    @property
+    def head(self) -> str:
+        """Last link of its chain, in hex; of the seal alone where nothing was answered."""
+        empty = AnswerChain(self.seal, b"").head
+        return (self.links[-1].head if self.links else empty).hex()
 
 
 def leaf_of(text: SealedText, commitment: bytes) -> bytes:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.accounts import RequestSignature
-from ragwitness.attest.window import Request
+from ragwitness.attest.accounts import Request, RequestSignature
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import (

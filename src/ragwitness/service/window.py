@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlalchemy import Connection, and_, insert, select
 
+from ragwitness.attest.accounts import Request
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.policy import WindowPolicy as Promised
-from ragwitness.attest.window import LoggedAnswer, Request, Window
+from ragwitness.attest.window import LoggedAnswer, Window
 from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.notes.note import Checkpoint, Note

@@ -20,7 +20,7 @@ from ragwitness.errors import (
     TargetUnreachableError,
 )
 from ragwitness.kit.quotes import environment_secrets, hide, hide_across, quote_error
-from ragwitness.targets.resolve import Address
+from ragwitness.targets.address import Address
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.targets.wire import read_logprobs
 from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob

@@ -1,8 +1,8 @@
 """Opens a target by what the user calls it: a URL, or ``SCHEME/...``.
 
 Each scheme is a factory, loaded on first use. Other packages add theirs as entry points of the
-group ``ragwitness.targets``: a callable that takes an :class:`Address` and returns a target, or
-anything :func:`ragwitness.targets.objects.wrap` accepts, or an awaitable of either.
+group ``ragwitness.targets``: a callable that takes an :class:`.address.Address` and returns a
+target, or anything :func:`ragwitness.targets.objects.wrap` accepts, or an awaitable of either.
 """
 
 from __future__ import annotations
@@ -11,84 +11,17 @@ import hashlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl
 
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.quotes import quote, quote_error
 from ragwitness.kit.registry import Listing, Registry
+from ragwitness.targets.address import Address, parse_address
 from ragwitness.targets.openai import OPTIONS, Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.transport import Clock, TransportOptions
 from ragwitness.types import Target
-
-# What a user calls a target, taken apart.
-
-_FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A target's address and how it is to be reached; what a scheme's factory is given.
-
-    Attributes:
-        scheme: Before the first ``/`` or ``:``, in small letters.
-        rest: What follows it.
-        transport: Timeouts, retries, concurrency, name of the key's variable.
-        clock: Time and chance; None for the real ones.
-    """
-
-    scheme: str
-    rest: str
-    transport: TransportOptions = field(default_factory=TransportOptions)
-    clock: Clock | None = None
-
-    def split(self, known: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
-        """Return what stands before a ``?``, and the options after it.
-
-        Args:
-            known: Names of the options that there are.
-
-        Raises:
-            InputError: An option is unknown or given twice.
-        """
-        path, _, options = self.rest.partition("?")
-        # A plus is a plus: defense=prompt+mirabel.
-        pairs = parse_qsl(options.replace("+", "%2B"), keep_blank_values=True)
-        values, names = dict(pairs), tuple(known)
-        if len(values) < len(pairs):
-            raise InputError(f"An option of the {self.scheme} target is given twice.")
-        if unknown := sorted(set(values) - set(names)):
-            raise InputError(
-                f"Unknown {self.scheme} option {unknown[0]!r}.",
-                f"Use: {', '.join(sorted(names))}." if names else "It takes none.",
-            )
-        return path, values
-
-    def without_key(self) -> None:
-        """Refuse ``--key-env`` and ``--header`` where nothing is sent by them.
-
-        Raises:
-            InputError: The user named a variable.
-        """
-        if self.transport.key_env is not None or self.transport.headers:
-            raise InputError(
-                f"--key-env and --header do not apply to {self.scheme} targets.",
-                "Leave it out; docs/targets.md says where each kind of target has its keys.",
-            )
-
-
-def parse_address(
-    spec: str, transport: TransportOptions | None = None, clock: Clock | None = None
-) -> Address | None:
-    """Read ``SCHEME/REST`` or ``SCHEME:REST``; None where there is no scheme."""
-    found = _FORM.fullmatch(spec.strip())
-    if found is None:
-        return None
-    scheme, rest = found.groups()
-    return Address(scheme.lower(), rest, transport or TransportOptions(), clock)
-
 
 GROUP = "ragwitness.targets"
 """Entry-point group of other packages' schemes."""
@@ -138,8 +71,6 @@ async def open_target(
         TargetError: The target does not answer.
     """
     if spec.strip().lower().startswith(_URLS):
-        from ragwitness.targets.openai import OpenAITarget
-
         return await OpenAITarget.connect(spec, options, clock=clock)
     address = parse_address(spec, options, clock)
     if address is None or address.scheme not in SCHEMES.names():

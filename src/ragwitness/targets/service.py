@@ -10,9 +10,9 @@ from jsonpath import JSONPath
 
 from ragwitness.errors import RagwitnessError, TargetResponseError
 from ragwitness.kit.quotes import hide, hide_in
+from ragwitness.targets.address import Address
 from ragwitness.targets.bodies import Events
 from ragwitness.targets.failures import Failures, Key
-from ragwitness.targets.resolve import Address
 from ragwitness.targets.service_config import (
     ENV,
     BallotConfig,

@@ -13,7 +13,8 @@ from ragwitness.defenses.registry import load_defense
 from ragwitness.errors import InputError
 from ragwitness.kit.registry import Listing, Registry
 from ragwitness.membership.registry import AUDITS, build_audit, configure
-from ragwitness.targets.resolve import Address, open_target, target_schemes
+from ragwitness.targets.address import Address
+from ragwitness.targets.resolve import open_target, target_schemes
 from ragwitness.types import Answer, Capability, Query, Target
 from tests.support.packages import install
 
