@@ -200,7 +200,9 @@ def test_what_leaks_fails_with_its_count(runs: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         rw.assert_no_leak(leaking(), MINE, background=OUTSIDE, prompts=20, runs=runs)
     said = str(caught.value)
-    assert said.startswith("20 of 20 records leaked in part. fails --fail-on leaked records > 0 (le")
+    assert said.startswith(
+        "20 of 20 records leaked in part. fails --fail-on leaked records > 0 (le"
+    )
     assert "some 2.5 % fail for each measure" in said
     assert "Show more: ragwitness report" in said
     # One that holds them and tells nothing of them passes.

@@ -140,7 +140,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     secrets: Annotated[Path | None, PathRole.READS] = None
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
-    pii: ContactFinder = "auto"
+    pii: ContactFinder = "contacts"
     embedder: Likeness = None
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
@@ -409,7 +409,7 @@ def plan_of(
     *,
     contacts: bool,
     seed: int,
-    pii: str = "auto",
+    pii: str = "contacts",
 ) -> LeakPlan:
     """Return what answers are compared with.
 
