@@ -98,23 +98,6 @@ def test_epsilon_adds_up_over_runs_and_names_of_the_corpus(command: Command, fol
     assert not any("Ada" in row or "boiler" in row for row in rows)
 
 
-def test_topics_are_written_by_rules_and_add_to_the_same_ledger(
-    command: Command, folder: Path
-) -> None:
-    evolve(command, folder, *usual(folder), "--texts", 8)
-    given = ("--method", "private-topics", "--pii", "contacts", "--texts", 4, "--run")
-    code, said = command(
-        "synthesize", folder / "corpus.jsonl", *given, folder / "topics", *usual(folder)[2:],
-        "--epsilon", 90, "-o", folder / "topics.jsonl", "--json", folder / "topics.json",
-    )  # fmt: skip
-    assert code == 0, said
-    assert "2 runs (94 as a plain sum)" in " ".join(said.split())
-    settings = json.loads((folder / "topics.json").read_text())["settings"]
-    assert settings["written by"].startswith("rules (no language model)")
-    assert settings["privacy"] == "epsilon 90, delta 1e-06, for one record added or removed"
-    assert "Ada Fenn" not in (folder / "topics.jsonl").read_text()
-
-
 def test_a_near_copy_of_the_records_is_no_public_source(command: Command, folder: Path) -> None:
     lines = (folder / "corpus.jsonl").read_text().splitlines()
     near = {"text": json.loads(lines[3])["text"].replace("Ada Fenn", "somebody else")}

@@ -23,7 +23,7 @@ TRAITS: Mapping[str, tuple[str, str]] = {
     "ray": ("is for a Ray cluster", "Leave it out, or add --engine ray."),
     "private": (
         "is for a private method, and {method} is not differentially private",
-        "Take --method private-evolution or private-topics, or leave it out.",
+        "Take --method private-evolution, or leave it out.",
     ),
     "looks": (
         "holds texts against the records, which {method} must not: what is withheld for that tells"

@@ -56,8 +56,8 @@ class SynthesizeErrand(HowRead, Sending, Making):
     Attributes:
         out: The JSONL file for the synthetic records.
         method: The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,
-            paraphrase-checklist. Without one: redact, keywords. With or without: private-evolution
-            and private-topics, which are differentially private.
+            paraphrase-checklist. Without one: redact, keywords. With or without: private-evolution,
+            which is differentially private.
         extractor: The model that names attributes and says what a record tells of each.
         generator: The model that writes.
         judge: The model that judges the privacy of a text.

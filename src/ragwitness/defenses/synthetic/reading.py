@@ -178,7 +178,7 @@ def _plain(name: str) -> str:
 # A list: attributes of a corpus, subjects of a kind of text.
 
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*", re.MULTILINE)
-_MOST = 80  # characters of an entry
+_MOST, _FEW = 80, 6  # characters of an entry; words of one without a bullet
 
 
 def read_list(text: str) -> list[str]:
@@ -192,12 +192,15 @@ def read_list(text: str) -> list[str]:
         entries = [str(one) for one in data]
     else:
         lines = [line for line in found.splitlines() if line.strip()]
-        marked = [line for line in lines if _BULLET.match(line)]
-        entries = marked or (lines if len(lines) > 1 else found.split(","))
+        entries = [line for line in lines if _BULLET.match(line)]
+        # Without bullets a list is short entries alone; anything else is prose, or a refusal.
+        plain = lines if len(lines) > 1 else found.split(",")
+        if not entries and not declines(found) and all(len(one.split()) <= _FEW for one in plain):
+            entries = plain
     named = (re.split(r":|\s[–—-]\s", _BULLET.sub("", one), maxsplit=1)[0] for one in entries)  # noqa: RUF001
     # The form's own word, handed back, names nothing.
-    plain = (re.sub(r"\[?attribute\]?\s+(?=\S)", "", one.strip(_EDGE), count=1) for one in named)
-    return [one for one in dict.fromkeys(plain) if 1 < len(one) <= _MOST]
+    bared = (re.sub(r"\[?attribute\]?\s+(?=\S)", "", one.strip(_EDGE), count=1) for one in named)
+    return [one for one in dict.fromkeys(bared) if 1 < len(one) <= _MOST]
 
 
 # A text of the domain's form.

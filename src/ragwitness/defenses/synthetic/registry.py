@@ -15,7 +15,6 @@ from ragwitness.defenses.synthetic.private.evolution import (
     PrivateConfig,
     PrivateEvolution,
 )
-from ragwitness.defenses.synthetic.private.topics import PrivateTopics
 from ragwitness.defenses.synthetic.roles import ROLES, Roles
 from ragwitness.defenses.synthetic.sage import Sage
 from ragwitness.errors import InputError
@@ -54,15 +53,6 @@ def _sage(given: Materials) -> AnyMethod:
     if not given.config.rounds:
         raise InputError("sage judges each text at least once.", "Take stage-1, or --rounds 1.")
     return Sage(given.config)
-
-
-def _topics(given: Materials) -> AnyMethod:
-    if given.private is None:
-        raise InputError(
-            "private-topics needs a privacy budget.",
-            "Add --epsilon 4, and --public FILE with texts that are not secret.",
-        )
-    return PrivateTopics(*given.private, given.config)
 
 
 def _evolution(given: Materials) -> AnyMethod:
@@ -121,11 +111,6 @@ METHODS = Registry(
         ),
         "private-evolution": MethodListing(
             _evolution, "texts that the records vote for, differentially private", private=True
-        ),
-        "private-topics": MethodListing(
-            _topics,
-            "texts from private keywords of clusters, differentially private",
-            private=True,
         ),
         **{name: _published(name, summary) for name, summary in _PUBLISHED.items()},
     },

@@ -130,6 +130,13 @@ def test_a_list_is_read_however_it_is_written(text: str) -> None:
     assert [one.casefold() for one in read_list(text)] == ["cause", "next steps"]
 
 
+@pytest.mark.parametrize(
+    "text", ["I'm sorry, I cannot.", "Texts of this kind are read for what they say."]
+)
+def test_prose_and_refusals_are_no_list(text: str) -> None:
+    assert read_list(text) == []
+
+
 _TALK = "Patient: I have a cough.\nDoctor: Rest, and see a doctor if it lasts."
 
 
