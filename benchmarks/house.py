@@ -111,22 +111,27 @@ LATE = {
     # An address may name a system of ours, which is opened as any other is.
     ("ragwitness.targets.resolve", "ragwitness.lab"),
     ("ragwitness.targets.resolve", "ragwitness.asking.replay"),
-    # What is loaded for an address reads the address.
-    ("ragwitness.targets.resolve", "ragwitness.targets.objects"),
-    ("ragwitness.targets.resolve", "ragwitness.targets.service"),
-    # Compiled arithmetic, where it is installed.
-    ("ragwitness.crypto.proofs.curve", "ragwitness.crypto.proofs.native"),
 }
 """Imports inside functions and by strings that may lead back or up, each for its reason."""
 
 
-def edges_of(wheel: Path = WHEEL) -> dict[str, set[str]]:
-    """Return what each module imports: at its top, inside functions and by strings."""
+def edges_of(wheel: Path = WHEEL, *, types: bool = False) -> dict[str, set[str]]:
+    """Return what each module imports: at its top, inside functions and by strings.
+
+    Args:
+        wheel: Folder of the package.
+        types: Count what only a type checker imports as well.
+    """
     modules = modules_of(wheel)
+
+    def parsed(path: Path) -> ast.Module:
+        text = path.read_text()
+        return ast.parse(text.replace("if TYPE_CHECKING:", "if True:") if types else text)
+
     return {
         name: {
             other
-            for other in imports_of(ast.parse(path.read_text()), modules)
+            for other in imports_of(parsed(path), modules)
             if other != name and (name, other) not in LATE
         }
         for name, path in modules.items()
@@ -155,9 +160,9 @@ def climbs(wheel: Path = WHEEL) -> list[tuple[str, str]]:
 def circles(wheel: Path = WHEEL) -> list[list[str]]:
     """Return the groups of files that import each other in a loop (Tarjan 1972).
 
-    Imports inside functions and by strings count like any other.
+    Imports inside functions, by strings and for type checkers alone count like any other.
     """
-    edges = edges_of(wheel)
+    edges = edges_of(wheel, types=True)
     place: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

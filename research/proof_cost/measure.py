@@ -181,7 +181,7 @@ def _link_inputs(shape: Shape) -> Inputs:
         link_margins,
         threshold_commitment,
     )
-    from ragwitness.crypto.proofs.curve import R
+    from ragwitness.crypto.proofs.points import R
     from ragwitness.crypto.proofs.selection.statement import active, order_shifts
     from ragwitness.privacy.mechanism.release import select
 

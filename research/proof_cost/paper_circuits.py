@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.gadgets import (
     boolean,
     hash_inputs,
@@ -29,6 +28,7 @@ from ragwitness.crypto.proofs.gadgets import (
     power_sums,
     ranged,
 )
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.r1cs import Circuit, Linear, Wires, evaluate, total, weighted
 from ragwitness.crypto.proofs.setup import Shape
 

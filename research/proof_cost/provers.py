@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import G1, G2, P, R
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey, holds
 from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, blind
 from ragwitness.crypto.proofs.native import from_native_g1, from_native_g2
+from ragwitness.crypto.proofs.points import G1, G2, P, R
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires
 from ragwitness.errors import InputError, RagwitnessError, VerificationError
 

@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from ragwitness.crypto.proofs.circuits.link import link_circuit
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.groth16 import holds
 from ragwitness.crypto.proofs.groth16.zksnake import make_key, prove
 from ragwitness.crypto.proofs.native import to_native_g1
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.provider import ProverSetup, commit_columns, prove_selection
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.crypto.proofs.selection.prove import _prove

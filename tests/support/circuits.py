@@ -1,6 +1,6 @@
 """Which constraint of a circuit fails."""
 
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires, evaluate
 
 

@@ -11,9 +11,9 @@ from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
 from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, encode_g1
 from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.points import G1_GENERATOR, encode_g1
 from ragwitness.crypto.proofs.secret import SecretColumns
 from ragwitness.privacy.mechanism.config import Mechanism
 

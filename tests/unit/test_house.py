@@ -73,6 +73,8 @@ def test_a_circle_would_be_found(tmp_path):
     assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
     (package / "b.py").write_text("def f():\n    from ragwitness.a import y\n")
     assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
+    (package / "b.py").write_text("if TYPE_CHECKING:\n    from ragwitness.a import y\n")
+    assert circles(package) == [["ragwitness.a", "ragwitness.b"]]
     for by_name in ('HOME = "ragwitness.a:y"', 'import_module("ragwitness.a")'):
         (package / "b.py").write_text(f"{by_name}\n")
         assert circles(package) == [["ragwitness.a", "ragwitness.b"]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.commitments import link_context
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.crypto.proofs.curve import G1_BYTES
+from ragwitness.crypto.proofs.points import G1_BYTES
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, canonical, hkdf_sha256, public_coins, sub_seed

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from ragwitness.cli.options import DryRun
+from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.canary import ProbeErrand
-from ragwitness.kit.options import Opt
 
 if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def probe(
     errand: ProbeErrand,
     files: Files | None = None,
-    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
+    fail_on: Conditions = None,
     dry_run: DryRun = False,
 ) -> None:
     """Ask a model about every trigger.

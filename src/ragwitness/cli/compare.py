@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from ragwitness.cli.common import console, progress_bars, run_folder, say_error
-from ragwitness.cli.options import DryRun
+from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import preview, spent_so_far, wait
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.compare import CompareErrand
-from ragwitness.kit.options import Opt
 
 
 def compare(
     errand: CompareErrand,
     files: Files | None = None,
-    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
+    fail_on: Conditions = None,
     dry_run: DryRun = False,
 ) -> None:
     """Compare substitutes of a corpus: privacy against use.

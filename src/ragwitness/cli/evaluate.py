@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
+from ragwitness.cli.options import Conditions
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.evaluate import EvaluateErrand
-from ragwitness.kit.options import Opt
 
 
 def evaluate(
     errand: EvaluateErrand,
     files: Files | None = None,
-    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
+    fail_on: Conditions = None,
 ) -> None:
     """Measure how well audits do on a corpus of yours.
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ragwitness.cli.common import console, run_folder, say_error
-from ragwitness.cli.options import DryRun
+from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.kit.options import Opt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ def leak(
     errand: LeakErrand,
     files: Files | None = None,
     examples: bool = True,
-    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
+    fail_on: Conditions = None,
     dry_run: DryRun = False,
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.

@@ -53,6 +53,7 @@ FailOn = Annotated[
         " least 3 of them, in:5% for at least 5 %. May be repeated.",
     ),
 ]
+Conditions = Annotated[list[str] | None, Opt(metavar="CONDITION")]
 Queries = Annotated[int, Opt(help="The number of queries of each account in a window.")]
 Accounts = Annotated[int, Opt(help="The number of accounts that pool their answers, k.")]
 Sensitivity = Annotated[

@@ -208,8 +208,6 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
     """
     key = sealing.seal
     if key is None:
-        if sealing.runs_log is not None or sealing.timestamp is not None:
-            raise InputError("--runs-log is for a sealed run.", "Give a key: --seal auditor.key")
         if (folder / SEAL).exists():
             raise InputError(
                 f"{folder} is sealed, and goes on only as it was sealed.",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from ragwitness.cli.common import console, print_lines, run_folder, say_error
-from ragwitness.cli.options import DryRun
+from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.synthesize import SynthesizeErrand
 from ragwitness.errors import RagwitnessError
-from ragwitness.kit.options import Opt
 
 if TYPE_CHECKING:
     from ragwitness.asking.worker import Progress
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def synthesize(
     errand: SynthesizeErrand,
     files: Files | None = None,
-    fail_on: Annotated[list[str] | None, Opt(metavar="CONDITION")] = None,
+    fail_on: Conditions = None,
     dry_run: DryRun = False,
 ) -> None:
     """Make synthetic records from private ones.

@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from ragwitness.crypto.proofs.curve import P, R
 from ragwitness.crypto.proofs.gadgets import hash_inputs, poseidon, ranged
 from ragwitness.crypto.proofs.groth16 import holds
 from ragwitness.crypto.proofs.groth16.zksnake import make_key
+from ragwitness.crypto.proofs.points import P, R
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.errors import InputError, RagwitnessError
 from research.proof_cost import provers

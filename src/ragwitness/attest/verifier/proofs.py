@@ -20,7 +20,7 @@ from ragwitness.attest.noise import coin_claim, coin_leaf, coins_of, largest, pu
 from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.crypto.commitments import commit
-from ragwitness.crypto.proofs.curve import G1, G1_BYTES
+from ragwitness.crypto.proofs.points import G1, G1_BYTES
 from ragwitness.crypto.seeds import SeedOpening, verify_seed
 from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import VerificationError

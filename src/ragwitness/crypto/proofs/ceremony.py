@@ -26,7 +26,10 @@ from ragwitness.crypto.proofs.ceremony_points import (
 )
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.curve import msm
+from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
+from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, domain_of
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     G1_GENERATOR,
@@ -34,12 +37,9 @@ from ragwitness.crypto.proofs.curve import (
     R,
     encode_g1,
     encode_scalar,
-    msm,
     parse_g1,
     parse_scalar,
 )
-from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
-from ragwitness.crypto.proofs.groth16.zksnake import ProvingKey, domain_of
 from ragwitness.crypto.proofs.prover_setup import write_setup
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.crypto.proofs.setup import CeremonySeal, Shape, VerifierSetup, parse_shape

@@ -12,21 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import (
-    G1,
-    G1_BYTES,
-    G1_GENERATOR,
-    G2,
-    G2_BYTES,
-    G2_GENERATOR,
-    R,
-    Term,
-    encode_g1,
-    encode_g2,
-    negate,
-    parse_g1,
-    product_holds,
-)
+from ragwitness.crypto.proofs.curve import Term, product_holds
 from ragwitness.crypto.proofs.groth16 import VerifyingKey
 from ragwitness.crypto.proofs.groth16.zksnake import (
     GENERATOR,
@@ -47,6 +33,19 @@ from ragwitness.crypto.proofs.native import (
     to_native_g2,
 )
 from ragwitness.crypto.proofs.norms.polynomials import powers as powers_of
+from ragwitness.crypto.proofs.points import (
+    G1,
+    G1_BYTES,
+    G1_GENERATOR,
+    G2,
+    G2_BYTES,
+    G2_GENERATOR,
+    R,
+    encode_g1,
+    encode_g2,
+    negate,
+    parse_g1,
+)
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.crypto.proofs.setup import Srs
 from ragwitness.errors import VerificationError

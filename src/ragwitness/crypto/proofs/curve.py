@@ -12,115 +12,21 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import index
 from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from ragwitness.errors import InputError, MissingExtraError, VerificationError
-
-# The fields of BN254: scalars as Python integers in [0, R), coordinates in [0, P).
-
-R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
-"""Order of the groups: the modulus of scalars."""
-
-P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
-"""Modulus of the coordinates."""
-
-
-def check_scalars(name: str, values: Iterable[int]) -> list[int]:
-    """Return values as Python integers if all are in [0, R), the one form of a scalar.
-
-    numpy's integers become Python's: theirs wrap around without a word.
-
-    Raises:
-        InputError: One is not; ``name`` and its place stand in the message.
-    """
-    checked = [index(value) for value in values]
-    for place, value in enumerate(checked):
-        if not 0 <= value < R:
-            raise InputError(
-                f"Value {place} of {name!r} is outside the field.", "Reduce it modulo R first."
-            )
-    return checked
-
-
-# Points and scalars of BN254 as bytes: one encoding for each, everything else refused by name.
-#
-# A point of G1 is x ‖ y, of G2 x₁ ‖ x₀ ‖ y₁ ‖ y₀ (EIP-197), each coordinate 32 bytes big-endian;
-# infinity is all zeros. In memory they are affine tuples of ints, G2's with the real part first.
-
-G1: TypeAlias = tuple[int, int]
-G2: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-
-SCALAR_BYTES = 32
-G1_BYTES = 64
-G2_BYTES = 128
-
-G1_GENERATOR: G1 = (1, 2)
-G2_GENERATOR: G2 = (  # EIP-197
-    (
-        10857046999023057135944570762232829481370756359578518086990519993285655852781,
-        11559732032986387107991004021392285783925812861821192530917403151452391805634,
-    ),
-    (
-        8495653923123431417604973247489272438418190587263600148770280649306958101930,
-        4082367875863433681332203403145435568316851327593401208105741076214120093531,
-    ),
+from ragwitness.crypto.proofs.points import (
+    G1,
+    G2,
+    Fp2,
+    P,
+    R,
+    fp2_minus,
+    fp2_times,
+    negate,
+    parse_twist,
 )
-
-
-def encode_scalar(value: int) -> bytes:
-    """Return a scalar in [0, R) as 32 bytes.
-
-    Raises:
-        InputError: It is outside; reduce it first.
-    """
-    if not 0 <= value < R:
-        raise InputError("A scalar outside the field has no encoding.", "Reduce it modulo R.")
-    return value.to_bytes(SCALAR_BYTES, "big")
-
-
-def parse_scalar(data: bytes, check: str = "point") -> int:
-    """Return the scalar of 32 bytes.
-
-    Raises:
-        VerificationError: ``<check>.size``, or ``<check>.field`` where it is not below R.
-    """
-    _sized(data, SCALAR_BYTES, check)
-    value = int.from_bytes(data, "big")
-    if value >= R:
-        raise VerificationError(f"{check}.field", "A scalar is not below the order of the group.")
-    return value
-
-
-def encode_g1(point: G1) -> bytes:
-    """Return a point of G1 as 64 bytes."""
-    return b"".join(value.to_bytes(32, "big") for value in point)
-
-
-def parse_g1(data: bytes, check: str = "point") -> G1:
-    """Return the point of 64 bytes; every point on the curve is in the group (cofactor 1).
-
-    Raises:
-        VerificationError: ``<check>.size``, ``.field`` (a coordinate not below P), ``.curve``.
-    """
-    _sized(data, G1_BYTES, check)
-    x, y = _coordinates(data, check)
-    if (x or y) and not in_curve((x, y)):
-        raise VerificationError(f"{check}.curve", "A point lies off the curve.")
-    return x, y
-
-
-def in_curve(point: G1) -> bool:
-    """Return whether a finite point is on the curve, y² = x³ + 3, and so in the group."""
-    x, y = point
-    return (y * y - x * x * x - 3) % P == 0
-
-
-def encode_g2(point: G2) -> bytes:
-    """Return a point of G2 as 128 bytes."""
-    (x0, x1), (y0, y1) = point
-    return b"".join(value.to_bytes(32, "big") for value in (x1, x0, y1, y0))
+from ragwitness.errors import InputError, MissingExtraError, VerificationError
 
 
 def parse_g2(data: bytes, check: str = "point") -> G2:
@@ -131,28 +37,10 @@ def parse_g2(data: bytes, check: str = "point") -> G2:
             on the twisted curve and not in the group of order R.
         MissingExtraError: py_ecc is not installed.
     """
-    _sized(data, G2_BYTES, check)
-    x1, x0, y1, y0 = _coordinates(data, check)
-    point = ((x0, x1), (y0, y1))
-    if not any((x0, x1, y0, y1)):
-        return point
-    if not in_twist(point):
-        raise VerificationError(f"{check}.curve", "A point lies off the twisted curve.")
-    if not in_twist_subgroup(point):
+    point = parse_twist(data, check)
+    if point != ((0, 0), (0, 0)) and not in_twist_subgroup(point):
         raise VerificationError(f"{check}.subgroup", "A point lies outside the group of order R.")
     return point
-
-
-def _sized(data: bytes, size: int, check: str) -> None:
-    if len(data) != size:
-        raise VerificationError(f"{check}.size", f"{size} bytes are due, not {len(data)}.")
-
-
-def _coordinates(data: bytes, check: str) -> list[int]:
-    found = [int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32)]
-    if max(found) >= P:
-        raise VerificationError(f"{check}.field", "A coordinate is not below the field's modulus.")
-    return found
 
 
 # Products of pairings e(P, Q) on BN254, for a verifier in pure Python: the optimal ate pairing.
@@ -162,13 +50,7 @@ def _coordinates(data: bytes, check: str) -> list[int]:
 # final exponentiation, and the lines of a point of G2, which do not depend on P, are remembered:
 # five pairings take 0.08 s instead of 0.7 s.
 
-_Fp2: TypeAlias = tuple[int, int]
-
 _LOOP = 29793968203157093288  # 6x + 2 with the curve's x = 4965661367192848881
-_TWIST = (  # 3 / (9 + u)
-    19485874751759354771024239261021720505790618469301721065564631296452457478373,
-    266929791119991161246907387137283842545076965332900288569378510910307636690,
-)
 _HARD = (P**4 - P**2 + 1) // R
 
 
@@ -176,8 +58,8 @@ class _Line(NamedTuple):
     """y - slope·(x·w) + offset·w³, its two numbers in the basis 1, w⁶."""
 
     doubles: bool
-    slope: _Fp2
-    offset: _Fp2
+    slope: Fp2
+    offset: Fp2
 
 
 def bn128() -> Any:
@@ -272,34 +154,25 @@ def _step(left: G2, right: G2) -> tuple[_Line, G2]:
     """Return the line through two points of the twist, or the tangent, and their sum."""
     (x1, y1), (x2, y2) = left, right
     if left == right:
-        top, below = _times((3, 0), _times(x1, x1)), (2 * y1[0], 2 * y1[1])
+        top, below = fp2_times((3, 0), fp2_times(x1, x1)), (2 * y1[0], 2 * y1[1])
     else:
-        top, below = _minus(y2, y1), _minus(x2, x1)
+        top, below = fp2_minus(y2, y1), fp2_minus(x2, x1)
     # 1 / (a + bu) = (a - bu) / (a² + b²).
     norm = pow(below[0] * below[0] + below[1] * below[1], -1, P)
-    slope = _times(top, (below[0] * norm % P, -below[1] * norm % P))
-    x3 = _minus(_minus(_times(slope, slope), x1), x2)
-    y3 = _minus(_times(slope, _minus(x1, x3)), y1)
-    offset = _minus(_times(slope, x1), y1)
+    slope = fp2_times(top, (below[0] * norm % P, -below[1] * norm % P))
+    x3 = fp2_minus(fp2_minus(fp2_times(slope, slope), x1), x2)
+    y3 = fp2_minus(fp2_times(slope, fp2_minus(x1, x3)), y1)
+    offset = fp2_minus(fp2_times(slope, x1), y1)
     return _Line(left == right, _basis(slope), _basis(offset)), (x3, y3)
 
 
-def _basis(value: _Fp2) -> _Fp2:
+def _basis(value: Fp2) -> Fp2:
     """Return a + bu as (a - 9b) + b·w⁶."""
     return (value[0] - 9 * value[1]) % P, value[1]
 
 
-def _times(left: _Fp2, right: _Fp2) -> _Fp2:
-    (a, b), (c, d) = left, right
-    return (a * c - b * d) % P, (a * d + b * c) % P
-
-
-def _minus(left: _Fp2, right: _Fp2) -> _Fp2:
-    return (left[0] - right[0]) % P, (left[1] - right[1]) % P
-
-
 @lru_cache(maxsize=1)
-def _twist_powers() -> tuple[_Fp2, _Fp2]:
+def _twist_powers() -> tuple[Fp2, Fp2]:
     """(9 + u)^((p - 1)/3) and (9 + u)^((p - 1)/2): what Frobenius does to w² and w³."""
     field = bn128().FQ2
     third, half = (field([9, 1]) ** ((P - 1) // part) for part in (3, 2))
@@ -309,7 +182,7 @@ def _twist_powers() -> tuple[_Fp2, _Fp2]:
 
 def _frobenius(point: G2) -> G2:
     (x, y), (third, half) = point, _twist_powers()
-    return _times((x[0], -x[1]), third), _times((y[0], -y[1]), half)
+    return fp2_times((x[0], -x[1]), third), fp2_times((y[0], -y[1]), half)
 
 
 @lru_cache(maxsize=1)
@@ -349,11 +222,6 @@ class Term:
     scalar: int
     g1: G1
     g2: G2
-
-
-def negate(point: G1) -> G1:
-    """Return -point."""
-    return point[0], -point[1] % P
 
 
 def msm(points: Sequence[G1], scalars: Sequence[int]) -> G1:
@@ -412,13 +280,6 @@ def product_holds(terms: Iterable[Term]) -> bool:
     if native := fast():
         return bool(native.product_is_one(pairs))
     return bool(pairing_product(pairs) == bn128().FQ12.one())
-
-
-def in_twist(point: G2) -> bool:
-    """Return whether a finite point is on the twisted curve, y² = x³ + 3 / (9 + u)."""
-    x, y = point
-    left, right = _times(y, y), _times(_times(x, x), x)
-    return _minus(left, right) == _TWIST
 
 
 def _buckets(pairs: Sequence[tuple[int, G1]]) -> Any:

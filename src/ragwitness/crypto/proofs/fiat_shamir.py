@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ragwitness.crypto.proofs.curve import G1, R, encode_g1, encode_scalar
+from ragwitness.crypto.proofs.points import G1, R, encode_g1, encode_scalar
 
 _CHALLENGE_BYTES = 64  # 512 bits modulo R: a bias below 2⁻²⁵⁸
 

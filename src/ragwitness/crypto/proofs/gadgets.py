@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.curve import R, check_scalars
+from ragwitness.crypto.proofs.points import R, check_scalars
 from ragwitness.crypto.proofs.r1cs import (
     NOTHING,
     Circuit,

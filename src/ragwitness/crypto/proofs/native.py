@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import G1, G2, P, R, in_curve, in_twist
+from ragwitness.crypto.proofs.points import G1, G2, P, R, in_curve, in_twist
 from ragwitness.errors import InputError, import_extra
 
 

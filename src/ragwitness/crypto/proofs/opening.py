@@ -14,16 +14,15 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.curve import Term, product_holds
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     G1_GENERATOR,
     G2,
     G2_GENERATOR,
     R,
-    Term,
     parse_g1,
-    product_holds,
 )
 from ragwitness.crypto.proofs.setup import Shape
 from ragwitness.errors import VerificationError

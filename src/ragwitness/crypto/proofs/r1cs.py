@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from ragwitness.crypto.proofs.curve import R, check_scalars
+from ragwitness.crypto.proofs.points import R, check_scalars
 from ragwitness.errors import InputError
 
 Wires: TypeAlias = list[int]

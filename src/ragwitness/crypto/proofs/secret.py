@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.curve import SCALAR_BYTES, R, encode_g1
 from ragwitness.crypto.proofs.native import from_native_g1, native_msm
 from ragwitness.crypto.proofs.opening import MOST_CHUNKS, Columns
+from ragwitness.crypto.proofs.points import SCALAR_BYTES, R, encode_g1
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import replace_file

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.hashing import parse_hex
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.curve import Term, parse_g2, product_holds
+from ragwitness.crypto.proofs.groth16 import VerifyingKey
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     G1_GENERATOR,
@@ -17,15 +19,11 @@ from ragwitness.crypto.proofs.curve import (
     G2_BYTES,
     G2_GENERATOR,
     R,
-    Term,
     encode_g1,
     encode_g2,
     negate,
     parse_g1,
-    parse_g2,
-    product_holds,
 )
-from ragwitness.crypto.proofs.groth16 import VerifyingKey
 from ragwitness.errors import InputError, VerificationError
 
 # What fixes the circuits: sizes and bounds, nothing about an index's contents.

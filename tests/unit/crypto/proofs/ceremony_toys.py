@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.r1cs import Circuit, Linear
 from ragwitness.crypto.proofs.setup import Shape
 

@@ -23,10 +23,10 @@ from ragwitness.crypto.proofs.ceremony import (
     move_on,
 )
 from ragwitness.crypto.proofs.ceremony_points import with_delta
-from ragwitness.crypto.proofs.curve import G2, P, R
 from ragwitness.crypto.proofs.groth16 import Proof, holds
 from ragwitness.crypto.proofs.groth16.zksnake import prove
 from ragwitness.crypto.proofs.native import native_curve, to_native_g2
+from ragwitness.crypto.proofs.points import G2, P, R
 from ragwitness.crypto.proofs.prover_setup import load_prover_setup, make_setup
 from ragwitness.crypto.proofs.setup import Shape, VerifierSetup
 from ragwitness.errors import InputError, VerificationError

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from ragwitness.crypto.proofs.ceremony_points import Powers, check_orders, check_powers
-from ragwitness.crypto.proofs.curve import R, encode_g1
 from ragwitness.crypto.proofs.native import from_native_g1, native_curve
+from ragwitness.crypto.proofs.points import R, encode_g1
 from ragwitness.errors import VerificationError
 
 COEFFICIENTS, DOMAIN = 5, 8

@@ -14,7 +14,6 @@ from ragwitness.crypto.proofs.ceremony_points import (
     circuit_key,
     with_delta,
 )
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.groth16.zksnake import PointList, ProvingKey, _Basis, domain_of
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
@@ -22,6 +21,7 @@ from ragwitness.crypto.proofs.native import (
     native_curve,
     native_ring,
 )
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.errors import VerificationError
 from tests.unit.crypto.proofs.ceremony_toys import CIRCUITS

@@ -15,7 +15,8 @@ from ragwitness.crypto.proofs.ceremony import (
     CeremonyTranscript,
     check_steps,
 )
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, R, msm
+from ragwitness.crypto.proofs.curve import msm
+from ragwitness.crypto.proofs.points import G1_GENERATOR, R
 from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.ceremony_toys import SHAPE
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.gadgets import MAX_INPUTS, parameters, poseidon
+from ragwitness.crypto.proofs.points import R
 from ragwitness.errors import InputError
 
 PUBLISHED = """

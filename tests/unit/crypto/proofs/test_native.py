@@ -5,19 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.crypto.proofs import curve, native
-from ragwitness.crypto.proofs.curve import (
-    G1,
-    G1_GENERATOR,
-    G2,
-    G2_GENERATOR,
-    P,
-    R,
-    Term,
-    in_twist,
-    in_twist_subgroup,
-    msm,
-    product_holds,
-)
+from ragwitness.crypto.proofs.curve import Term, in_twist_subgroup, msm, product_holds
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
     from_native_g2,
@@ -27,6 +15,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
+from ragwitness.crypto.proofs.points import G1, G1_GENERATOR, G2, G2_GENERATOR, P, R, in_twist
 from ragwitness.errors import InputError, MissingExtraError
 
 OUTSIDE: G2 = (  # on the twist at x = 1, not in the group of order R

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, G2_GENERATOR, R, msm, product_holds
+from ragwitness.crypto.proofs.curve import msm, product_holds
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
     from_native_g2,
@@ -17,6 +17,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g2,
 )
 from ragwitness.crypto.proofs.opening import divide, mask_responses, mask_terms, opening_terms
+from ragwitness.crypto.proofs.points import G1_GENERATOR, G2_GENERATOR, R
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.provider import commit_columns, prove_selection
 from ragwitness.crypto.proofs.selection.statement import SelectionProof

@@ -3,8 +3,9 @@
 import pytest
 
 from ragwitness.crypto.proofs import opening as equations
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, G2_GENERATOR, Term, msm, product_holds
+from ragwitness.crypto.proofs.curve import Term, msm, product_holds
 from ragwitness.crypto.proofs.opening import Equation, first_false, weighted
+from ragwitness.crypto.proofs.points import G1_GENERATOR, G2_GENERATOR
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

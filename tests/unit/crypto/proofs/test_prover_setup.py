@@ -12,7 +12,7 @@ import pytest
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.proofs.circuits.link import link_circuit
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit
-from ragwitness.crypto.proofs.curve import encode_g1
+from ragwitness.crypto.proofs.points import encode_g1
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.provider import (
     commit_columns,

@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.gadgets import (
     boolean,
     hash_inputs,
@@ -17,6 +16,7 @@ from ragwitness.crypto.proofs.gadgets import (
     power_sums,
     ranged,
 )
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.r1cs import Circuit, Linear, constant, evaluate
 from ragwitness.errors import InputError
 from tests.support.circuits import violated

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.curve import encode_g1, msm
+from ragwitness.crypto.proofs.curve import msm
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
 from ragwitness.crypto.proofs.native import to_native_g1
 from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.points import encode_g1
 from ragwitness.crypto.proofs.secret import SecretColumns, commit_rows
 from ragwitness.crypto.proofs.setup import Shape, Srs, make_srs
 from ragwitness.errors import InputError, VerificationError

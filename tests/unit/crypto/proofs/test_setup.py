@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, G2_GENERATOR, Term, negate, product_holds
+from ragwitness.crypto.proofs.curve import Term, product_holds
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
     from_native_g2,
@@ -14,6 +14,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g1,
     to_native_g2,
 )
+from ragwitness.crypto.proofs.points import G1_GENERATOR, G2_GENERATOR, negate
 from ragwitness.crypto.proofs.setup import Shape, Srs, check_powers, make_srs
 from ragwitness.errors import VerificationError
 

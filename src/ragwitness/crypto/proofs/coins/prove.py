@@ -17,7 +17,6 @@ from ragwitness.crypto.proofs.coins.statement import (
     CoinProof,
     check_claim,
 )
-from ragwitness.crypto.proofs.curve import G1, R, encode_g1
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
 from ragwitness.crypto.proofs.native import from_native_g1, native_commit, native_msm, native_ring
 from ragwitness.crypto.proofs.norms.polynomials import (
@@ -30,6 +29,7 @@ from ragwitness.crypto.proofs.norms.polynomials import (
 from ragwitness.crypto.proofs.norms.proof import cut
 from ragwitness.crypto.proofs.norms.prove import evaluate, summed
 from ragwitness.crypto.proofs.opening import divide
+from ragwitness.crypto.proofs.points import G1, R, encode_g1
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.selection.prove import HiddenNoise
 from ragwitness.crypto.proofs.setup import MASKS

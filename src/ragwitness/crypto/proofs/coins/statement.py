@@ -20,7 +20,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
+from ragwitness.crypto.proofs.norms.polynomials import powers
+from ragwitness.crypto.proofs.norms.proof import Evaluations, OpeningWeights, cut
+from ragwitness.crypto.proofs.opening import MOST_CHUNKS
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     SCALAR_BYTES,
@@ -30,10 +34,6 @@ from ragwitness.crypto.proofs.curve import (
     parse_g1,
     parse_scalar,
 )
-from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
-from ragwitness.crypto.proofs.norms.polynomials import powers
-from ragwitness.crypto.proofs.norms.proof import Evaluations, OpeningWeights, cut
-from ragwitness.crypto.proofs.opening import MOST_CHUNKS
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import VerificationError
 

@@ -17,8 +17,8 @@ from ragwitness.crypto.proofs.coins.statement import (
     identity_holds,
     total_of,
 )
-from ragwitness.crypto.proofs.curve import G1, R
 from ragwitness.crypto.proofs.opening import Equation, opening_terms, weighted
+from ragwitness.crypto.proofs.points import G1, R
 from ragwitness.crypto.proofs.selection.verify import ClaimError
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import InputError, VerificationError

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.curve import Term, parse_g2, product_holds
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     G2,
     G2_BYTES,
-    Term,
     check_scalars,
     encode_g1,
     encode_g2,
     parse_g1,
-    parse_g2,
-    product_holds,
 )
 from ragwitness.errors import InputError, VerificationError
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragwitness.crypto.proofs.curve import G1_BYTES, G2_BYTES, P, R, encode_g1, encode_g2, parse_g1
 from ragwitness.crypto.proofs.groth16 import Proof, VerifyingKey
 from ragwitness.crypto.proofs.native import (
     from_native_g1,
@@ -27,6 +26,7 @@ from ragwitness.crypto.proofs.native import (
     to_native_g2,
 )
 from ragwitness.crypto.proofs.norms.polynomials import powers
+from ragwitness.crypto.proofs.points import G1_BYTES, G2_BYTES, P, R, encode_g1, encode_g2, parse_g1
 from ragwitness.crypto.proofs.r1cs import Circuit, Wires, evaluate
 from ragwitness.errors import InputError, VerificationError
 

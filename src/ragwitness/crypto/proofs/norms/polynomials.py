@@ -20,7 +20,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 
 # Sums of integers times field elements in numpy: the field elements are cut into 16-bit pieces.

@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from ragwitness.crypto.proofs.curve import (
+from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
+from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof
+from ragwitness.crypto.proofs.norms.polynomials import Challenges, Projections, projection_bytes
+from ragwitness.crypto.proofs.points import (
     G1,
     G1_BYTES,
     SCALAR_BYTES,
@@ -24,9 +27,6 @@ from ragwitness.crypto.proofs.curve import (
     parse_g1,
     parse_scalar,
 )
-from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
-from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof
-from ragwitness.crypto.proofs.norms.polynomials import Challenges, Projections, projection_bytes
 from ragwitness.crypto.proofs.setup import Shape
 from ragwitness.errors import VerificationError
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragwitness.crypto.proofs.circuits.norm import norm_commitment
-from ragwitness.crypto.proofs.curve import G1, R
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
 from ragwitness.crypto.proofs.native import native_commit
 from ragwitness.crypto.proofs.norms.polynomials import (
@@ -27,6 +26,7 @@ from ragwitness.crypto.proofs.norms.proof import (
 )
 from ragwitness.crypto.proofs.norms.verify import verify_norms
 from ragwitness.crypto.proofs.opening import divide
+from ragwitness.crypto.proofs.points import G1, R
 from ragwitness.crypto.proofs.secret import SecretColumns, check_integer_rows
 from ragwitness.errors import InputError, VerificationError
 

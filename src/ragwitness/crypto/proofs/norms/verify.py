@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragwitness.crypto.proofs.curve import G1, R, msm
+from ragwitness.crypto.proofs.curve import msm
 from ragwitness.crypto.proofs.groth16 import terms as circuit_terms
 from ragwitness.crypto.proofs.norms.polynomials import identity_holds
 from ragwitness.crypto.proofs.norms.proof import (
@@ -14,6 +14,7 @@ from ragwitness.crypto.proofs.norms.proof import (
     circuit_inputs,
 )
 from ragwitness.crypto.proofs.opening import Columns, Equation, first_false, opening_terms, weighted
+from ragwitness.crypto.proofs.points import G1, R
 from ragwitness.crypto.proofs.setup import VerifierSetup
 from ragwitness.errors import VerificationError
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.crypto.proofs.curve import G1, R, encode_g1, encode_scalar, parse_g1, parse_scalar
 from ragwitness.crypto.proofs.fiat_shamir import ProofTranscript
 from ragwitness.crypto.proofs.groth16 import Proof
 from ragwitness.crypto.proofs.opening import MOST_CHUNKS, Columns
+from ragwitness.crypto.proofs.points import G1, R, encode_g1, encode_scalar, parse_g1, parse_scalar
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import VerificationError
 

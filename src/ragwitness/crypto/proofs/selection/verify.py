@@ -12,9 +12,10 @@ import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ragwitness.crypto.proofs.curve import R, msm
+from ragwitness.crypto.proofs.curve import msm
 from ragwitness.crypto.proofs.groth16 import terms as groth16_terms
 from ragwitness.crypto.proofs.opening import Equation, first_false, mask_terms, opening_terms
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.selection.statement import (
     SelectionClaim,
     SelectionProof,

@@ -9,7 +9,7 @@ from ragwitness.crypto.proofs.circuits.link import (
     link_margins,
     threshold_commitment,
 )
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 
 
 def tie_breaks(ids, capacity):

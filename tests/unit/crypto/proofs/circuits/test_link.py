@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.crypto.proofs.circuits.link import link_circuit
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.setup import Shape
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.release import select

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit, norm_commitment
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.gadgets import poseidon
 from ragwitness.crypto.proofs.norms.polynomials import PROJECTIONS, Challenges, projection_bits
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from ragwitness.errors import InputError
 from tests.support.circuits import violated

@@ -9,9 +9,9 @@ from typing import Any
 from ragwitness.crypto.proofs.coins import prove as module
 from ragwitness.crypto.proofs.coins.prove import SecretCoins
 from ragwitness.crypto.proofs.coins.statement import CoinClaim, CoinProof
-from ragwitness.crypto.proofs.curve import G1, R
 from ragwitness.crypto.proofs.native import native_commit
 from ragwitness.crypto.proofs.opening import divide
+from ragwitness.crypto.proofs.points import G1, R
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 
 BITS = 6

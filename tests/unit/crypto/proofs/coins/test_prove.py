@@ -9,8 +9,8 @@ from scipy.stats import chisquare
 from ragwitness.crypto.proofs.coins import prove as prover
 from ragwitness.crypto.proofs.coins.prove import SecretCoins
 from ragwitness.crypto.proofs.coins.statement import CoinClaim
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.norms.polynomials import powers, split_parts
+from ragwitness.crypto.proofs.points import R
 
 SLOTS, BITS = 4, 3
 TAU, KAPPA, XI, OMEGA, Z = (pow(7, 1000 + i, R) for i in range(5))

@@ -17,8 +17,8 @@ from ragwitness.crypto.proofs.coins.statement import (
     total_of,
 )
 from ragwitness.crypto.proofs.coins.verify import coin_equations
-from ragwitness.crypto.proofs.curve import G1_GENERATOR, R
 from ragwitness.crypto.proofs.opening import first_false
+from ragwitness.crypto.proofs.points import G1_GENERATOR, R
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.provider import commit_columns, prove_selection
 from ragwitness.crypto.proofs.selection.statement import SelectionClaim

@@ -6,17 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ragwitness.crypto.proofs.curve import (
-    G1_GENERATOR,
-    G2_GENERATOR,
-    P,
-    R,
-    bn128,
-    encode_g2,
-    in_twist,
-    in_twist_subgroup,
-    negate,
-)
+from ragwitness.crypto.proofs.curve import bn128, in_twist_subgroup
 from ragwitness.crypto.proofs.groth16 import PROOF_BYTES, Proof, VerifyingKey, holds, terms
 from ragwitness.crypto.proofs.groth16.zksnake import (
     PointList,
@@ -32,6 +22,15 @@ from ragwitness.crypto.proofs.native import (
     native_multiples,
     to_native_g1,
     to_native_g2,
+)
+from ragwitness.crypto.proofs.points import (
+    G1_GENERATOR,
+    G2_GENERATOR,
+    P,
+    R,
+    encode_g2,
+    in_twist,
+    negate,
 )
 from ragwitness.crypto.proofs.r1cs import Circuit
 from ragwitness.errors import InputError, VerificationError

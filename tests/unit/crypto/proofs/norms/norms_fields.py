@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ragwitness.crypto.proofs.curve import R
+from ragwitness.crypto.proofs.points import R
 
 
 @dataclass(frozen=True)

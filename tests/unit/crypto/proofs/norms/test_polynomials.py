@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.curve import R
 from ragwitness.crypto.proofs.norms.polynomials import (
     MASK_COEFFICIENTS,
     PROJECTIONS,
@@ -22,6 +21,7 @@ from ragwitness.crypto.proofs.norms.polynomials import (
     split,
     split_parts,
 )
+from ragwitness.crypto.proofs.points import R
 from ragwitness.crypto.proofs.setup import MASKS, Shape
 from tests.unit.crypto.proofs.norms.norms_fields import FieldMatrix, constant, rank, value
 

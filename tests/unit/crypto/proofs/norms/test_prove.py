@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ragwitness.crypto.proofs.circuits.norm import norm_circuit, norm_commitment
-from ragwitness.crypto.proofs.curve import R, encode_g1, encode_g2
 from ragwitness.crypto.proofs.groth16.zksnake import make_key
 from ragwitness.crypto.proofs.native import native_commit, to_native_g1
 from ragwitness.crypto.proofs.norms.polynomials import (
@@ -26,6 +25,7 @@ from ragwitness.crypto.proofs.norms.prove import (
 )
 from ragwitness.crypto.proofs.norms.verify import verify_norms
 from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.points import R, encode_g1, encode_g2
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.secret import SecretColumns, commit_rows
 from ragwitness.crypto.proofs.setup import MASKS, Shape, VerifierSetup, make_srs

@@ -12,9 +12,9 @@ from ragwitness.crypto.proofs.circuits.link import (
     link_margins,
     threshold_commitment,
 )
-from ragwitness.crypto.proofs.curve import G1, R
 from ragwitness.crypto.proofs.native import from_native_g1, native_msm
 from ragwitness.crypto.proofs.opening import divide
+from ragwitness.crypto.proofs.points import G1, R
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.secret import SecretColumns, draw_scalar
 from ragwitness.crypto.proofs.selection.statement import (

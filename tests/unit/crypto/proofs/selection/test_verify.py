@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ragwitness.crypto.proofs import curve
-from ragwitness.crypto.proofs.curve import P, R
 from ragwitness.crypto.proofs.opening import Columns
+from ragwitness.crypto.proofs.points import P, R
 from ragwitness.crypto.proofs.prover_setup import ProverSetup
 from ragwitness.crypto.proofs.provider import commit_columns, prove_selection
 from ragwitness.crypto.proofs.secret import SecretColumns
