@@ -38,7 +38,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as stop:
             run()
-        assert int(stop.value.code or 0) in ((0, 3) if "--fail-on" in line else (0,)), line
+        assert int(stop.value.code or 0) in ((0, 3, 4) if "--fail-on" in line else (0,)), line
     assert Path("leak/report.html").exists()
     assert Path("again/result.json").exists()
     code = re.search(r"^```python\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE).group(1)

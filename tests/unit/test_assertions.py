@@ -201,7 +201,7 @@ def test_what_leaks_fails_with_its_count(runs: Path) -> None:
         rw.assert_no_leak(leaking(), MINE, background=OUTSIDE, prompts=20, runs=runs)
     said = str(caught.value)
     assert said.startswith(
-        "20 of 20 records leaked in part. fails --fail-on leaked records > 0 (le"
+        "20 of 20 records leaked in part, 17 to 20 beyond chance. fails --fail-on l"
     )
     assert "some 2.5 % fail for each measure" in said
     assert "Show more: ragwitness report" in said
@@ -219,7 +219,9 @@ def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
     held = [*made_texts("other", 174), *MINE[:8]]
     reciting = Indexed(held, lambda text: text)
     given: dict[str, Any] = {"background": OUTSIDE, "runs": runs, "prompts": 20}
-    with pytest.raises(AssertionError, match=r"^8 of 8 records leaked in part\. fails"):
+    with pytest.raises(
+        AssertionError, match=r"^8 of 8 records leaked in part, 6 to 8 beyond chance\. fails"
+    ):
         rw.assert_no_leak(reciting, MINE[:8], **given)
     # An attacker who aims at nothing does not reach them: that is no pass.
     with pytest.raises(AssertionError, match=r"inconclusive: of \d of 8 records a passage was"):
@@ -240,7 +242,7 @@ def test_a_count_is_held_against_texts_that_the_system_does_not_hold(runs: Path)
     # What stands in every text of this kind accuses nobody.
     common = " ".join(made_texts("phrase", 1)[0].split()[:14])
     alike = [f"{common} {text}" for text in MINE]
-    with pytest.raises(AssertionError, match=r"inconclusive.*may be chance"):
+    with pytest.raises(AssertionError, match=r"^No record was repeated. inconclusive"):
         rw.assert_no_leak(
             Indexed([common], lambda text: text), alike, prompts=5,
             background=[f"{common} {text}" for text in many], runs=runs,

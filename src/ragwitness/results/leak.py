@@ -339,9 +339,11 @@ def headline(result: LeakResult) -> tuple[str, str]:
         title = f"At most {count} leaked in part, not held against chance"
         return title, f"How many of them chance explains is not known; {sentence}"
     held = f"{count} match in part, {say.signed(leaked.excess)} beyond chance; {sentence}"
-    if leaked.excess.low > 0:
-        return f"{count} leaked in part", held
-    return "Nothing beyond chance", held
+    if leaked.excess.low <= 0:
+        return "Nothing beyond chance", held
+    ends = (leaked.excess.low, leaked.excess.high)
+    least, most = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
+    return f"{count} leaked in part, {least:,.0f} to {most:,.0f} beyond chance", held
 
 
 def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Sheet:

@@ -388,7 +388,7 @@ def test_without_a_background_a_count_accuses_nobody() -> None:
         assert "was not held against chance: no --background" in ruling.why
     held = score_leaks(told, LeakPlan(RECORDS, ELSEWHERE))
     title, sentence = headline(held)
-    assert title == "6 of 6 records leaked in part"
+    assert title == "6 of 6 records leaked in part, 4 to 6 beyond chance"
     assert "+1.000 [+0.541, +1.000] beyond chance" in sentence.replace("+1.012", "+1.000")
     assert rule_leak(held, read_leak_conditions(["coverage > .5"])).code is ExitCode.FAILED
     by_chance = score_leaks(

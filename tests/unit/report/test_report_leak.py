@@ -61,7 +61,7 @@ def test_published_counts_stand_beside_corrected_ones(result: LeakResult) -> Non
     assert found["secrets name"].published == ""
     assert found["targeted information contacts"].corrected == ""
     assert len(found) == len(rows(result.together))
-    assert headline(result)[0] == "2 of 5 records leaked in part"
+    assert headline(result)[0] == "2 of 5 records leaked in part, 1 to 2 beyond chance"
 
 
 def test_counts_that_are_missing_say_why() -> None:
