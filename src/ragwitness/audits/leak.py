@@ -21,7 +21,7 @@ from ragwitness.audits.plan import distinct
 from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
 from ragwitness.extraction.attacks.base import Ask, Attack, Thought
 from ragwitness.extraction.registry import OWNERS
-from ragwitness.extraction.score.explained import explained_leaks
+from ragwitness.extraction.score.attribution import explained_leaks
 from ragwitness.extraction.score.hits import LeakReference
 from ragwitness.extraction.score.table import (
     LeakMeasure,

@@ -45,7 +45,7 @@ ATTACKS = Registry(
             preset={"target": "contacts"},
         ),
         "aimed": Listing(
-            f"{_HERE}.aimed:Aimed", "rare words of each record, repeat the context (its owner)"
+            f"{_HERE}.owner:Aimed", "rare words of each record, repeat the context (its owner)"
         ),
         "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
         "thief": Listing(f"{_HERE}.thief:Thief", "continues leaked passages (RAG-Thief)"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError, MissingExtraError
 from ragwitness.extraction.score import paper
-from ragwitness.extraction.score.explained import explained_leaks
+from ragwitness.extraction.score.attribution import explained_leaks
 from ragwitness.extraction.score.hits import (
     Finder,
     LeakReference,

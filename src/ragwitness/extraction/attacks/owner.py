@@ -2,7 +2,7 @@
 
 Who holds the corpus need not hope that a fragment of other text draws a private record: a few of
 the record's own rarest words do. They are no more than a third of its telling words, so that what
-comes back is told by the rest (:mod:`ragwitness.extraction.score.explained` takes them out).
+comes back is told by the rest (:mod:`ragwitness.extraction.score.attribution` takes them out).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.extraction.attacks.aimed import Aimed, AimedConfig
 from ragwitness.extraction.attacks.base import REPEAT, Limits
+from ragwitness.extraction.attacks.owner import Aimed, AimedConfig
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer
 

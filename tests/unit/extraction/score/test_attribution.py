@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ragwitness.extraction.score.explained import explained_leaks
+from ragwitness.extraction.score.attribution import explained_leaks
 
 RNG = random.Random(1)
 GREETING = "Hello and many thanks for your trusting question to our doctors here today."
