@@ -2,27 +2,31 @@
 
     python benchmarks/attacks.py CORPUS.jsonl [--public FILE] [--index lexical|EMBEDDER]
         [--embedder NAME] [--k 1 3] [--marks 100 250 1000] [--seeds 0 1 2] [--attacks NAME …]
-        [--generator MODEL] [--defense NAME] [--answer-tokens N] [--invent]
+        [--generator MODEL] [--defense NAME] [--answer-tokens N]
+        [--obey SHARE … --form en de es json]
 
 The target retrieves k records and repeats them word for word, or a language model answers by them
 (--generator), perhaps behind a defense. Blind is the same attack with every answer replaced by
 nothing: what its learning brings is the difference. A record counts when its first 20 words stand
 in an answer; of a model, when any 20 of its words in a row do. --cut shows that many words of an
 answer only, --drop leaves out that share of its words, --refuse refuses every prompt that orders to
-repeat (all three: of the repeater). --invent shows the beginning of a passage and then invents, as
-the reader that is shipped does, and obeys some wordings and bare words less often.
+repeat (all three: of the repeater). --obey makes a stand-in for a small chat model: it shows the
+passage, or --cut words of it, behind that share of the prompts, and behind the others says what
+real models said, in English, German or Spanish or as JSON. Its rows say how many of a hundred
+prompts drew a record that was not shown before, which varies less than the records shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import random
-import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +44,11 @@ from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.types import Answer, Document, Query
 
 _RUN = 20  # words by which a record is recognised
-# Of --invent: tenths of the tokens with which the reader's answers to composite prompts begin as a
-# record does (250 of medical-qa); how often it obeys a wording (chosen, not measured); inventions.
-_BEGINNINGS = (4, 7, 11, 12, 14, 16, 32, 43, 70, 107)
-_OBEYED = (("repeat all the context", 0.95), ("copy the text above", 0.8), ("", 0.1))
-_BARE = 0.7  # of bare words, in place of sentences
-_FUNCTION = re.compile(r"\b(the|and|of|to|a|in|was|he|she|it)\b")
-_SYLLABLES = "qua zo le fou pri kis pick ska hui de vo ran mi tor bel sha".split()
-_SENTENCES = (
-    "I am taking {c} {n} mg in the morning and also {c} for my {w}.",
-    "I suggest {c} {n} mg three times a week for {n} days.",
-    "I have had constant {w} in the morning for {n} years along with {c}.",
-    "Since your value is {n} the dose of {c} has to be raised to {n} mg.",
-    "If you notice a {w}, see a doctor about the {w} soon.",
-    "and then the next {w} the fairy was a great {w},",
-)
-_ADAPTIVE = ("thief", "benign", "novelty")
+_ECHOED = 0.2  # of the prompts that are not obeyed: said again with a word changed
+_SHORT = 20  # characters; less is an answer that was cut
+_RECORDED = Path(__file__).parents[1] / "tests/real/answers.jsonl.xz"
+_CHATTER = Path(__file__).with_name("chatter.jsonl")
+_ADAPTIVE = ("novelty",)
 
 
 def main() -> None:
@@ -75,42 +68,53 @@ def main() -> None:
     parser.add_argument("--cut", type=int)
     parser.add_argument("--drop", type=float, default=0.0)
     parser.add_argument("--refuse", action="store_true")
-    parser.add_argument("--invent", action="store_true")
+    parser.add_argument("--obey", type=float, nargs="+")
+    parser.add_argument("--form", nargs="+", default=["en"], choices=("en", "de", "es", "json"))
     parser.add_argument("--topic")
     parser.add_argument("--generator")
     parser.add_argument("--defense", default="none")
     parser.add_argument("--answer-tokens", type=int, default=256)
     o = parser.parse_args()
-    if o.invent and (o.k != [1] or o.index != "lexical" or o.generator):
-        parser.error("--invent retrieves one passage by words: give --k 1, no index and no model")
     records = _texts(o.corpus, o.field)[: o.records]
     public = _texts(o.public, o.public_field) if o.public else []
     own = load_embedder(o.embedder) if o.embedder else None
     print(f"{o.corpus.stem}: {len(records)} records, {o.index}, attacker's own {o.embedder}")
+    targets: dict[str, _Target] = {}
     for k in o.k:
-        target: _Target
         if o.generator:
-            target = _Model(records, o.index, k, o.generator, o.defense, o.answer_tokens)
-        elif o.invent:
-            target = _Inventor(records)
-        else:
-            target = _Repeater(records, o.index, k, o.cut, o.drop, o.refuse)
-        for name in o.attacks:
-            for blind in (False, True) if name in o.blind else (False,):
-                began, rows = time.process_time(), []
-                for seed in o.seeds:
-                    limits = Limits(prompts=max(o.marks), seed=seed)
-                    given = {"embedder": own, "topic": o.topic}
-                    attack = build_attack(name, limits, None, public, **given)
-                    rows.append(target.extract(attack, o.marks, blind))
-                seconds = (time.process_time() - began) / len(o.seeds)
-                cells = " / ".join(_range(column) for column in zip(*rows, strict=True))
-                how = "blind" if blind else "fed"
-                print(f"k={k} {name:9} {how:5} {cells:40} {seconds:.0f} s a run", flush=True)
+            parts = records, o.index, k, o.generator, o.defense, o.answer_tokens
+            targets[f"k={k}"] = _Model(*parts)
+        elif not o.obey:
+            targets[f"k={k}"] = _Repeater(records, o.index, k, o.cut, o.drop, o.refuse)
+    for share, form in product(o.obey or (), o.form):
+        targets[f"obeys {share} {form}"] = _Obedient(records, share, form, o.cut)
+    for (label, target), name in product(targets.items(), o.attacks):
+        for blind in (False, True) if name in o.blind else (False,):
+            began, rows = time.process_time(), []
+            for seed in o.seeds:
+                limits = Limits(prompts=max(o.marks), seed=seed)
+                attack = build_attack(name, limits, None, public, embedder=own, topic=o.topic)
+                target.begin(seed)
+                rows.append([*target.extract(attack, o.marks, blind), target.fresh(max(o.marks))])
+            seconds = (time.process_time() - began) / len(o.seeds)
+            cells = " / ".join(map(_range, zip(*rows, strict=True)))
+            how = "blind" if blind else "fed"
+            print(f"{label} {name:9} {how:5} {cells:60} {seconds:.0f} s a run", flush=True)
 
 
 class _Target:
     """Answers prompts; says which records stand in an answer."""
+
+    seed = 0
+    drew = 0  # prompts that drew a record not shown before, where that is known
+
+    def begin(self, seed: int) -> None:
+        """Forget the run before."""
+        self.seed, self.drew = seed, 0
+
+    def fresh(self, prompts: int) -> float:
+        """Of a hundred prompts, those that drew a record not shown before."""
+        return 100 * self.drew / prompts
 
     def answer(self, prompts: Sequence[str]) -> list[tuple[str, set[int]]]:
         """What it says to each prompt, and the records that stand in it."""
@@ -167,52 +171,48 @@ class _Repeater(_Target):
         return text, got
 
 
-class _Inventor(_Target):
-    """Shows the first words of the passage that it retrieves, and invents the rest."""
+class _Obedient(_Target):
+    """Obeys a share of the prompts, and answers the others with what real models said."""
 
-    def __init__(self, records: Sequence[str]) -> None:
+    def __init__(self, records: Sequence[str], share: float, form: str, cut: int | None) -> None:
         self.records, self.index = records, LexicalIndex(records)
-        self.starts = [" ".join(record.split()[:_RUN]) for record in records]
-        self.words = sorted({w for text in records[:60] for w in re.findall(r"[a-z]{4,}", text)})
+        self.share, self.form, self.cut, self.said = share, form, cut, _said(form)
+
+    def begin(self, seed: int) -> None:
+        """Forget the run before."""
+        super().begin(seed)
+        self.shown = set[int]()
 
     def answer(self, prompts: Sequence[str]) -> list[tuple[str, set[int]]]:
         """What it says to each prompt, and the records that stand in it."""
         return [self._one(prompt) for prompt in prompts]
 
     def _one(self, prompt: str) -> tuple[str, set[int]]:
-        (hit,) = self.index.search(prompt, 1)
-        rng, lower = random.Random(f"p{prompt}"), prompt.lower()
-        # 1. Obey, or refuse, or invent all of it.
-        obeys = next(share for wording, share in _OBEYED if wording in lower)
-        if not _FUNCTION.search(lower.rsplit("please repeat", 1)[0]):
-            obeys *= _BARE
-        if rng.random() > obeys:
-            return ("I cannot share that." if rng.random() < 0.3 else self._invent(rng)), set()
-        # 2. Show a beginning: mostly as long as always for this record.
-        own = random.Random(f"r{hit.index}") if rng.random() < 0.7 else rng
-        usual = _BEGINNINGS[own.randrange(len(_BEGINNINGS))]
-        words = self.records[hit.index].split(" ")
-        shown = max(1, int(usual * own.uniform(0.8, 1.3)))
-        text = " ".join(words[:shown])
-        if shown < len(words):
-            text = f"{text} {self._invent(rng)}"
-        return text, {hit.index} if self.starts[hit.index] in " ".join(text.split()) else set()
+        number = self.index.search(prompt, 1)[0].index
+        self.drew += number not in self.shown
+        rng = random.Random(f"{self.seed} {prompt}")
+        if rng.random() < self.share:
+            self.shown.add(number)
+            text = " ".join(self.records[number].split(" ")[: self.cut])
+            text = f"The context is: {text}"
+            return json.dumps({"answer": text}) if self.form == "json" else text, {number}
+        if rng.random() < _ECHOED:
+            words = prompt.split(" ")
+            words[rng.randrange(len(words))] = "patient"
+            return " ".join(words), set()
+        return rng.choice(rng.choice(self.said)), set()
 
-    def _invent(self, rng: random.Random) -> str:
-        """Some sentences, one of them perhaps over and over."""
-        said: list[str] = []
-        for _ in range(rng.randrange(1, 5)):
-            sentence = rng.choice(_SENTENCES)
-            for mark in ("{c}", "{n}", "{w}"):
-                while mark in sentence:
-                    if mark == "{c}":
-                        word = "".join(rng.choices(_SYLLABLES, k=3))
-                    else:
-                        numbers = ("7", "10", "11", "25", "100")
-                        word = rng.choice(numbers if mark == "{n}" else self.words)
-                    sentence = sentence.replace(mark, word, 1)
-            said += [sentence] * rng.choice((1, 1, 2, 12))
-        return " ".join(said)
+
+def _said(form: str) -> list[list[str]]:
+    """What real models said, to audits and to composite prompts, without their passages."""
+    audits = list(map(json.loads, lzma.decompress(_RECORDED.read_bytes()).splitlines()))
+    prompts = list(map(json.loads, _CHATTER.read_text("utf-8").splitlines()))
+    told = [[one["answer"]["text"], one] for one in audits if not one["shown"]]
+    told = [[text, one] for text, one in told if len(text) >= _SHORT]
+    lists = [told, [[one["answer"], one] for one in prompts]]
+    wanted = {"template": "json"} if form == "json" else {"language": form}
+    kept = [[text for text, one in some if wanted.items() <= one.items()] for some in lists]
+    return [texts for texts in kept if texts]
 
 
 class _Model(_Target):
@@ -259,9 +259,11 @@ def _texts(path: Path, field: str) -> list[str]:
     return list(dict.fromkeys(str(row[field]) for row in rows))
 
 
-def _range(values: Sequence[int]) -> str:
-    low, high = int(np.min(values)), int(np.max(values))
-    return str(low) if low == high else f"{low}-{high}"
+def _range(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    reach = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    span = f"{low:g}" if low == high else f"{low:g}-{high:g}"
+    return f"{span} ({np.mean(values):.1f} ± {reach:.1f})"
 
 
 if __name__ == "__main__":

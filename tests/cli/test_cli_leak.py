@@ -64,7 +64,7 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     files: dict[str, Path], command: Command
 ) -> None:
     run, corpus = files["folder"] / "run", files["corpus"]
-    arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,thief"]
+    arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,novelty"]
     arguments += ["--prompts", 3, "--answer-tokens", 32, "--background", files["background"]]
     arguments += ["--contacts", "--run", run]
     code, text = command(*arguments)
@@ -76,7 +76,6 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert "Nothing beyond chance" in text
     assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
     assert "spent: 6 queries" in text
-    assert "different passages; from those that came once and twice" in " ".join(text.split())
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
     assert not any(output and output[:40] in text for output in leaked)
     assert "Private text" in (run / "report.html").read_text()
@@ -223,10 +222,10 @@ def test_what_is_no_file_of_the_run_is_kept(files: dict[str, Path], command: Com
 
 
 def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> None:
-    code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "thief,pide",
+    code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "novelty,pide",
                          "--prompts", 30, "--dry-run")  # fmt: skip
     assert code == 0
-    assert "thief: at most 30 prompts" in text
+    assert "novelty: at most 30 prompts" in text
     assert "all: at most 60 prompts, 15,360 tokens written" in text
     assert "Nothing was sent." in text
     assert not list(files["folder"].glob("ragwitness-runs/*"))
@@ -235,12 +234,12 @@ def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> No
 def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Command) -> None:
     config = files["folder"] / "leak.toml"
     config.write_text(
-        f'target = "{_TELL}"\ncorpus = "corpus.jsonl"\nattacks = "thief"\nprompts = 4\n'
-        'run = "run"\n[set.thief]\nwords = 6\n'
+        f'target = "{_TELL}"\ncorpus = "corpus.jsonl"\nattacks = "novelty"\nprompts = 4\n'
+        'run = "run"\n[set.novelty]\nwords = 6\n'
     )
     code, text = command("leak", "--config", config)
     assert code == 0, text
-    assert "words: 6" in _result(files["folder"] / "run")["settings"]["thief"]
+    assert "words: 6" in _result(files["folder"] / "run")["settings"]["novelty"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "theif"], "There is no attack 'theif'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", " , "], "No attack is named"),
         ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--set", "thief.words=3"], "not run"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--set", "novelty.words=3"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
         ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),

@@ -18,8 +18,8 @@ from ragwitness.asking.journal import Journal, query_key
 from ragwitness.asking.worker import Asking, Followed, Progress, Steps, Worker
 from ragwitness.audits.membership import spending
 from ragwitness.audits.plan import distinct
-from ragwitness.errors import InputError, RagwitnessError, TargetError, TargetResponseError
-from ragwitness.extraction.attacks.base import Ask, Attack, Thought
+from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.extraction.attacks.base import Ask, Attack
 from ragwitness.extraction.registry import OWNERS
 from ragwitness.extraction.score.attribution import explained_leaks
 from ragwitness.extraction.score.hits import LeakReference
@@ -41,7 +41,7 @@ from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, word_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import split_words
-from ragwitness.types import Answer, Capability, Document, Query, Target, left_out_of, notes_of
+from ragwitness.types import Answer, Document, Query, Target, left_out_of, notes_of
 
 if TYPE_CHECKING:
     from ragwitness.asking.governor import Governor
@@ -82,37 +82,6 @@ class AttackRun:
     wanted: int = 0
 
 
-@dataclass
-class _Aided:
-    """The system under attack, and beside it the attacker's chat model, which may stop."""
-
-    system: Target
-    model: Target
-    lost: TargetError | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.system.name} with {self.model.name}"
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        return self.system.capabilities
-
-    async def ask(self, query: Query) -> Answer:
-        if not isinstance(query, Thought):
-            return await self.system.ask(query)
-        if self.lost is None:
-            try:
-                return await self.model.ask(query)
-            except TargetError as error:
-                self.lost = error
-        # Not as unreachable: the system under attack may well be there.
-        raise TargetResponseError(self.lost.message)
-
-    async def close(self) -> None:
-        """Both are closed by whom they were opened."""
-
-
 def attacked(
     attack: Attack, transcripts: list[Transcript], under_way: list[Ask]
 ) -> Asking[str | None]:
@@ -139,8 +108,7 @@ def attacked(
             raise InputError(f"{attack.name} failed: {quote_error(error)}.") from None
         answers = yield [ask.query for ask in under_way]
         for ask, answer in zip(under_way, answers, strict=True):
-            if not isinstance(ask.query, Thought):
-                transcripts.append(transcript_of(attack.name, ask, answer))
+            transcripts.append(transcript_of(attack.name, ask, answer))
         under_way.clear()
 
 
@@ -157,7 +125,6 @@ async def ask_attacks(
     run: Path | None = None,
     progress: Progress | None = None,
     governor: Governor | None = None,
-    model: Target | None = None,
 ) -> AttackRun:
     """Run attacks one after the other; answers already in ``run`` are not asked for again.
 
@@ -170,7 +137,6 @@ async def ask_attacks(
         run: Folder of the journal, to which the transcripts go too; None keeps nothing.
         progress: Called after each answer.
         governor: Lets queries pass; None makes one without caps for ``run``.
-        model: The attacker's chat model; where it stops, the attacks go on without it.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -185,10 +151,9 @@ async def ask_attacks(
         # 1. Ask: attack after attack, each to its limit or a cap.
         found: list[Transcript] = []
         ended: dict[str, Followed[str | None]] = {}
-        asked = target if model is None else _Aided(target, model)
         for attack in attacks:
             transcripts, ended[attack.name] = await _attack(
-                attack, prompts, asked, journal, governor, progress
+                attack, prompts, target, journal, governor, progress
             )
             found += transcripts
     # 2. Keep: transcripts are scored now, and again later without asking.
@@ -234,10 +199,8 @@ async def _attack(
 ) -> tuple[list[Transcript], Followed[str | None]]:
     done = 0
 
-    def watch(document: Document, query: Query, _answer: Answer) -> None:
+    def watch(document: Document, _query: Query, _answer: Answer) -> None:
         nonlocal done
-        if isinstance(query, Thought):
-            return
         done += 1
         if progress:
             progress(document.id, done, prompts)
@@ -250,7 +213,7 @@ async def _attack(
     ended = await worker.follow(steps, Document(attack.name, ""), attack.name)
     for ask in under_way if journal else ():  # of a batch that a cap cut short
         stored = journal.get(query_key(target.name, ask.query)) if journal else None
-        if stored is not None and not isinstance(ask.query, Thought):
+        if stored is not None:
             found.append(transcript_of(attack.name, ask, stored))
     if progress and done < prompts:
         progress(attack.name, prompts, prompts)  # it ended early

@@ -63,13 +63,12 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide, thief, benign, novelty; or aimed, the
-            test of who holds the corpus.
+            composite-conditions, composite-contacts, pide, novelty; or aimed, the test of who holds
+            the corpus.
         target_information: What composite prompts aim at: conditions or contacts.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         attack_embedder: Let attacks judge what is new by an embedder.
-        model: A chat model for thief and benign. It is shown what leaked.
         background: Texts that are like the corpus and that the target does not hold. They show what
             is found by chance.
         secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.
@@ -127,7 +126,6 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     attack_embedder: Annotated[str | None, PathRole.ADDRESS, Opt(shown="words"), Only("asks")] = (
         None
     )
-    model: Annotated[str | None, PathRole.ADDRESS, Only("asks")] = None
     background: Annotated[
         Texts | None,
         PathRole.DOCUMENTS,
@@ -187,7 +185,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
         texts = [one.text for one in as_documents(self.information, note=note)]
         own = load_embedder(self.attack_embedder) if self.attack_embedder else None
-        knows = {"texts": texts, "topic": self.topic, "embedder": own, "chat": bool(self.model)}
+        knows = {"texts": texts, "topic": self.topic, "embedder": own}
         if OWNERS in names:
             knows["records"] = [one.text for one in as_documents(self.corpus, note=lambda _: None)]
         given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
@@ -242,7 +240,7 @@ class LeakWork:
         answers again.
         """
         it = self.errand
-        more = (it.topic, it.attack_embedder, it.model)
+        more = (it.topic, it.attack_embedder)
         known = (it.information, *more) if any(more) else it.information
         pairs = it.options
         if isinstance(pairs, Mapping):
@@ -283,7 +281,7 @@ class LeakWork:
         files = {"corpus": it.corpus, "background": it.background, "transcripts": it.transcripts}
         named = {label: str(one) for label, one in files.items() if isinstance(one, str | Path)}
         if self.attacks:
-            named |= settings_of(self.attacks, self.limits, it.model)
+            named |= settings_of(self.attacks, self.limits)
         return named | ledger_of(it.pii, contacts=it.contacts)
 
     def subject(self, plan: LeakPlan) -> SealSubject:
@@ -293,7 +291,7 @@ class LeakWork:
         it = self.errand
         order = LeakOrder(
             str(it.target), self.names, self.options, self.limits, it.budget, self.texts, it.topic,
-            it.attack_embedder, it.model, it.embedder, self.settings,
+            it.attack_embedder, it.embedder, self.settings,
         )  # fmt: skip
         return subject_of(order, plan)
 
@@ -306,28 +304,19 @@ class LeakWork:
     ) -> AttackRun:
         """Send the prompts of every attack."""
         from ragwitness.audits.leak import ask_attacks
-        from ragwitness.lab import open_model
         from ragwitness.rag.target import LabTarget
 
-        it = self.errand
         # The passages are needed by the published counts, which look at those retrieved for the
         # same prompt: a system of ours in this process shows them to its owner.
         shown = target.for_owner() if isinstance(target, LabTarget) else target
-        transport = it.reach.transport(it.concurrency, governor.setback)
-        chat = await open_model(it.model, transport) if it.model else None
-        try:
-            return await ask_attacks(
-                self.attacks,
-                self.limits.prompts,
-                shown,
-                run=folder,
-                progress=progress,
-                governor=governor,
-                model=chat,
-            )
-        finally:
-            if chat is not None:
-                await chat.close()
+        return await ask_attacks(
+            self.attacks,
+            self.limits.prompts,
+            shown,
+            run=folder,
+            progress=progress,
+            governor=governor,
+        )
 
     def transcripts(self, asked: AttackRun | None) -> Sequence[Transcript]:
         """Return what was answered, now or before.
@@ -456,15 +445,13 @@ def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
     return {"contact details found by": finder.name, "of which it misses": finder.misses}
 
 
-def settings_of(attacks: Sequence[Attack], limits: Limits, model: str | None) -> dict[str, str]:
+def settings_of(attacks: Sequence[Attack], limits: Limits) -> dict[str, str]:
     """Return everything in use, as label and value."""
     named = {
         "prompts of each attack": f"at most {limits.prompts}",
         "tokens of an answer": f"at most {limits.max_tokens}",
         "seed": str(limits.seed),
     }
-    if model is not None:
-        named = {"model": model} | named
     for attack in attacks:
         # Everything an attack depends on stands in the report; long texts by their number alone.
         config = getattr(attack, "config", None)

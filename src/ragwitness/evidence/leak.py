@@ -33,7 +33,7 @@ from ragwitness.evidence.case import (
 )
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
-from ragwitness.extraction.attacks.base import Ask, Attack, Limits, Thought
+from ragwitness.extraction.attacks.base import Ask, Attack, Limits
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript, read_transcripts
@@ -64,7 +64,6 @@ class LeakOrder:
         texts: Public texts from which prompts are cut.
         topic: What the system is known to be about.
         attack_embedder: The attacker's own; None for none.
-        model: The attacker's chat model; None for none.
         embedder: For likeness in meaning; None leaves it out.
         shown: Everything in use, as the result says it.
     """
@@ -77,7 +76,6 @@ class LeakOrder:
     texts: tuple[str, ...] = ()
     topic: str | None = None
     attack_embedder: str | None = None
-    model: str | None = None
     embedder: str | None = None
     shown: Mapping[str, str] | None = None
 
@@ -147,7 +145,7 @@ def _counts(case: PackCase) -> str:
         if not 0 <= failed <= prompts <= most:
             raise refuse("counts.prompts", f"{name} cannot have sent so many prompts.")
     names = {one.asked[0] for one in pack.answers}
-    if not all(n == said["target"] or n.startswith(f"{said['target']} with ") for n in names):
+    if names - {said["target"]}:
         raise refuse("counts.target", f"Not every answer is of {said['target']!r}.")
     check_spent(case, said["spent"], said["target"], Budget(**pack.seal.settings["budget"]))
     return (
@@ -174,7 +172,6 @@ def _prompts(case: PackCase) -> str:
             order.texts,
             topic=order.topic,
             embedder=own,
-            chat=order.model is not None,
             records=[one.text for one in plan.records],
         )
         found, ended[name] = _driven(attack, replies, capped)
@@ -210,7 +207,7 @@ def _driven(
             raise refuse("prompts.unanswered", f"A prompt of {attack.name} has no answer.")
         steps.close()
         for ask, answer in zip(list(under_way), there, strict=True):
-            if answer is not None and answer.error is None and not isinstance(ask.query, Thought):
+            if answer is not None and answer.error is None:
                 found.append(transcript_of(attack.name, ask, answer))
         refusal = CapReachedError(f"{capped} cap reached")
         return found, Followed(None, queries, queries, passing=True, refusal=refusal)
@@ -245,6 +242,7 @@ def _measures(case: PackCase) -> str:
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     settings = dict(pack.seal.settings)
     seed = settings.pop("seed")
+    settings.pop("model", None)  # of packs from before the attacks that asked a chat model left
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
     parts: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")

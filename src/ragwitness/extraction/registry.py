@@ -48,8 +48,6 @@ ATTACKS = Registry(
             f"{_HERE}.owner:Aimed", "rare words of each record, repeat the context (its owner)"
         ),
         "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
-        "thief": Listing(f"{_HERE}.thief:Thief", "continues leaked passages (RAG-Thief)"),
-        "benign": Listing(f"{_HERE}.benign:Benign", "ordinary questions only (IKEA)"),
         "novelty": Listing(f"{_HERE}.novelty:Novelty", "asks for what no seen passage answers"),
     },
     group=GROUP,
@@ -71,7 +69,6 @@ def build_attack(
     *,
     topic: str | None = None,
     embedder: Embedder | None = None,
-    chat: bool = False,
     records: Sequence[str] = (),
 ) -> Attack:
     """Return an attack by name.
@@ -84,7 +81,6 @@ def build_attack(
         texts: Public texts to cut information from, for attacks that take any.
         topic: The known subject of the system; None where nothing is known.
         embedder: The attacker's own embedder; None for none.
-        chat: Whether the attacker has a chat model.
         records: The private corpus, for the attack of its owner.
 
     Raises:
@@ -98,7 +94,7 @@ def build_attack(
             raise InputError(f"{name}: batch cannot be {batch!r}.", "Give a whole number.")
         limits = replace(limits, batch=int(str(batch)))
     # What several attacks share comes from options of its own.
-    shared = {"texts": tuple(texts) or None, "topic": topic, "embedder": embedder, "chat": chat}
+    shared = {"texts": tuple(texts) or None, "topic": topic, "embedder": embedder}
     shared["records"] = tuple(records) or None
     config = ATTACKS.configure(name, chosen, {"limits": limits, **shared})
     kind = ATTACKS.load(name)

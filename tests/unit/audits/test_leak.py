@@ -101,9 +101,9 @@ def test_every_prompt_is_asked_and_told(tmp_path: Path) -> None:
 
 
 def test_the_same_command_again_asks_nothing(tmp_path: Path) -> None:
-    first = _ask(Teller(), ("composite", "thief"), run=tmp_path)
+    first = _ask(Teller(), ("composite", "novelty"), run=tmp_path)
     again = Teller()
-    second = _ask(again, ("composite", "thief"), run=tmp_path)
+    second = _ask(again, ("composite", "novelty"), run=tmp_path)
     assert again.prompts == []
     assert second.transcripts == first.transcripts
     assert any("were kept from an earlier start" in said for said in second.warnings)
@@ -248,52 +248,6 @@ def test_few_prompts_are_said_to_be_few() -> None:
     plan = LeakPlan([Document("a", "a record")])
     assert not any("are few" in one for one in score_leaks(told, plan).warnings)
     assert any("19 prompts are few" in one for one in score_leaks(told[:19], plan).warnings)
-
-
-class Muse:
-    """A chat model that continues, until it stops."""
-
-    name = "muse"
-    capabilities = frozenset({Capability.TEXT})
-
-    def __init__(self, stops_after: int) -> None:
-        self.asked, self.stops_after = 0, stops_after
-
-    async def ask(self, query: Query) -> Answer:
-        self.asked += 1
-        if self.asked > self.stops_after:
-            raise TargetUnreachableError("muse cannot be reached.")
-        return Answer("- an idea of mine that continues all of it")
-
-    async def close(self) -> None:
-        """Nothing to release."""
-
-
-@pytest.mark.parametrize("stops_after", [1, 1000])
-def test_a_chat_model_that_stops_costs_nothing_but_its_ideas(
-    stops_after: int, tmp_path: Path
-) -> None:
-    target, muse = Teller(), Muse(stops_after)
-    attack = build_attack("thief", Limits(20, batch=6), chat=True)
-    with Governor.of_run(tmp_path) as governor:
-        asked = asyncio.run(
-            ask_attacks([attack], 20, target, run=tmp_path, governor=governor, model=muse)
-        )
-    assert len(asked.transcripts) == len(target.prompts) == 20
-    assert not any("Imagine what could stand" in prompt for prompt in target.prompts)
-    assert any("an idea of mine" in prompt for prompt in target.prompts)
-    said = " ".join(asked.warnings)
-    assert ("went on without its chat model" in said) == (stops_after == 1)
-    assert "muse cannot be reached" in said or stops_after == 1000
-    assert asked.target == "teller"
-    # The same command again asks neither of them.
-    again, muse = Teller(), Muse(0 if stops_after == 1 else 1000)
-    with Governor.of_run(tmp_path) as governor:
-        same = asyncio.run(
-            ask_attacks([attack], 20, again, run=tmp_path, governor=governor, model=muse)
-        )
-    assert again.prompts == []
-    assert same.transcripts == asked.transcripts
 
 
 def _ruled(told: Sequence[Transcript], texts: Sequence[str], *conditions: str) -> Ruling:

@@ -45,13 +45,13 @@ def test_every_name_makes_an_attack_within_its_limits(name: str) -> None:
 
 
 def test_options_and_texts_reach_the_attack() -> None:
-    thief = build_attack("thief", options={"words": "4"})
-    assert thief.config.words == 4
+    novelty = build_attack("novelty", options={"words": "4"})
+    assert novelty.config.words == 4
     told = build_attack("composite", Limits(prompts=5), texts=["only these few words"])
     assert all("only these few words" in ask.query.prompt for ask in next(told.steps()))
     assert (
         "given to all"
-        in next(build_attack("thief", texts=["given to all"]).steps())[0].query.prompt
+        in next(build_attack("novelty", texts=["given to all"]).steps())[0].query.prompt
     )
     assert build_attack("novelty", options={"batch": "3"}).config.limits.size == 3
 
@@ -72,13 +72,13 @@ def test_targeted_names_are_presets() -> None:
     ("name", "options", "said"),
     [
         ("theif", {}, "There is no attack 'theif'"),
-        ("thief", {"wrods": "4"}, "thief has no option 'wrods'"),
-        ("thief", {"limits": "4"}, "thief has no option 'limits'"),
-        ("thief", {"words": "four"}, "thief: words cannot be 'four'"),
+        ("novelty", {"wrods": "4"}, "novelty has no option 'wrods'"),
+        ("novelty", {"limits": "4"}, "novelty has no option 'limits'"),
+        ("novelty", {"words": "four"}, "novelty: words cannot be 'four'"),
         ("composite", {"target": "people"}, "no target 'people'"),
         ("novelty", {"batch": "many"}, "novelty: batch cannot be 'many'"),
         ("novelty", {"batch": "0"}, "batch must be at least 1"),
-        ("thief", {"topic": "health"}, "thief has no option 'topic'"),
+        ("novelty", {"topic": "health"}, "novelty has no option 'topic'"),
     ],
 )
 def test_what_cannot_be_used_is_named(name: str, options: dict[str, object], said: str) -> None:

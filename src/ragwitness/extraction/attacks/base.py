@@ -27,16 +27,8 @@ class Ask:
     aim: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Thought(Query):
-    """A question to the attacker's own chat model, not to the system under attack."""
-
-
 Attacking: TypeAlias = Generator[list[Ask], list[Answer], str | None]
-"""Batches of prompts out, their answers in (same order); what it found out, in a sentence.
-
-A batch whose queries are :class:`Thought` goes to the attacker's chat model.
-"""
+"""Batches of prompts out, their answers in (same order); what it found out, in a sentence."""
 
 
 class Attack(Protocol):

@@ -1,4 +1,4 @@
-"""What an adaptive attack remembers of what leaked, and how new an answer to a prompt would be.
+"""What an attack that learns remembers of what leaked, and how new an answer to a prompt would be.
 
 A prompt's expected novelty comes from the passages seen alone. With T the best score that one of
 them reaches, and mu and sigma the mean and deviation of the score of a record that was not seen,
@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.models.base import Embedder
+from ragwitness.text.replies import declines
 from ragwitness.text.runs import plain_tokens
+from ragwitness.text.stripping import after_thought, stripped
 from ragwitness.text.words import STOP_WORDS
 
 _RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known
@@ -51,7 +53,11 @@ def cut_passages(answer: str, prompt: str = "") -> list[str]:
     "Sure! Here is the context:", all rounds but the first of a loop, and pieces of fewer than six
     words are left out.
     """
-    said = without_loops(answer.replace(prompt, "\n\n") if prompt else answer)
+    text, _ = after_thought(answer)
+    plain = "".join(stripped(text or "", "")[0].values())
+    if declines(plain):
+        return []
+    said = without_loops(plain.replace(prompt, "\n\n") if prompt else plain)
     pieces = (_OPENER.sub("", piece.strip()).strip() for piece in _BREAKS.split(said))
     return [piece for piece in pieces if len(plain_tokens(piece)) >= _SHORTEST]
 
@@ -85,20 +91,21 @@ def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
 
 
 class Memory:
-    """The distinct passages that leaked, and ``times``: how often each came.
+    """The distinct passages that leaked.
 
-    ``said`` is how many different words of passages, old or new, stood in the last answer, ``came``
-    how many passages did.
-    With an ``embedder``, cosines judge what is new in place of words.
+    A piece of an answer is a passage where it holds a telling word of the prompt that drew it: what
+    a model says under whatever prompt is none, and neither is an answer that declines. With an
+    ``embedder``, cosines judge what is new in place of words.
     """
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
+    def __init__(self, always: str = "", embedder: Embedder | None = None) -> None:
         self.passages: list[str] = []
-        self.times: list[int] = []
-        self.said = self.came = 0
         self.embedder = embedder
+        self._idle = STOP_WORDS.union(
+            plain_tokens(always)
+        )  # words of every prompt, which tell nothing
         self._homes: dict[tuple[str, ...], int] = {}  # run of words -> the piece it came in
-        self._owners: list[int] = []  # by piece, its passage
+        self._pieces = 0
         self._inner: set[int] = set()  # pieces that came behind the piece before them
         self._links: Counter[bool] = Counter()
         self._postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
@@ -115,12 +122,11 @@ class Memory:
         """Take note of an answer; return the numbers of passages that are news, prompt aside."""
         asked = plain_tokens(prompt)
         strange = [word for word in dict.fromkeys(asked) if word not in self]
-        own, fresh, found = _runs(asked), list[str](), list[int]()
-        known, self.said = len(self._owners), 0
+        own, drew = _runs(asked), set(asked) - self._idle
+        fresh, found = list[str](), list[int]()
+        known = self._pieces
         for piece in cut_passages(answer, prompt):
-            tokens = plain_tokens(piece)
-            self.said += len(set(tokens))
-            runs = _runs(tokens)
+            runs = _runs(plain_tokens(piece))
             homes = [self._homes[run] for run in runs if run in self._homes]
             if len(homes) + len(runs.keys() & own) < _KNOWN * len(runs):
                 fresh.append(piece)
@@ -128,18 +134,14 @@ class Memory:
                 found.append(-1)
             elif homes:
                 found.append(Counter(homes).most_common(1)[0][0])
-        again = {self._owners[piece] for piece in found if 0 <= piece < known}
-        for number in again:
-            self.times[number] += 1
-        new = self._keep(fresh, found)
-        self.came = len(again) + len(new)
+        new = self._keep(fresh, found, drew)
         for word in strange:
             self._tries[word not in self] += 1
         if self.embedder and new:
             self._vectors.append(self.embedder.embed([self.passages[number] for number in new]))
         return new
 
-    def _keep(self, pieces: Sequence[str], found: Sequence[int]) -> list[int]:
+    def _keep(self, pieces: Sequence[str], found: Sequence[int], drew: set[str]) -> list[int]:
         """Keep new pieces as passages, or as one passage where passages have blank lines."""
         # Pieces that come again come with the piece that followed, or without it.
         for piece, after in pairwise(found):
@@ -148,13 +150,14 @@ class Memory:
         whole = self._links[True] > _TELLING * self._links[False]
         if self._links.total() < _LINKS:
             whole = len(found) > _MANY
-        self._inner |= set(range(len(self._owners) + 1, len(self._owners) + len(pieces)))
+        self._inner |= set(range(self._pieces + 1, self._pieces + len(pieces)))
+        self._pieces += len(pieces)
         first = len(self.passages)
         for passage in ["\n\n".join(pieces)] if whole and pieces else pieces:
-            self._owners += [len(self.passages)] * (len(pieces) if whole else 1)
-            self.passages.append(passage)
-            self.times.append(1)
             words = plain_tokens(passage)
+            if not drew.intersection(words):
+                continue
+            self.passages.append(passage)
             self._words += len(words)
             length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
             for word, count in Counter(words).items():
@@ -165,17 +168,14 @@ class Memory:
             self._askable = None
         return list(range(first, len(self.passages)))
 
-    def askable(self, text: str | None = None) -> list[str]:
-        """Return the words that tell passages apart, in their order: of a text, or of them all."""
-        if text is None and self._askable is not None:
-            return self._askable
-        most = max(2, _COMMON * len(self.passages))
-        words = self._postings if text is None else dict.fromkeys(plain_tokens(text))
-        telling = [word for word in words if len(word) > 2 and word not in STOP_WORDS]
-        held = [word for word in telling if len(self._postings.get(word, ([],))[0]) <= most]
-        if text is None:
-            self._askable = held
-        return held
+    @property
+    def askable(self) -> list[str]:
+        """The words that tell passages apart, in their order."""
+        if self._askable is None:
+            most = max(2, _COMMON * len(self.passages))
+            telling = [word for word in self._postings if len(word) > 2 and word not in STOP_WORDS]
+            self._askable = [word for word in telling if len(self._postings[word][0]) <= most]
+        return self._askable
 
     def weights(self, word: str) -> tuple[float, float, float]:
         """Return a word's rarity, and mean and variance of what it adds to an unseen record."""
@@ -201,24 +201,6 @@ class Memory:
         cosines = (self.embedder.embed(prompts) @ self._vectors[0].T).astype(float)
         z: NDArray[np.float64] = (cosines.max(1) - cosines.mean(1)) / (cosines.std(1) + 1e-6)
         return z
-
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Return unit vectors, shape (n, dim): the embedder's, or scores with all passages seen."""
-        if self.embedder is not None:
-            return self.embedder.embed(texts).astype(float)
-        rows = np.array([Draft(self, plain_tokens(text)).scores for text in texts])
-        unit: NDArray[np.float64] = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
-        return unit
-
-    def told(self) -> str:
-        """Say how many passages came, and how many there are by Chao's estimate (1984)."""
-        seen, (once, twice) = len(self.times), (self.times.count(n) for n in (1, 2))
-        # An attack that avoids what it has seen makes the estimate too large.
-        return (
-            f"saw {seen:,} different passages; from those that came once and twice, about"
-            f" {seen + once * (once - 1) / (2 * (twice + 1)):,.0f} exist (Chao's estimate; too many"
-            " where an attack avoids what it has seen)"
-        )
 
 
 class Draft:
