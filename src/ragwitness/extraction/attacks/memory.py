@@ -91,16 +91,18 @@ def _runs(words: Sequence[str]) -> dict[tuple[str, ...], None]:
 
 
 class Memory:
-    """The distinct passages that leaked.
+    """The distinct passages that came, and ``shown``: how many of them the corpus has.
 
-    A piece of an answer is a passage where it holds a telling word of the prompt that drew it: what
-    a model says under whatever prompt is none, and neither is an answer that declines. With an
-    ``embedder``, cosines judge what is new in place of words.
+    A passage counts as shown where it holds a telling word of the prompt that drew it. Whatever
+    else a model says is only avoided: no word is taken from it. With an ``embedder``, cosines judge
+    what is new in place of words.
     """
 
     def __init__(self, always: str = "", embedder: Embedder | None = None) -> None:
         self.passages: list[str] = []
+        self.shown = 0
         self.embedder = embedder
+        self._corpus: dict[str, None] = {}  # words of what was shown
         self._idle = STOP_WORDS.union(
             plain_tokens(always)
         )  # words of every prompt, which tell nothing
@@ -119,12 +121,12 @@ class Memory:
         return word in self._postings
 
     def add(self, answer: str, prompt: str) -> list[int]:
-        """Take note of an answer; return the numbers of passages that are news, prompt aside."""
+        """Take note of an answer; return the numbers of passages that it shows first."""
         asked = plain_tokens(prompt)
         strange = [word for word in dict.fromkeys(asked) if word not in self]
         own, drew = _runs(asked), set(asked) - self._idle
         fresh, found = list[str](), list[int]()
-        known = self._pieces
+        known, first = self._pieces, len(self.passages)
         for piece in cut_passages(answer, prompt):
             runs = _runs(plain_tokens(piece))
             homes = [self._homes[run] for run in runs if run in self._homes]
@@ -137,8 +139,8 @@ class Memory:
         new = self._keep(fresh, found, drew)
         for word in strange:
             self._tries[word not in self] += 1
-        if self.embedder and new:
-            self._vectors.append(self.embedder.embed([self.passages[number] for number in new]))
+        if self.embedder and self.passages[first:]:
+            self._vectors.append(self.embedder.embed(self.passages[first:]))
         return new
 
     def _keep(self, pieces: Sequence[str], found: Sequence[int], drew: set[str]) -> list[int]:
@@ -152,11 +154,12 @@ class Memory:
             whole = len(found) > _MANY
         self._inner |= set(range(self._pieces + 1, self._pieces + len(pieces)))
         self._pieces += len(pieces)
-        first = len(self.passages)
+        new = list[int]()
         for passage in ["\n\n".join(pieces)] if whole and pieces else pieces:
             words = plain_tokens(passage)
-            if not drew.intersection(words):
-                continue
+            if drew.intersection(words):
+                new.append(len(self.passages))
+                self._corpus |= dict.fromkeys(words)
             self.passages.append(passage)
             self._words += len(words)
             length = 1 - _LENGTHS + _LENGTHS * len(words) * len(self.passages) / self._words
@@ -166,14 +169,15 @@ class Memory:
                 weights.append(count / (count + _SATURATION * length))
                 self._packed.pop(word, None)
             self._askable = None
-        return list(range(first, len(self.passages)))
+        self.shown += len(new)
+        return new
 
     @property
     def askable(self) -> list[str]:
-        """The words that tell passages apart, in their order."""
+        """The words of the corpus that tell passages apart, in their order."""
         if self._askable is None:
             most = max(2, _COMMON * len(self.passages))
-            telling = [word for word in self._postings if len(word) > 2 and word not in STOP_WORDS]
+            telling = [word for word in self._corpus if len(word) > 2 and word not in STOP_WORDS]
             self._askable = [word for word in telling if len(self._postings[word][0]) <= most]
         return self._askable
 

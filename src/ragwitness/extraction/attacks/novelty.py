@@ -92,7 +92,7 @@ class Novelty:
 
     @property
     def _ready(self) -> bool:
-        return len(self._memory.passages) >= _BEGIN
+        return self._memory.shown >= _BEGIN
 
     def _kind(self) -> str:
         belief = {kind: self._rng.betavariate(*news) for kind, news in self._news.items()}
