@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from ragwitness.cli.options import (
     Answered,
@@ -13,12 +13,6 @@ from ragwitness.cli.options import (
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.kit.options import Opt
-
-if TYPE_CHECKING:
-    from ragwitness.asking.worker import Progress
-    from ragwitness.evidence.subject import SealSubject
-    from ragwitness.results.membership import AuditResult
-    from ragwitness.types import Target
 
 
 def audit(
@@ -50,7 +44,6 @@ def audit(
     """
     from contextlib import nullcontext
 
-    from ragwitness.asking.governor import Governor, Pace
     from ragwitness.cli.common import console, on_cores, run_folder, say_error
     from ragwitness.cli.outputs import Outputs
     from ragwitness.cli.owner import audit_collection
@@ -98,7 +91,6 @@ def audit(
         return
     # Step 2, the errand itself: options checked, documents read.
     order = errand.order(say_error)
-    budget, pace = order.budget, Pace.up_to(errand.at_once)
     folder = run_folder(errand.run, target, *errand.identity(order))
     # Step 3, the preview. Nothing is opened and nothing is sent.
     screen = console()
@@ -106,34 +98,31 @@ def audit(
         if by_itself:
             usual = f"auto asks the target what it gives; without that, it would be {order.method}."
             screen.print(usual)
-        preview_audit(order.plan, order.method, order.config, order.proxy, folder, budget)
+        preview_audit(order.plan, order.method, order.config, order.proxy, folder, order.budget)
         return
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=errand.yes)
-
-    def subject() -> SealSubject:
-        from ragwitness.evidence.audit import subject_of
-
-        return subject_of(order)
+    from ragwitness.evidence.audit import subject_of
 
     # Language models compute on the cluster where there is one; all else stays in this process.
     with models_on(errand.cluster) if errand.cluster else nullcontext():
         if by_itself:
-            order = chosen_order(order, folder, pace)
+            order = chosen_order(order, errand, folder)
         wait(order.refuse_unscorable())
         # What the target can do may have been asked by now; nothing about a document was.
-        seal_first(folder, subject, errand)
+        seal_first(folder, lambda: subject_of(order), errand)
         # Step 4, the asking.
         if questions_to is not None:
             write_down(order, questions_to, answered, screen)
             return
 
-        async def work(opened: Target, progress: Progress) -> AuditResult:
-            return await asked(order, opened, governor, folder, progress)
-
         # The governor reserves the worst case of every query before it is sent, and no query to the
         # target passes beside it (docs/design/runs.md).
-        with Governor.of_run(folder, budget, pace) as governor:
-            transport = order.reach.transport(errand.at_once, governor.setback)
-            result = ask(open_target(target, transport), work, folder, governor)
+        with errand.governed(folder) as (governor, transport):
+            result = ask(
+                open_target(target, transport),
+                lambda opened, progress: asked(order, opened, governor, folder, progress),
+                folder,
+                governor,
+            )
     finish(result, folder, screen, outputs)

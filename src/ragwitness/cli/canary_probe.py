@@ -12,12 +12,8 @@ from ragwitness.cli.typer_options import Files
 from ragwitness.errands.canary import ProbeErrand
 
 if TYPE_CHECKING:
-    from ragwitness.asking.worker import Progress
-    from ragwitness.audits.canary import CanaryResult
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.probe import ProbeConfig
-    from ragwitness.evidence.subject import SealSubject
-    from ragwitness.types import Target
 
 
 def probe(
@@ -47,7 +43,7 @@ def probe(
     # it is asked enters the run's name: another way of asking is another look.
     outputs = Outputs.wanted("canary", files, fail_on)
     made, config = errand.order()
-    target, budget, at_once = str(errand.target), errand.budget, errand.concurrency
+    target, budget, at_once = str(errand.target), errand.budget, errand.at_once
     parts = "canary", target, made.commitment.hex(), errand.release, stored_text(config)
     folder = run_folder(errand.run, *parts, again=False)
     # Step 2, the preview, with the protocol that should be published before the answers are known.
@@ -60,18 +56,17 @@ def probe(
     if not errand.recorded:
         print_lines(console(), *_spending(made, config, budget, at_once))
 
-    def subject() -> SealSubject:
-        return errand.subject(made, config, folder)
-
-    seal_first(folder, subject, errand)
-
-    async def work(opened: Target, progress: Progress) -> CanaryResult:
-        return await errand.asked(opened, config, governor, folder, progress)
-
+    seal_first(folder, lambda: errand.subject(made, config, folder), errand)
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with errand.governed(folder) as (governor, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
-        result = ask(open_target(target, transport), work, folder, governor, "examples")
+        result = ask(
+            open_target(target, transport),
+            lambda opened, progress: errand.asked(opened, config, governor, folder, progress),
+            folder,
+            governor,
+            "examples",
+        )
     # Step 5, the conclusion.
     report = canary_report(result, errand.release, twin=errand.twin)
     conclude(report, folder / REPORT, console(), outputs, store=folder)

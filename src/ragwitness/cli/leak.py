@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragwitness.asking.budget import Budget
-    from ragwitness.asking.worker import Progress
-    from ragwitness.audits.leak import AttackRun
-    from ragwitness.evidence.subject import SealSubject
     from ragwitness.extraction.attacks.base import Attack, Limits
-    from ragwitness.types import Target
 
 _EXAMPLES = 3
 
@@ -66,20 +62,16 @@ def leak(
         load_embedder(errand.embedder)
     asked = None
     if errand.transcripts is None:
-
-        def subject() -> SealSubject:
-            return made.subject(plan)
-
-        seal_first(folder, subject, errand)
-
+        seal_first(folder, lambda: made.subject(plan), errand)
         # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
-        async def work(opened: Target, progress: Progress) -> AttackRun:
-            return await made.asked(opened, governor, folder, progress)
-
         with Governor.of_run(folder, errand.budget, Pace.up_to(errand.concurrency)) as governor:
             transport = errand.reach.transport(errand.concurrency, governor.setback)
             asked = ask(
-                open_target(str(errand.target), transport), work, folder, governor, "prompts"
+                open_target(str(errand.target), transport),
+                lambda opened, progress: made.asked(opened, governor, folder, progress),
+                folder,
+                governor,
+                "prompts",
             )
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
     told = made.transcripts(asked)

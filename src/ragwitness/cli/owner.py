@@ -20,7 +20,6 @@ def audit_collection(errand: AuditErrand, outputs: Outputs, *, dry_run: bool) ->
     """
     from dataclasses import replace
 
-    from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.owner import run_collection, undecidable
     from ragwitness.cli.common import console, run_folder, say_error
@@ -52,7 +51,7 @@ def audit_collection(errand: AuditErrand, outputs: Outputs, *, dry_run: bool) ->
         agree([told], doubtful=True, yes=errand.yes)
     wait(order.refuse_unscorable())
     # Asking: one document after the other, until the e-value passes 1 / alpha or a cap is reached.
-    with Governor.of_run(folder, order.budget, Pace.up_to(errand.at_once)) as governor:
+    with errand.governed(folder) as (governor, transport):
 
         async def work(opened: Target, progress: Progress) -> CollectionResult:
             audit, _ = await audit_at(opened, method, governor, folder, plan)
@@ -61,7 +60,6 @@ def audit_collection(errand: AuditErrand, outputs: Outputs, *, dry_run: bool) ->
                 governor=governor,
             )  # fmt: skip
 
-        transport = order.reach.transport(errand.at_once, governor.setback)
         result = ask(open_target(target, transport), work, folder, governor)
     # Conclusion: store first, then show; --fail-on decides the exit code.
     conclude(result, folder / REPORT, console(), outputs, store=folder)

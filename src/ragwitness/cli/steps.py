@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.budget import Budget
-    from ragwitness.asking.governor import Governor, Pace
+    from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import Outputs
+    from ragwitness.errands.audit import AuditErrand
     from ragwitness.errands.options import Sealing
     from ragwitness.evidence.subject import SealSubject
     from ragwitness.results.membership import AuditResult
@@ -166,7 +167,7 @@ def finish(
 # A method that is chosen: ``--method auto``.
 
 
-def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
+def chosen_order(order: Order, errand: AuditErrand, folder: Path) -> Order:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
@@ -176,17 +177,16 @@ def chosen_order(order: Order, folder: Path, pace: Pace) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.asking.governor import Governor
     from ragwitness.errands.audit import chosen
     from ragwitness.targets.resolve import open_target
 
-    with Governor.of_run(folder, order.budget, pace) as governor:
-
-        async def work(target: Target, progress: Progress) -> Order:
-            return await chosen(order, target, governor, folder, progress)
-
-        transport = order.reach.transport(order.plan.in_flight, governor.setback)
-        made = ask(open_target(order.target, transport), work, folder, governor)
+    with errand.governed(folder) as (governor, transport):
+        made = ask(
+            open_target(order.target, transport),
+            lambda target, progress: chosen(order, target, governor, folder, progress),
+            folder,
+            governor,
+        )
     console().print(made.why, markup=False)
     return made
 
@@ -214,9 +214,10 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
                 "Give --seal with the same key again, or choose another folder with --run.",
             )
         return
-    from ragwitness.evidence.seal import SealWish, begin, sealing_key
+    from ragwitness.errands.carry import seal_run
+    from ragwitness.evidence.seal import sealing_key
 
-    digest = begin(folder, subject(), SealWish(key, sealing.runs_log, sealing.timestamp))
+    digest = seal_run(sealing, folder, "", lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ragwitness.cli.common import console, print_lines, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
@@ -11,11 +9,6 @@ from ragwitness.cli.steps import ask, preview
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.synthesize import SynthesizeErrand
 from ragwitness.errors import RagwitnessError
-
-if TYPE_CHECKING:
-    from ragwitness.asking.worker import Progress
-    from ragwitness.audits.synthesis import SynthesisResult
-    from ragwitness.types import Target
 
 
 def synthesize(
@@ -49,13 +42,15 @@ def synthesize(
         return
     # Step 3, the making. What cannot be loaded must be known before the first query.
     guard = made.guard()
-
-    async def work(opened: Target | None, progress: Progress) -> SynthesisResult:
-        return await made.asked(opened, guard, governor, folder, progress)
-
     items = "queries" if made.private else "records"
     with errand.governed(folder) as (governor, transport):
-        result = ask(made.opening(transport), work, folder, governor, items)
+        result = ask(
+            made.opening(transport),
+            lambda opened, progress: made.asked(opened, guard, governor, folder, progress),
+            folder,
+            governor,
+            items,
+        )
     # Step 4, the conclusion. Texts first: they are what was paid for.
     report = made.written(result, folder)
     if report.out is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, is_dataclass
+from dataclasses import MISSING, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, Union, cast, get_args, get_origin
 
 import typer
 
-from ragwitness.kit.options import Arg, Only, Opt, Part, PathRole, declared, documented
+from ragwitness.kit.options import Arg, Declared, Only, Opt, Part, PathRole, declared, documented
 
 
 class Files(dict[str, Path]):
@@ -33,18 +33,18 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     sentences, _ = documented(verb)
     shown: list[inspect.Parameter] = []
     parts: dict[str, tuple[Callable[..., Any], list[str]]] = {}
-    for own in _parameters(verb):
-        if own.annotation == Files | None:
+    for own in declared(verb):
+        if own.kind == Files | None:
             formats = list(_formats())
             parts[own.name] = Files.given, [one.name for one in formats]
             shown += formats
-        elif part := next((one for one in _marks(own) if isinstance(one, Part)), None):
-            always = [one for one in _parameters(part.errand) if not _special(one)]
+        elif part := own.mark(Part):
+            always = [one for one in declared(part.errand) if not _special(one)]
             parts[own.name] = dict, [one.name for one in always]
             shown += map(_option, map(_loose, always))
-        elif isinstance(own.annotation, type) and is_dataclass(own.annotation):
-            options = _parameters(own.annotation)
-            parts[own.name] = own.annotation, [one.name for one in options]
+        elif is_dataclass(own.kind):
+            options = declared(own.kind)
+            parts[own.name] = cast("type", own.kind), [one.name for one in options]
             shown += map(_option, options)
         else:
             shown.append(_option(own))
@@ -61,79 +61,60 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _parameters(source: Any) -> list[inspect.Parameter]:
-    """Return what a verb or dataclass takes; each annotation carries its help in an Opt."""
-    _, texts = documented(source)
-    if is_dataclass(source):
-        own = [(one.name, one.hint, one.default) for one in declared(cast("type", source))]
-    else:
-        hints = get_type_hints(source, include_extras=True)
-        shape = inspect.signature(source).parameters
-        own = [(name, hints[name], one.default) for name, one in shape.items()]
-    kind, needed = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    made = []
-    for name, plain, default in own:
-        hint = Annotated[plain, texts[name]] if name in texts else plain
-        usual = needed if default is MISSING else default
-        made.append(inspect.Parameter(name, kind, default=usual, annotation=hint))
-    return made
-
-
-def _marks(own: inspect.Parameter) -> tuple[object, ...]:
-    return getattr(own.annotation, "__metadata__", ())
-
-
-def _special(own: inspect.Parameter) -> bool:
+def _special(own: Declared) -> bool:
     """Whether an option applies to some runs of an errand alone."""
-    return any(isinstance(one, Only) and "single" not in one.traits for one in _marks(own))
+    only = own.mark(Only)
+    return only is not None and "single" not in only.traits
 
 
-def _loose(own: inspect.Parameter) -> inspect.Parameter:
+def _loose(own: Declared) -> Declared:
     """Return a parameter as an option that need not be given."""
-    plain = own.annotation.__origin__
-    marks = [Opt(help=one.help) if isinstance(one, Arg) else one for one in _marks(own)]
-    default = None if own.default is inspect.Parameter.empty else own.default
-    return own.replace(annotation=Annotated[(plain, *marks)], default=default)
+    marks = (Opt(help=one.help) if isinstance(one, Arg) else one for one in own.marks)
+    default = None if own.default is MISSING else own.default
+    return replace(own, marks=tuple(marks), default=default)
 
 
 def _formats() -> Iterator[inspect.Parameter]:
     from ragwitness.report.files import FORMATS
 
     for name, form in FORMATS.items():
-        hint = Annotated[Path | None, PathRole.WRITES, Opt(f"--{name}", help=form.help)]
-        kind = inspect.Parameter.KEYWORD_ONLY
-        own = inspect.Parameter(f"{name}_out", kind, default=None, annotation=hint)
-        yield _option(own)
+        marks = PathRole.WRITES, Opt(f"--{name}", help=form.help)
+        yield _option(Declared(f"{name}_out", Path | None, marks, None))
 
 
-def _option(own: inspect.Parameter) -> inspect.Parameter:
+def _option(own: Declared) -> inspect.Parameter:
     """Return a parameter as Typer takes it."""
-    marks = _marks(own)
-    if any(isinstance(one, typer.models.ParameterInfo) for one in marks):
-        return own  # one that prints and exits, as Typer has it
-    mark = next((one for one in marks if isinstance(one, Opt)), Opt())
-    text = mark.help or next((one for one in marks if isinstance(one, str)), "")
-    roles = [one for one in marks if isinstance(one, PathRole)]
-    plain = _typed(own, roles)
+    told: Any = own.mark(typer.models.ParameterInfo)
+    roles, kind = [one for one in own.marks if isinstance(one, PathRole)], own.kind
+    if told is None:  # one that prints and exits is as Typer has it
+        kind, told = _typed(own, roles), _told(own, own.mark(Opt) or Opt())
+    usual = inspect.Parameter.empty if own.default is MISSING else own.default
+    return inspect.Parameter(
+        own.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=usual,
+        annotation=Annotated[(kind, *roles, told)],
+    )
+
+
+def _told(own: Declared, mark: Opt) -> Any:
+    """Return the mark of a parameter as Typer has it."""
+    text = mark.help or own.mark(str) or ""
     settings: dict[str, Any] = {"help": text, "metavar": mark.metavar, "envvar": mark.env}
     if mark.shown is not None:
         settings["show_default"] = mark.shown
     if mark.least is not None:
         settings["min"] = mark.least
     if isinstance(mark, Arg):
-        told: Any = typer.Argument(**settings)
-    else:
-        # A flag that is off has no second spelling that takes it back.
-        alone = bool(mark.short) or own.default is False
-        name = mark.name or f"--{own.name.replace('_', '-')}" * alone
-        told = typer.Option(*filter(None, (name, mark.short)), **settings)
-    return own.replace(annotation=Annotated[(plain, *roles, told)])
+        return typer.Argument(**settings)
+    # A flag that is off has no second spelling that takes it back.
+    name = own.option if mark.name or mark.short or own.default is False else ""
+    return typer.Option(*filter(None, (name, mark.short)), **settings)
 
 
-def _typed(own: inspect.Parameter, roles: Sequence[PathRole]) -> Any:
+def _typed(own: Declared, roles: Sequence[PathRole]) -> Any:
     """Return the type of what is typed for a parameter, of which a program may give more kinds."""
-    whole = own.annotation
-    plain = whole.__origin__ if hasattr(whole, "__metadata__") else whole
+    plain = own.kind
     several = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
     kinds = [get_origin(one) or one for one in several]
     if PathRole.DOCUMENTS in roles or PathRole.ADDRESS in roles or plain is object:

@@ -21,17 +21,16 @@ from ragwitness.errands.carry import (
 from ragwitness.errands.idle import refuse_idle, refuse_types
 from ragwitness.errands.options import (
     ADDRESS_ASKED,
+    AT_ONCE,
     AT_ONCE_ASKED,
     TARGET,
-    Caps,
     Computing,
-    ConcurrencyIfAny,
     HowRead,
     Paragraphs,
     Proxy,
-    Reached,
     RunPath,
     Sealing,
+    Sending,
     Texts,
 )
 from ragwitness.errors import InputError
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
+class AuditErrand(HowRead, Sending, Computing, Sealing):
     """Ask whether documents are in a RAG system's database.
 
     Carried out, it gives one verdict per document, in the order given, with what they rest on.
@@ -165,8 +164,7 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
     proxy: Proxy = "reader"
     automl: Annotated[bool, Only("shadow")] = False
     concurrency: Annotated[
-        ConcurrencyIfAny,
-        AT_ONCE_ASKED,
+        int | None, Opt(shown="4; for lab: at least 2 for each core", help=AT_ONCE), AT_ONCE_ASKED
     ] = None
     seed: Annotated[int, Only("shadow", "no known-out", "collection")] = 0
 
@@ -260,7 +258,6 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
         Args:
             order: From :meth:`order`, where the documents were read already.
         """
-        from ragwitness.asking.governor import Governor, Pace
         from ragwitness.evidence.audit import subject_of
         from ragwitness.models.cluster import models_on
 
@@ -282,9 +279,8 @@ class AuditErrand(HowRead, Caps, Reached, Computing, Sealing):
 
         with (
             models_on(self.cluster) if self.cluster else nullcontext(),
-            Governor.of_run(folder, order.budget, Pace.up_to(self.at_once)) as governor,
+            self.governed(folder) as (governor, transport),
         ):
-            transport = order.reach.transport(self.at_once, governor.setback)
             return with_target(self.target, ask, transport)
 
 

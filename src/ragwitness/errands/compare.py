@@ -83,7 +83,7 @@ class CompareErrand(HowRead, Sending, OwnSystem, Making):
     corpus: PrivateCorpus
     _: KW_ONLY
     substitutes: Annotated[
-        Mapping[str, str] | Sequence[str] | None,
+        Sequence[str] | None,
         PathRole.PAIRS,
         Opt("--with", metavar="NAME=FILE"),
     ] = None
@@ -451,7 +451,7 @@ class CompareWork:
                 GuardConfig(pii=self.errand.pii),
                 model=model,
                 run=folder / spec / "making",
-                in_flight=self.errand.concurrency,
+                in_flight=self.errand.at_once,
                 progress=progress and partial(_making, progress, spec),
                 governor=governor,
             )
@@ -483,10 +483,8 @@ def _making(show: Progress, spec: str, _stage: str, done: int, total: int) -> No
     show(f"{spec}: making", done, total)
 
 
-def named_pairs(
-    given: Mapping[str, str] | Sequence[str] | None, form: str, what: str
-) -> list[tuple[str, str]]:
-    """Return names with what each stands for, given so or as NAME=VALUE.
+def named_pairs(given: Sequence[str] | None, form: str, what: str) -> list[tuple[str, str]]:
+    """Return names with what each stands for, of NAME=VALUE.
 
     Args:
         given: The pairs.
@@ -496,8 +494,6 @@ def named_pairs(
     Raises:
         InputError: One has no such form.
     """
-    if isinstance(given, Mapping):
-        return list(given.items())
     pairs = []
     for one in given or ():
         name, _, value = one.partition("=")

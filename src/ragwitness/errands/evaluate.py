@@ -82,12 +82,12 @@ class EvaluateErrand(HowRead, OwnSystem):
         from ragwitness.membership.registry import AUDITS
 
         refuse_types(self)
-        cores = workers(self.workers)
+        cores, half = workers(self.workers), self.limit // 2
         listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
         return BatteryPlan(
             audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
-            members=self.limit // 2 if self.members is None else self.members,
-            non_members=self.limit // 2 if self.non_members is None else self.non_members,
+            members=half if self.members is None else self.members,
+            non_members=half if self.non_members is None else self.non_members,
             calibration=self.calibration,
             seed=self.seed,
             rag=self.rag,

@@ -6,9 +6,8 @@ Ignoring it would do something else than what was asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import fields
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Only, declared
@@ -65,14 +64,13 @@ def refuse_types(errand: Any) -> None:
     Raises:
         InputError: A text, a number or a flag is something else.
     """
-    hints = get_type_hints(type(errand))
-    for one in fields(errand):
-        hint, value = hints[one.name], getattr(errand, one.name)
-        kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    for one in declared(type(errand)):
+        value = getattr(errand, one.name)
+        kinds = get_args(one.kind) if isinstance(one.kind, UnionType) else (one.kind,)
         if not {*kinds} <= {str, int, float, bool, type(None)}:
             continue
         whole = isinstance(value, int) and float in kinds
         if not (isinstance(value, kinds) or whole) or (
             isinstance(value, bool) and bool not in kinds
         ):
-            raise InputError(f"{one.name} cannot be {value!r}.", f"{one.name} is {hint}.")
+            raise InputError(f"{one.name} cannot be {value!r}.", f"{one.name} is {one.kind}.")

@@ -156,7 +156,7 @@ class OwnSystem:
 # What stands in for private records.
 
 RolePlayers = Annotated[
-    Mapping[str, str] | Sequence[str] | None,
+    Sequence[str] | None,
     Opt(
         "--role",
         metavar="ROLE=MODEL",
@@ -232,7 +232,7 @@ AnswerTokens = Annotated[int, Opt(help="The most tokens of an answer.")]
 
 # How a target is asked, and what may be spent on it.
 
-_AT_ONCE = (
+AT_ONCE = (
     "The most queries that may be under way at once. It starts with 4 and takes more while the"
     " target keeps up."
 )
@@ -242,10 +242,7 @@ AT_ONCE_ASKED = AskedAs(
     "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself when the"
     " system says that it is too much.",
 )
-Concurrency = Annotated[int, Opt(help=_AT_ONCE)]
-ConcurrencyIfAny = Annotated[
-    int | None, Opt(shown="4; for lab: at least 2 for each core", help=_AT_ONCE)
-]
+Concurrency = Annotated[int, Opt(help=AT_ONCE)]
 PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
 PriceOut = Annotated[
     float | None, Opt(help="The price of a million tokens that the target writes.")
@@ -346,7 +343,12 @@ class Reached:
 class Sending(Caps, Reached):
     """How much is asked of whom, and how many queries at a time."""
 
-    concurrency: Annotated[Concurrency, AT_ONCE_ASKED] = 4
+    concurrency: Annotated[int | None, Opt(help=AT_ONCE), AT_ONCE_ASKED] = 4
+
+    @property
+    def at_once(self) -> int:
+        """The most queries that may be under way."""
+        return 4 if self.concurrency is None else self.concurrency
 
     @contextmanager
     def governed(self, folder: Path | None) -> Iterator[tuple[Governor, TransportOptions]]:
@@ -357,8 +359,8 @@ class Sending(Caps, Reached):
         """
         from ragwitness.asking.governor import Governor, Pace
 
-        with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
-            yield governor, self.reach.transport(self.concurrency, governor.setback)
+        with Governor.of_run(folder, self.budget, Pace.up_to(self.at_once)) as governor:
+            yield governor, self.reach.transport(self.at_once, governor.setback)
 
 
 # Where results go.

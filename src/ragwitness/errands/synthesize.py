@@ -365,7 +365,7 @@ class SynthesisWork:
             guard,
             model,
             run=folder,
-            in_flight=self.errand.concurrency,
+            in_flight=self.errand.at_once,
             progress=progress,
             governor=governor,
             ledger=self.book if self.private else None,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
@@ -127,17 +127,17 @@ _M = TypeVar("_M")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A field of a declaration.
+    """A parameter of a verb, or a field of an errand.
 
     Attributes:
         name: As Python has it.
-        hint: Its type.
-        marks: What stands beside the type.
+        kind: Its type.
+        marks: What stands beside the type, and its help.
         default: ``dataclasses.MISSING`` where it is needed.
     """
 
     name: str
-    hint: Any
+    kind: Any
     marks: tuple[object, ...]
     default: object
 
@@ -152,15 +152,25 @@ class Declared:
         return mark.name if mark and mark.name else f"--{self.name.replace('_', '-')}"
 
 
-def declared(source: type) -> list[Declared]:
-    """Return the fields of a declaration: its own before those that it shares with others."""
-    hints = get_type_hints(source, include_extras=True)
-    given = {one.name: one.default for one in fields(source)}
-    own = [name for name in inspect.get_annotations(source) if name in given]
-    return [
-        Declared(name, hints[name], getattr(hints[name], "__metadata__", ()), given[name])
-        for name in dict.fromkeys((*own, *given))
-    ]
+def declared(source: Any) -> list[Declared]:
+    """Return what a verb or an errand takes; its own fields before those that errands share."""
+    hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
+    if isinstance(source, type):
+        given = {one.name: one.default for one in fields(source)}
+        own = [name for name in inspect.get_annotations(source) if name in given]
+        given = {name: given[name] for name in (*own, *given)}
+    else:
+        shape = inspect.signature(source).parameters
+        given = {
+            n: MISSING if one.default is one.empty else one.default for n, one in shape.items()
+        }
+    made = []
+    for name, default in given.items():
+        marks = getattr(hints[name], "__metadata__", ())
+        kind = hints[name].__origin__ if marks else hints[name]
+        text = [texts[name]] if name in texts else []
+        made.append(Declared(name, kind, (*marks, *text), default))
+    return made
 
 
 def documented(source: object) -> tuple[str, dict[str, str]]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.errands.canary import DrawErrand, ProbeErrand
 from ragwitness.errands.leak import LeakErrand
-from ragwitness.kit.options import AskedAs, PathRole, declared
+from ragwitness.kit.options import AskedAs, Declared, PathRole, declared
 
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
@@ -123,7 +123,7 @@ def questions_of(
                 one.name.replace("_", "-"),
                 asked.label,
                 asked.hint,
-                form_of(asked, one.hint),
+                form_of(asked, one),
                 needed=usual is MISSING or one.name in needed,
                 usual=str(usual) if plain else "",
                 choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
@@ -139,15 +139,15 @@ def names_at(place: str) -> Sequence[str]:
     return getattr(importlib.import_module(module), name).names() if module else ()
 
 
-def form_of(asked: AskedAs, hint: Any) -> Form:
+def form_of(asked: AskedAs, one: Declared) -> Form:
     """Return how a question is answered: as it says itself, else by its type."""
     if asked.form:
         return cast("Form", asked.form)
     if asked.choices:
         return "choice"
-    marks, kinds = hint.__metadata__, get_args(hint.__origin__) or (hint.__origin__,)
+    kinds = get_args(one.kind) or (one.kind,)
     by_type: dict[object, Form] = {bool: "tick", int: "whole", float: "number"}
-    if PathRole.DOCUMENTS in marks:
+    if PathRole.DOCUMENTS in one.marks:
         return "documents"
     return next((by_type[one] for one in kinds if one in by_type), "text")
 

@@ -39,7 +39,6 @@ def test_what_cannot_be_used_is_named(given: dict[str, Any], says: str) -> None:
         CompareErrand(_RECORDS, **given).order()
 
 
-def test_pairs_are_read_however_they_were_given() -> None:
-    assert named_pairs({"a": "b"}, "--with NAME=FILE", "file") == [("a", "b")]
+def test_what_follows_the_first_sign_is_the_value() -> None:
     assert named_pairs(["a=b=c"], "--with NAME=FILE", "file") == [("a", "b=c")]
     assert named_pairs(None, "--with NAME=FILE", "file") == []
