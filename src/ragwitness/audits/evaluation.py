@@ -30,7 +30,6 @@ from ragwitness.errors import InputError
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.models.base import LanguageModel
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
 from ragwitness.results.evaluation import Battery, Cost, Measured
@@ -257,7 +256,7 @@ async def run_battery(
     proxy: LanguageModel,
     *,
     auxiliary: Sequence[Document] = (),
-    build: Callable[[Sequence[Document], RagConfig], LabTarget] | None = None,
+    build: Callable[[Sequence[Document], RagConfig], LabTarget],
     run: Path | None = None,
     progress: Progress | None = None,
 ) -> Battery:
@@ -268,7 +267,7 @@ async def run_battery(
         corpus: Documents of one source.
         proxy: The auditor's own model.
         auxiliary: Documents for the shadow system; the corpus' own rest where empty.
-        build: Makes the system under audit; None builds the plan's.
+        build: Makes the system under audit.
         run: Folder of the journal; None keeps nothing.
         progress: Called after each document.
 
@@ -289,9 +288,8 @@ async def run_battery(
         # Only an audit that learns needs documents of a shadow system, where none are given.
         shadow=not auxiliary and any(getattr(audit, "learns", False) for audit in made),
     )
-    make = build or (lambda documents, rag: LabTarget(build_system(documents, rag)))
-    target = make(split.indexed, plan.rag)
-    bare = make(split.indexed, replace(plan.rag, retrieve=False))
+    target = build(split.indexed, plan.rag)
+    bare = build(split.indexed, replace(plan.rag, retrieve=False))
     if any(Capability.CONTEXTS in audit.requires for audit in made):
         target, bare = target.for_owner(), bare.for_owner()
     near, likeness = near_duplicates(split)

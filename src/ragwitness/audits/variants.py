@@ -436,14 +436,15 @@ async def made_variant(
     except CannotBeginError as error:
         raise NoTextError(spec, error.message.rstrip(".")) from None
     # Withheld texts are not indexed: a variant pays for safety with usefulness.
+    report = result.report
     texts = tuple(Document(one.record, one.text) for one in result.made if one.text)
     if not texts:
-        why = "; ".join(f"{reason} ({n})" for reason, n in list(result.report.reasons.items())[:3])
+        why = "; ".join(f"{reason} ({n})" for reason, n in list(report.reasons.items())[:3])
         raise NoTextError(spec, why)
-    said = [f"{spec}: {one}" for one in result.report.warnings]
+    said = [f"{spec}: {one}" for one in report.warnings]
     if len(texts) < len(material.records):
         said.append(_fewer(spec, len(texts), len(material.records)))
-    made = dict(result.report.settings)
+    made = dict(report.settings)
     cost = making_cost(result, run, governor)
     return Variant(spec, texts, settings=made, warnings=tuple(said), cost=cost), result
 

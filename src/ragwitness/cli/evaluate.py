@@ -30,9 +30,7 @@ def evaluate(
 
     on_cores(errand.workers)
     outputs = Outputs.wanted("evaluation", files, fail_on)
-    plan = errand.plan()
-    # Only now the corpus: what is wrong with an option is said before a large file is read.
-    documents = errand.documents(say_error)
+    plan, documents = errand.order(say_error)
     folder = run_folder(errand.run, "evaluate", errand.corpus, plan, errand.defense, errand.proxy)
     # Everything is asked of a system in this process. It spends nothing outside, so there is no
     # budget and no preview.

@@ -178,11 +178,6 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
         cores = self.cluster.workers if self.cluster else workers(self.workers)
         return max(4, 2 * cores) if str(self.target).startswith("lab:") else 4
 
-    @property
-    def settings(self) -> Mapping[str, object]:
-        """Fields of the method's configuration, however they were given."""
-        return key_values(self.options)
-
     def order(self, note: Note = warn, *, collection: bool = False) -> Order:
         """Read and check everything, and return what is to be done; nothing is sent.
 
@@ -203,8 +198,8 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
         budget, reach, cluster = self.budget, self.reach, self.cluster
-        method, settings = self.method, self.settings
-        if chooses := method == AUTO:
+        method, settings = self.method, key_values(self.options)
+        if method == AUTO:
             if settings:
                 raise InputError(
                     f"--method auto chooses the method, and {next(iter(settings))} belongs to one.",
@@ -220,12 +215,13 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
             "sealed": self.seal is not None,
             "ray": cluster is not None,
         }
-        named = AUTO if chooses else method
-        refuse_idle(self, {name for name, true in traits.items() if true}, named)
+        refuse_idle(self, {name for name, true in traits.items() if true}, self.method)
         # 2. The documents: whom to ask about, and what the p-values are ranks among.
         lost: list[LeftOut | str] = []
-        read = partial(as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs)
-        grouped = partial(read, group_field=self.group_field)
+        grouped = partial(
+            as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs,
+            group_field=self.group_field,
+        )  # fmt: skip
         plan = AuditPlan(
             documents=grouped(self.documents),
             known_out=grouped(self.known_out),

@@ -190,8 +190,7 @@ class CompareErrand(HowRead, Sending, OwnSystem, Making):
         for spec in defenses:
             load_defense(spec)
         named = tuple((check_name(name), Path(path)) for name, path in files)
-        by_original = self.retrieve_by == "original"
-        wanted = Wanted(named, tuple(methods), tuple(defenses), by_original)
+        wanted = Wanted(named, tuple(methods), tuple(defenses), self.retrieve_by == "original")
         # Names key the journals of variants: two of one name would read each other's answers.
         if twice := [name for name in wanted.names if wanted.names.count(name) > 1]:
             raise InputError(
@@ -216,8 +215,9 @@ class CompareErrand(HowRead, Sending, OwnSystem, Making):
         lost: list[LeftOut | str] = []
         records = as_documents(self.corpus, self, lost, note)
         others = as_documents(self.background, self, lost, note)
-        ledgers = self.secrets, self.decoys
-        known = plan_of(records, others, ledgers, contacts=self.contacts, seed=self.seed)
+        known = plan_of(
+            records, others, (self.secrets, self.decoys), contacts=self.contacts, seed=self.seed
+        )
         source = self.corpus if isinstance(self.corpus, str | Path) else "the corpus"
         own = own_questions(str(source)) if self.utility and self.questions is None else None
         if own is not None and not own:

@@ -71,11 +71,14 @@ class EvaluateErrand(HowRead, OwnSystem):
     run: RunPath = None
     paragraphs: Paragraphs = False
 
-    def plan(self) -> BatteryPlan:
-        """Check the options: the split is fixed before a document is read.
+    def order(self, note: Note = warn) -> tuple[BatteryPlan, tuple[Document, ...]]:
+        """Check the options, and then read the corpus: no figure can choose how it is split.
+
+        Args:
+            note: Told of what reading it came to.
 
         Raises:
-            InputError: One cannot be used.
+            InputError: An option cannot be used, or nothing in the corpus can.
         """
         from ragwitness.audits.evaluation import BatteryPlan
         from ragwitness.kit.workers import workers
@@ -84,7 +87,7 @@ class EvaluateErrand(HowRead, OwnSystem):
         refuse_types(self)
         cores, half = workers(self.workers), self.limit // 2
         listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
-        return BatteryPlan(
+        plan = BatteryPlan(
             audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
             members=half if self.members is None else self.members,
             non_members=half if self.non_members is None else self.non_members,
@@ -96,17 +99,7 @@ class EvaluateErrand(HowRead, OwnSystem):
             benign=self.benign,
             in_flight=max(4, 2 * cores) if self.concurrency is None else self.concurrency,
         )
-
-    def documents(self, note: Note = warn) -> tuple[Document, ...]:
-        """Read the corpus.
-
-        Args:
-            note: Told of what reading it came to.
-
-        Raises:
-            InputError: Nothing in it can be used.
-        """
-        return as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
+        return plan, as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
 
     async def asked(
         self,
@@ -133,5 +126,5 @@ class EvaluateErrand(HowRead, OwnSystem):
 
     def carry_out(self) -> Battery:
         """Do it, and return the rates."""
-        folder, plan = own_folder(self.run, self.corpus), self.plan()
-        return to_end(self.asked(plan, self.documents(), folder))
+        folder = own_folder(self.run, self.corpus)
+        return to_end(self.asked(*self.order(), folder))

@@ -206,30 +206,31 @@ class SynthesizeErrand(HowRead, Sending, Making):
         from ragwitness.defenses.synthetic.base import flaw
         from ragwitness.defenses.synthetic.private.sources import overlapping
 
-        if self.public is None:
+        public = self.public
+        if public is None:
             return ()
-        if not os.path.exists(self.public):
-            raise InputError(f"--public {self.public} does not exist.", "Check the path.")
+        if not os.path.exists(public):
+            raise InputError(f"--public {public} does not exist.", "Check the path.")
         # Compared as files, not as names: a link to the corpus is the corpus.
         corpus = str(self.corpus)
-        if os.path.exists(corpus) and os.path.samefile(corpus, self.public):
+        if os.path.exists(corpus) and os.path.samefile(corpus, public):
             raise InputError(
-                f"--public {self.public} is the private corpus itself: its records would be written"
+                f"--public {public} is the private corpus itself: its records would be written"
                 " as they are.",
                 "Give texts that are no secret, e.g. a published collection of the same kind.",
             )
-        found = (one.text for one in as_documents(self.public, self, note=note))
+        found = (one.text for one in as_documents(public, self, note=note))
         texts = tuple(dict.fromkeys(text for text in found if flaw(text, _LONGEST) is None))
         # A private method chooses among them: of one there is no choice.
         if len(texts) < (1 if self.epsilon is None else 2):
             raise InputError(
-                f"--public {self.public} has {len(texts)} usable texts, which is too few.",
+                f"--public {public} has {len(texts)} usable texts, which is too few.",
                 "For a private method, give many more than --texts; else leave it out.",
             )
         near = [] if self.public_overlap else overlapping(texts, [one.text for one in records])
         if near:
             raise InputError(
-                f"--public {self.public}: {len(near)} of {len(texts)} texts nearly are private"
+                f"--public {public}: {len(near)} of {len(texts)} texts nearly are private"
                 " records, hold some or are long parts of some (the first is its usable text"
                 f" {near[0] + 1}): that could be written as it is, which no condition and no"
                 " epsilon covers.",

@@ -22,9 +22,11 @@ def test_every_audit_that_is_named_has_its_rate() -> None:
 
 def test_options_say_the_plan() -> None:
     errand = EvaluateErrand(["x"], audits=["mba", "rag-mia"], limit=10, members=2, k=3)
-    plan = errand.plan()
+    plan, documents = errand.order()
+    assert [one.text for one in documents] == ["x"]
     assert plan.audits == ("mba", "rag-mia")
     assert (plan.members, plan.non_members, plan.rag.k) == (2, 5, 3)
-    assert EvaluateErrand(["x"], options=["mba.masks=9"]).plan().options == {"mba": {"masks": "9"}}
+    plan, _ = EvaluateErrand(["x"], options=["mba.masks=9"]).order()
+    assert plan.options == {"mba": {"masks": "9"}}
     with pytest.raises(InputError, match="limit cannot be"):
-        EvaluateErrand(["x"], limit="10").plan()  # type: ignore[arg-type]
+        EvaluateErrand(["x"], limit="10").order()  # type: ignore[arg-type]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from ragwitness.audits.evaluation import BatteryPlan, run_battery
 from ragwitness.errors import CapabilityError, InputError
 from ragwitness.membership.passages import Passages, PassagesConfig
+from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.target import LabTarget
 from ragwitness.types import Answer, Capability, Document, Query, Score
 from tests.support.copier import Copier
 
@@ -94,13 +97,17 @@ def _corpus() -> list[Document]:
     return found
 
 
+def _built(documents: Sequence[Document], rag: RagConfig) -> LabTarget:
+    return LabTarget(build_system(documents, rag))
+
+
 @pytest.mark.long
 def test_templates_and_twins_are_told_from_members_and_without_retrieval_nobody_is() -> None:
     plan = BatteryPlan(
         audits=("passages",), members=30, non_members=30, calibration=20, benign=0,
         rag=RagConfig(k=2),
     )  # fmt: skip
-    found = asyncio.run(run_battery(plan, _corpus(), Copier()))
+    found = asyncio.run(run_battery(plan, _corpus(), Copier(), build=_built))
     (measured,) = (one for one in found.audits if one.audit == "passages")
     assert measured.auc.value == 1.0
     assert found.controls["retrieval off: passages"].value == 0.5
