@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragwitness.audits.evaluation import BatteryPlan
+    from ragwitness.rag.config import RagConfig
     from ragwitness.results.evaluation import Battery
     from ragwitness.types import Document
 
@@ -31,18 +32,27 @@ def run_plan(
     from ragwitness.audits.evaluation import run_battery
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import wait
-    from ragwitness.lab import lab_target
+    from ragwitness.defenses.base import defend
+    from ragwitness.defenses.registry import load_defense
     from ragwitness.models.registry import load_language_model
+    from ragwitness.rag.build import build_system
+    from ragwitness.rag.target import LabTarget
 
     model = load_language_model(proxy)
     writer = None if rewriter is None else load_language_model(rewriter)
+
+    def build(held: Sequence[Document], rag: RagConfig) -> LabTarget:
+        system = build_system(beside(held), rag)
+        system.check_room()
+        return LabTarget(defend(system, load_defense(defense, writer)))
+
     with progress_bars(console()) as progress:
         work = run_battery(
             plan,
             documents,
             model,
             auxiliary=auxiliary,
-            build=lambda held, rag: lab_target(beside(held), rag, defense, rewriter=writer),
+            build=build,
             run=folder,
             progress=progress,
         )

@@ -13,7 +13,6 @@ from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
     from ragwitness.defenses.synthetic.roles import Roles
-    from ragwitness.models.base import LanguageModel
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
     from ragwitness.targets.address import Address
@@ -54,7 +53,6 @@ def lab_target(
     config: RagConfig,
     defense: str,
     originals: Mapping[str, str] | None = None,
-    rewriter: LanguageModel | None = None,
 ) -> LabTarget:
     """Return a RAG system of ours as a target, behind a defense.
 
@@ -63,7 +61,6 @@ def lab_target(
         config: Settings.
         defense: What stands before it.
         originals: By id, what each document is found by; None: its own text.
-        rewriter: The model that a paraphrasing defense asks; None goes by rules.
 
     Raises:
         InputError: No document holds text, an original is missing, a setting or the defense is
@@ -76,7 +73,7 @@ def lab_target(
 
     system = build_system(documents, config, originals=originals)
     system.check_room()
-    return LabTarget(defend(system, load_defense(defense, rewriter)))
+    return LabTarget(defend(system, load_defense(defense)))
 
 
 async def open_lab(address: Address) -> LabTarget:

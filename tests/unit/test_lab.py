@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import ragwitness.lab
+from ragwitness.defenses.registry import load_defense
 from ragwitness.errors import InputError
 from ragwitness.models.registry import load_language_model
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Document, Query
+from ragwitness.types import Query
 
 _ROW = '{{"id": "{0}", "text": "{0} two three four five six seven eight nine ten"}}\n'
 
@@ -32,12 +32,8 @@ def opened(spec: str) -> LabTarget:
 
 
 def test_a_paraphrasing_defense_asks_the_model_that_is_given() -> None:
-    documents = [Document("one", "one two three four five six seven eight nine ten")]
     by_rules, by_model = (
-        ragwitness.lab.lab_target(
-            documents, ragwitness.lab.rag_config(), "paraphrase", rewriter=model
-        ).system.defense
-        for model in (None, load_language_model())
+        load_defense("paraphrase", model) for model in (None, load_language_model())
     )
     assert by_rules is not None
     assert by_model is not None

@@ -126,5 +126,4 @@ class EvaluateErrand(HowRead, OwnSystem):
 
     def carry_out(self) -> Battery:
         """Do it, and return the rates."""
-        folder = own_folder(self.run, self.corpus)
-        return to_end(self.asked(*self.order(), folder))
+        return to_end(self.asked(*self.order(), own_folder(self.run, self.corpus)))

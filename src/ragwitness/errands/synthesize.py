@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -175,8 +174,10 @@ class SynthesizeErrand(HowRead, Sending, Making):
         if self.epsilon is not None:
             # The embedder is loaded later, by whoever draws: a preview must not load a model.
             loading = partial(load_embedding, self.embedder, public)
-            spending = PrivateConfig(self.epsilon, self.delta, self.texts, self.rounds)
-            private = spending, Candidates(public, self.embedder, loading, model)
+            private = (
+                PrivateConfig(self.epsilon, self.delta, self.texts, self.rounds),
+                Candidates(public, self.embedder, loading, model),
+            )
         config = self.making(asking)
         chosen = build_method(self.method, config, known, pii=self.pii, k=self.k, private=private)
         if needs_model(chosen) and model is None:
@@ -248,11 +249,12 @@ class SynthesizeErrand(HowRead, Sending, Making):
 
         async def life() -> SynthesisResult:
             opening = work.opening(transport)
-            async with AsyncExitStack() as opened:
-                model = None if opening is None else await opening
-                if model is not None:
-                    opened.push_async_callback(model.close)
+            model = await opening if opening else None
+            try:
                 return await work.asked(model, guard, governor, folder)
+            finally:
+                if model:
+                    await model.close()
 
         with self.governed(folder) as (governor, transport):
             return work.written(to_end(life()), folder)
