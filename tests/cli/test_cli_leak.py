@@ -104,7 +104,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 7
+    assert len(first["attacks"]) == 5
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()

@@ -25,7 +25,7 @@ from ragwitness.membership.reading.halves import Halves, ask_on, halve
 from ragwitness.membership.reading.probabilities import probability_at, token_at
 from ragwitness.membership.reading.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.envelopes import same_word
+from ragwitness.text.frame import same_word
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer, Capability, Document, Probe, Score, TokenLogprob
 

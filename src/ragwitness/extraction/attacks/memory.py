@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.models.base import Embedder
+from ragwitness.text.frame import after_thought, stripped
 from ragwitness.text.replies import declines
 from ragwitness.text.runs import plain_tokens
-from ragwitness.text.envelopes import after_thought, stripped
 from ragwitness.text.words import STOP_WORDS
 
 _RUN, _KNOWN = 4, 0.5  # words by which a passage is recognised; share of them that makes it known

@@ -22,7 +22,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.text.runs import plain_tokens
 
 _DRAWS = 20  # fragments of which the least asked is taken; draws of a prompt not yet sent
-_BEGIN = 20  # passages without which words of the corpus draw the same few again and again
+_BEGIN = 30  # passages without which words of the corpus draw the same few again and again
 _POOL, _FRESH = 60, 18  # seen words among which the next is chosen; public words never seen
 _SETS = 12  # sets of words that an embedder chooses from
 

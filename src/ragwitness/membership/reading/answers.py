@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from ragwitness.membership.reading.continuation import begins_to_echo
 from ragwitness.membership.reading.tokens import answer_tokens, kept
+from ragwitness.text.frame import SPECIAL, after_thought, echo, stripped
 from ragwitness.text.replies import declines, preamble
-from ragwitness.text.envelopes import SPECIAL, after_thought, echo, stripped
 from ragwitness.text.words import split_words
 from ragwitness.types import SILENT, Answer, Query, TokenLogprob
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from ragwitness.text.envelopes import echo, plain_word, same_word
+from ragwitness.text.frame import echo, plain_word, same_word
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
 AUDIT_PROMPT = """\

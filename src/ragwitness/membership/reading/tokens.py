@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from ragwitness.text.envelopes import SPECIAL
+from ragwitness.text.frame import SPECIAL
 from ragwitness.types import TokenLogprob
 
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
