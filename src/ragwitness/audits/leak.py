@@ -354,8 +354,7 @@ def _unreached(transcripts: Sequence[Transcript], plan: LeakPlan) -> str:
     shown = [text for some in answered.values() for text in some or ()]
     records, held = [one.text for one in plan.records], "a passage was retrieved"
     if any(some is not None for some in answered.values()):
-        hits = explained_leaks(shown, [""] * len(shown), records).records
-        reached = int(hits.records.sum())
+        reached = int(explained_leaks(shown, [""] * len(shown), records)[0].records.sum())
     else:
         # Nobody sees what was retrieved: at most one record for each prompt is taken as reached.
         reached, held = min(len(answered), len(records)), "there was a prompt"

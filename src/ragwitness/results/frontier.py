@@ -121,11 +121,9 @@ def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, 
         least = f"{say.count(best.hits or 0)} of {say.count(best.of)} prompts"
         title = f"{best.name} leaks least, {least}{_worth(base, best)}"
         told = f"{share}; with {best.name} {_count(best)} still did"
-    elif best.hits:
-        title = f"{best.name} leaks nothing beyond chance{_worth(base, best)}"
-        told = f"{share}{none}"
     else:
-        title = f"{best.name} ends the leak{_worth(base, best)}"
+        ends = "leaks nothing beyond chance" if best.hits else "ends the leak"
+        title = f"{best.name} {ends}{_worth(base, best)}"
         told = f"{share}{none}"
     return title, f"{told}. {leak}"
 

@@ -362,6 +362,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ("Started", say.moment(result.started)),
         *([("Spent by all starts", spent)] if spent else []),
     )
+    unmet = f"A condition that is not met was not measured: {result.unreached}."
     # Why a count is missing stands once below the table, not in every row.
     missing = dict.fromkeys(row.note for row in beside(result.together) if row.note)
     each = Section("each", "Each attack", tuple(map(_attack_fold, result.attacks)), "page")
@@ -385,7 +386,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         queries=sum(one.prompts for one in result.attacks),
         facts=facts,
         brief=(("system", target),),
-        warnings=(*result.warnings, *_unreached(result)),
+        warnings=(*result.warnings, *([unmet] if result.unreached else [])),
         left_out=result.left_out,
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
@@ -411,11 +412,6 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ),
         version=result.ragwitness,
     )
-
-
-def _unreached(result: LeakResult) -> list[str]:
-    why = result.unreached
-    return [f"A condition that is not met was not measured: {why}."] if why else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ so that, for a system that knows neither, they are exchangeable: the share of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +23,13 @@ RUN = 10
 """Tokens of a run that tells of a record."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedLeaks:
-    """What leaked of records, and of background texts by chance.
-
-    Attributes:
-        records: Of the records.
-        background: Of the background texts, counted in the same way.
-    """
-
-    records: LeakHits
-    background: LeakHits
-
-
 def explained_leaks(
     outputs: Sequence[str],
     prompts: Sequence[str],
     records: Sequence[str],
     background: Sequence[str] = (),
     public: Sequence[str] = (),
-) -> ExplainedLeaks:
+) -> tuple[LeakHits, LeakHits]:
     """Find the records that leaked.
 
     Args:
@@ -52,6 +38,9 @@ def explained_leaks(
         records: The private texts.
         background: Texts like them that the target does not hold.
         public: Texts that anybody may say.
+
+    Returns:
+        What leaked of the records, and of the background in the same way: by chance.
     """
     known = LeakReference([*records, *background, *public])
     # 1. Runs, each told of one text; the rest of an answer holds no run of any text.
@@ -64,7 +53,7 @@ def explained_leaks(
         # 3. Half of its numbers and rare words; what the prompt holds is taken off there.
         told[place] |= facts([text], known, [prompt])[0].records
     ours, theirs, _ = np.split(told, np.cumsum([len(records), len(background)]), axis=1)
-    return ExplainedLeaks(_hits(ours), _hits(theirs))
+    return _hits(ours), _hits(theirs)
 
 
 def _hits(told: NDArray[np.bool_]) -> LeakHits:

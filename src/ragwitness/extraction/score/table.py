@@ -294,7 +294,7 @@ def _recovered_shares(outputs: Sequence[str], records: LeakReference) -> Values:
 
 def _leaked(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeasure]:
     """What leaked, whichever way, and is explained by nothing else."""
-    found = explained_leaks(
+    found, by_chance = explained_leaks(
         [one.output for one in transcripts],
         [one.prompt for one in transcripts],
         plan.private.texts,
@@ -309,10 +309,10 @@ def _leaked(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeasu
     if plan.background:
         # The more texts, the more are met: of fewer background texts each prompt counts for more.
         more = max(1.0, len(plan.records) / len(plan.background))
-        records, prompts = found.background.records, found.background.outputs * more
+        records, prompts = by_chance.records, by_chance.outputs * more
     return [
-        _measure("leaked records", what, found.records.records, records, None),
-        _measure("leaked prompts", what, found.records.outputs, prompts, plan.seed),
+        _measure("leaked records", what, found.records, records, None),
+        _measure("leaked prompts", what, found.outputs, prompts, plan.seed),
     ]
 
 
@@ -446,24 +446,12 @@ def semantic_measures(
         seed: Seed of the resampling.
     """
     what = f"cosine with the nearest record ({embedder})" if embedder else "nearest cosine"
-    near = (cosines > NEAR).astype(np.float64)
-    mean, share = mean_rate(cosines, seed), share_rate(int(near.sum()), len(near))
-    levels: list[float | None] = [None, None]
-    excess: list[Rate | None] = [None, None]
+    mean = mean_rate(cosines, seed)
+    level = excess = near = None
     if background is not None:
-        chance = background, (background > NEAR).astype(np.float64)
-        levels = [float(values.mean()) for values in chance]
-        excess = [mean_rate(cosines - chance[0], seed), mean_rate(near - chance[1], seed)]
+        level, near = float(background.mean()), background > NEAR
+        excess = mean_rate(cosines - background, seed)
     return [
-        LeakMeasure("likeness", f"{what}, mean", False, mean.value, 0, mean, levels[0], excess[0]),
-        LeakMeasure(
-            "like prompts",
-            f"{what} above {NEAR}",
-            False,
-            float(near.sum()),
-            len(near),
-            share,
-            levels[1],
-            excess[1],
-        ),
+        LeakMeasure("likeness", f"{what}, mean", False, mean.value, 0, mean, level, excess),
+        _measure("like prompts", f"{what} above {NEAR}", cosines > NEAR, near, seed),
     ]
