@@ -101,3 +101,8 @@ def test_attacks_of_other_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         build_attack("none")
     with pytest.raises(InputError, match="plug-in attack 'shout' failed"):
         build_attack("shout", options={"word": "bad"})
+
+
+def test_the_owners_attack_is_refused_where_no_record_is_known() -> None:
+    with pytest.raises(InputError, match="aimed needs records"):
+        build_attack("aimed", Limits(prompts=3))

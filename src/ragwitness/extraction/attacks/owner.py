@@ -41,45 +41,45 @@ class AimedConfig:
 
 
 class Aimed:
-    """Asks for each record in turn, then for each again by its next words."""
+    """Asks for each record in turn, then for each again by its next words.
+
+    Raises:
+        InputError: No record has a word to aim by.
+    """
 
     name = "aimed"
 
     def __init__(self, config: AimedConfig = AimedConfig()) -> None:
         self.config = config
+        records = map(canonical_text, dict.fromkeys(config.records))
+        words = [dict.fromkeys(telling_tokens(one)) for one in records]
+        stands_in = Counter(word for some in words for word in some)
+        # Each record's words, the rarest first, cut into what one prompt holds.
+        self._parts = []
+        for some in words:
+            rare = sorted(some, key=lambda word: (stands_in[word], word))
+            size = min(config.words, max(1, len(rare) // _GIVEN))
+            self._parts.append([rare[at : at + size] for at in range(0, len(rare), size)])
+        if not any(self._parts):
+            raise InputError(
+                "aimed needs records with words to aim by.",
+                "It is for who holds the corpus: ragwitness leak TARGET --corpus FILE"
+                " --attacks aimed",
+            )
 
     def steps(self) -> Attacking:
-        """Return the attack.
-
-        Raises:
-            InputError: No record has a word to aim by.
-        """
+        """Return the attack."""
         limits = self.config.limits
         yield from batches(islice(self._asks(), limits.prompts), limits.size)
         return None
 
     def _asks(self) -> Iterator[Ask]:
         config, rng = self.config, self.config.limits.rng()
-        records = map(canonical_text, dict.fromkeys(config.records))
-        words = [dict.fromkeys(telling_tokens(one)) for one in records]
-        stands_in = Counter(word for some in words for word in some)
-        # Each record's words, the rarest first, cut into what one prompt holds.
-        parts = []
-        for some in words:
-            rare = sorted(some, key=lambda word: (stands_in[word], word))
-            size = min(config.words, max(1, len(rare) // _GIVEN))
-            parts.append([rare[at : at + size] for at in range(0, len(rare) - size + 1, size)])
-        if not any(parts):
-            raise InputError(
-                "aimed needs records with words to aim by.",
-                "It is for who holds the corpus: ragwitness leak TARGET --corpus FILE"
-                " --attacks aimed",
-            )
-        order = list(range(len(parts)))
+        order = list(range(len(self._parts)))
         rng.shuffle(order)
-        for turn in range(max(map(len, parts))):
+        for turn in range(max(map(len, self._parts))):
             for place in order:
-                if turn < len(parts[place]):
-                    aim = parts[place][turn]
-                    rng.shuffle(aim)  # no run of the record stands in a prompt
-                    yield self.config.limits.ask(f"{' '.join(aim)} {config.command}")
+                if turn < len(self._parts[place]):
+                    # Shuffled, so that no run of the record stands in a prompt.
+                    aim = rng.sample(own := self._parts[place][turn], len(own))
+                    yield config.limits.ask(f"{' '.join(aim)} {config.command}")
