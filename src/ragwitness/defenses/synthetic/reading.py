@@ -143,9 +143,7 @@ def _of_lines(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str
     # A part opens with its name on a line by itself; an attribute with its name and a sign.
     parts = {_plain(part): part for part, _ in attributes if part}
     names = {_plain(name): name for _, name in attributes}
-    words = "|".join(
-        re.escape(one).replace(r"\ ", r"[\s_-]+") for one in sorted({*parts, *names}, key=len)[::-1]
-    )
+    words = "|".join(r"[\W_]+".join(one.split()) for one in sorted({*parts, *names}, key=len)[::-1])
     label = re.compile(f"{_BEFORE}({words}){_AFTER}", re.MULTILINE | re.IGNORECASE)
     marks = list(label.finditer(text))
     found: dict[Attribute, str] = {}

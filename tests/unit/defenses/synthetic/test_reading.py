@@ -66,6 +66,12 @@ def test_a_form_is_read_however_it_is_laid_out(text: str) -> None:
     assert found == VALUES
 
 
+def test_a_name_may_hold_signs() -> None:
+    named = (("", "facts, figures and events"), ("", "topic"), ("", "what is told of the topic"))
+    text = "- [topic]: a mill\n- facts, figures and events: 1870\n- what is told of the topic: age"
+    assert dict(read_form(text, named)) == dict(zip(named, ["1870", "a mill", "age"], strict=True))
+
+
 def test_parts_may_share_a_name() -> None:
     both = (("Patient", "history"), ("Doctor", "history"))
     for text in (
