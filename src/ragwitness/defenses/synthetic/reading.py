@@ -243,7 +243,9 @@ def _turns(text: str, labels: Sequence[str]) -> str:
 
 _HANDED = re.compile(rf"{re.escape(BEGIN)}(.*){re.escape(END)}\W*{SAFE}", re.DOTALL)
 _BUT = re.compile(r"\bnot\b|n[\u2019']t\b|fail|unsafe|except|\bbut\b|however", re.IGNORECASE)
-_WANTED = re.compile(r"^\W*suggest(?:ions?|ed changes?)\b\W*", re.IGNORECASE | re.MULTILINE)
+_WANTED = re.compile(
+    r"^\W*suggest(?:ions?|ed changes?)\b\W*|\bsuggestions\s*:\W*", re.IGNORECASE | re.MULTILINE
+)
 
 
 def read_judgement(answer: str, alike: Callable[[str], bool]) -> str | None:

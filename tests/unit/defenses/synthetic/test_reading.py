@@ -186,6 +186,7 @@ def test_parts_may_stand_in_one_line() -> None:
         ("Suggested changes: drop the age", "drop the age"),
         ("SUGGESTIONS\n1. Drop the age.", "1. Drop the age."),
         ("It fails point 2, but SAFE_DATA: [BEG]x[END]THISISSAFE", None),
+        ("SAFE_DATA: [BEG]x[END]THISISSAFE SUGGESTIONS: change it", None),
         ("The data is safe.", None),
     ],
 )
