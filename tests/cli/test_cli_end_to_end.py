@@ -92,6 +92,7 @@ def audited(files, lab) -> dict[str, object]:
     return {"stdout": done.stdout, "json": json.loads(out.read_text()), "arguments": arguments}
 
 
+@pytest.mark.slow
 def test_doctor_measures_the_lab(lab) -> None:
     done = _call("doctor", lab)
     assert done.returncode == 0

@@ -116,6 +116,7 @@ def test_other_settings_or_documents_are_refused(audit: Command) -> None:
     assert code == 0, text
 
 
+@pytest.mark.slow
 def test_missing_answers_are_counted_and_named(
     audit: Command, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -249,6 +249,7 @@ def test_key_from_the_environment_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
         assert health.status_code == 200
 
 
+@pytest.mark.slow
 def test_server_answers_while_the_model_works(monkeypatch: pytest.MonkeyPatch) -> None:
     model = FakeModel()
     at_work, done, generate = threading.Event(), threading.Event(), model.generate

@@ -31,6 +31,7 @@ def answered(spec: str, texts: list[str], stop: tuple[str, ...] = ()) -> Answer:
     return asyncio.run(make_generator(spec).answer(Query("which door?"), texts, stop))
 
 
+@pytest.mark.slow
 def test_another_server_is_shown_texts_and_query() -> None:
     with service.parrot() as spec:
         answer = answered(spec, ["door 1", "door 2"])
