@@ -121,7 +121,7 @@ class CompareErrand(HowRead, Sending, OwnSystem, Making):
     k: int = 1
     embedder: Annotated[str | None, PathRole.ADDRESS] = None
     role: RolePlayers = None
-    pii: ContactFinder = "contacts"
+    pii: ContactFinder = "auto"
     seed: int = 0
     run: RunPath = None
 

@@ -138,7 +138,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     secrets: Annotated[Path | None, PathRole.READS] = None
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
-    pii: ContactFinder = "contacts"
+    pii: ContactFinder = "auto"
     embedder: Likeness = None
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
@@ -398,7 +398,7 @@ def plan_of(
     *,
     contacts: bool,
     seed: int,
-    pii: str = "contacts",
+    pii: str = "auto",
 ) -> LeakPlan:
     """Return what answers are compared with.
 

@@ -223,7 +223,7 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="What finds personal details: contacts (our own expressions), presidio, none,"
+        help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
         " spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
     ),
 ]

@@ -119,7 +119,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
     recall: Annotated[float, Only("looks")] = 0.65
     cosine: Annotated[float | None, Opt(shown="not measured"), Only("looks")] = None
     embedder: Annotated[str, PathRole.ADDRESS] = "minilm"
-    pii: ContactFinder = "contacts"
+    pii: ContactFinder = "auto"
     k: Annotated[int, Only("keywords")] = 10
     answer_tokens: AnswerTokens = 1024
     temperature: float = 0.6

@@ -65,11 +65,11 @@ class PiiFinder(Protocol):
         """Return what was found, in order, without overlaps."""
 
 
-def pii_finder(kind: str = "contacts") -> PiiFinder:
+def pii_finder(kind: str = "auto") -> PiiFinder:
     """Return a finder by name.
 
     Args:
-        kind: ``"contacts"`` (our own expressions; ``"auto"``, as it was called, is the same),
+        kind: ``"auto"`` or ``"contacts"`` (our own expressions, on every machine),
             ``"presidio"`` (every recogniser that needs no model), ``"none"``,
             ``"spacy:MODEL"``, ``"gliner:MODEL"``, ``"hf:MODEL"`` (a token classifier of
             transformers, by name or folder), or several with ``+`` between.

@@ -72,7 +72,7 @@ class GuardConfig:
     rouge: float = 0.5
     recall: float = 0.65
     cosine: float | None = None
-    pii: str = "contacts"
+    pii: str = "auto"
 
     @property
     def holds(self) -> bool:

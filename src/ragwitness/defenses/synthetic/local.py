@@ -34,7 +34,7 @@ class Redact:
     name = "redact"
     asks = False
 
-    def __init__(self, secrets: Sequence[Secret] = (), pii: str = "contacts") -> None:
+    def __init__(self, secrets: Sequence[Secret] = (), pii: str = "auto") -> None:
         self._secrets = tuple(secrets)
         self._index = SecretIndex(self._secrets)
         self._own: dict[str, list[int]] = {}

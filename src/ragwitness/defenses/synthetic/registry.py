@@ -123,7 +123,7 @@ def build_method(
     config: MakingConfig | None = None,
     secrets: Sequence[Secret] = (),
     *,
-    pii: str = "contacts",
+    pii: str = "auto",
     k: int = 10,
     evaluation: bool = False,
     private: tuple[PrivateConfig, Candidates] | None = None,
