@@ -40,7 +40,6 @@ def leak(
         fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
             "coverage > .05". May be repeated.
     """
-    from ragwitness.asking.governor import Governor, Pace
     from ragwitness.kit.run_files import REPORT
     from ragwitness.models.registry import load_embedder
     from ragwitness.results.leak import leak_sheet, pick_examples
@@ -64,8 +63,7 @@ def leak(
     if errand.transcripts is None:
         seal_first(folder, lambda: made.subject(plan), errand)
         # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
-        with Governor.of_run(folder, errand.budget, Pace.up_to(errand.concurrency)) as governor:
-            transport = errand.reach.transport(errand.concurrency, governor.setback)
+        with errand.governed(folder) as (governor, transport):
             asked = ask(
                 open_target(str(errand.target), transport),
                 lambda opened, progress: made.asked(opened, governor, folder, progress),

@@ -20,18 +20,15 @@ from ragwitness.errands.carry import (
 from ragwitness.errands.idle import refuse_idle, refuse_types
 from ragwitness.errands.options import (
     ADDRESS_ASKED,
-    AT_ONCE_ASKED,
     TARGET,
     AnswerTokens,
-    Caps,
-    Concurrency,
     ContactFinder,
     HowRead,
     Likeness,
     Prompts,
-    Reached,
     RunPath,
     Sealing,
+    Sending,
     Texts,
 )
 from ragwitness.errors import InputError
@@ -51,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LeakErrand(HowRead, Caps, Reached, Sealing):
+class LeakErrand(HowRead, Sending, Sealing):
     """Attack a RAG system and measure how much of its private corpus comes back.
 
     Carried out, it gives every count with n, its interval, and what unrelated text gives by chance.
@@ -147,10 +144,6 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
     ] = None
     seed: int = 0
     run: RunPath = None
-    concurrency: Annotated[
-        Concurrency,
-        AT_ONCE_ASKED,
-    ] = 4
 
     def order(self, note: Note = warn) -> LeakWork:
         """Check the options and make the attacks; nothing large is read, and nothing is sent.
@@ -194,8 +187,6 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
 
     def carry_out(self) -> LeakResult:
         """Do it, and return the counts."""
-        from ragwitness.asking.governor import Governor, Pace
-
         folder = own_folder(self.run, self.corpus, self.background)
         work = self.order()
         plan = work.plan()
@@ -207,8 +198,7 @@ class LeakErrand(HowRead, Caps, Reached, Sealing):
                 seal_run(self, folder, self.target, lambda _: work.subject(plan))
             return await work.asked(target, governor, folder)
 
-        with Governor.of_run(folder, self.budget, Pace.up_to(self.concurrency)) as governor:
-            transport = self.reach.transport(self.concurrency, governor.setback)
+        with self.governed(folder) as (governor, transport):
             return work.scored(plan, with_target(self.target, ask, transport))
 
 
