@@ -13,17 +13,16 @@ from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.crypto.notes.note import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
 from ragwitness.evidence.subject import seal_text
-from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
 from tests.support.canary_audit import Command, planted, probed, result_of
 from tests.support.copier import Copier
-from tests.unit.evidence.forger import Forger, audited, called, corpus
+from tests.unit.evidence.forger import Forger, audited, called, corpus, judged
 
 pytestmark = pytest.mark.slow
 
 
 def _failure(forger: Forger) -> str:
-    found = verify_pack(forger.packed())
+    found = judged(forger.packed())
     return found.failures[0].failure if found.failures else found.outcome
 
 
@@ -95,7 +94,7 @@ LEAK_LIES = {
     ),
     "another target": (
         lambda f: _with_page(f, lambda r: r.update(target="lab:another")),
-        "counts.target",
+        "seal.system",
     ),
     "a record swapped, committed to anew": (
         lambda f: (f.edit(TEXTS, lambda rows: rows[0].update(text="Another.")), f.recommit()),
@@ -113,9 +112,9 @@ LEAK_LIES = {
 
 
 def test_a_pack_of_a_leak_measurement_passes(leaked: Path) -> None:
-    found = verify_pack((leaked / "open.zip").read_bytes())
+    found = judged((leaked / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())
-    hidden = verify_pack((leaked / "hidden.zip").read_bytes())
+    hidden = judged((leaked / "hidden.zip").read_bytes())
     assert (hidden.outcome, hidden.failures) == ("inconclusive", ())
     assert "the measures were not recomputed" in hidden.why
 
@@ -158,7 +157,7 @@ CANARY_LIES = {
         "verdicts.finding.verdict",
     ),
     "alpha moved": (lambda r: r["finding"].update(alpha=0.2), "verdicts.finding.alpha"),
-    "another target": (lambda r: r.update(target="http://elsewhere"), "counts.target"),
+    "another target": (lambda r: r.update(target="http://elsewhere"), "seal.system"),
     "another release": (lambda r: r.update(release="2"), "counts.release"),
     "called a twin": (lambda r: r.update(twin=True), "counts.twin"),
     "another digest": (lambda r: r["look"].update(digest="0" * 64), "verdicts.look.digest"),
@@ -177,7 +176,7 @@ def test_a_look_is_a_pack_and_every_lie_about_it_has_a_name(
     code, said = command("seal", "run", "-o", "hidden.zip", "--hide-texts")
     assert code == 0
     assert "opened" not in said
-    hidden = verify_pack(Path("hidden.zip").read_bytes())
+    hidden = judged(Path("hidden.zip").read_bytes())
     assert (hidden.outcome, hidden.failures) == ("inconclusive", ())
     status = {check.name: check.status for check in hidden.checks}
     assert (status["draw"], status["scores"], status["verdicts"]) == (
@@ -189,7 +188,7 @@ def test_a_look_is_a_pack_and_every_lie_about_it_has_a_name(
     # 2. Open: everything again, and the draw decides no further look.
     code, said = command("seal", "run", "-o", "open.zip")
     assert (code, "no new probe of its plan decides" in said) == (0, True)
-    found = verify_pack(Path("open.zip").read_bytes())
+    found = judged(Path("open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())
     honest = _unlogged(Forger.of(Path("open.zip"), tmp_path / "auditor.key"))
     assert _failure(honest) == "pass"
@@ -296,7 +295,7 @@ def test_a_key_that_others_can_read_is_refused_and_a_log_of_another_key_too(
 
 def _verdict(run: Path, out: Path, *more: object) -> BundleVerdict:
     assert called("seal", run, "-o", out, *more) == 0
-    return verify_pack(out.read_bytes())
+    return judged(out.read_bytes())
 
 
 def test_questions_that_failed_and_those_that_a_cap_refused_are_part_of_the_evidence(

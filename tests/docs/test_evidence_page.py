@@ -38,6 +38,8 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             key = json.loads(Path("my-run/seal.json").read_text())["key"]
             [shown] = re.findall(r"`(\{.*?\})`", _PAGE)
             Path("watch.json").write_text(shown.replace("KEY", key))
+        if "'KEY'" in line:
+            line = line.replace("KEY", json.loads(Path("my-run/seal.json").read_text())["key"])
         monkeypatch.setattr(sys, "argv", shlex.split(line))
         with pytest.raises(SystemExit) as stop:
             run()

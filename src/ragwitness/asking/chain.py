@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +26,9 @@ ROW = "ragwitness/answer/v1"
 """What the commitment to a row is for."""
 
 Label: TypeAlias = tuple[str, str, str, str]
+
+GROWN: dict[Path, Callable[[str, int], None]] = {}
+"""By folder of a run: what is told its head and its length at 1, 2, 4, 8 … rows."""
 
 _LINK = "ragwitness/chain/v1"
 _KEPT = "Restore it from a copy: without it nothing of this run can be opened."
@@ -83,12 +87,15 @@ class AnswerChain:
     Args:
         seal: Bytes of the seal.
         salt: 32 secret bytes, of which the blindings come.
+        grown: Told the head and the length at 1, 2, 4, 8 … rows.
     """
 
-    def __init__(self, seal: bytes, salt: bytes) -> None:
+    def __init__(
+        self, seal: bytes, salt: bytes, grown: Callable[[str, int], None] | None = None
+    ) -> None:
         self.head = first_link(seal)
         self.length = 0
-        self._salt = salt
+        self._salt, self._grown = salt, grown
 
     @classmethod
     def of_run(cls, run: Path) -> AnswerChain | None:
@@ -100,7 +107,8 @@ class AnswerChain:
         if not (run / SEAL).exists():
             return None
         kept = read_object(run / SEAL_SECRET, _KEPT, secret=True)
-        return cls(read_file(run / SEAL), bytes.fromhex(kept["salt"]))
+        salt = bytes.fromhex(kept["salt"])
+        return cls(read_file(run / SEAL), salt, GROWN.get(run.resolve()))
 
     def add(self, row: dict[str, Any]) -> Link:
         """Append a row, without its own link, and return what that gives."""
@@ -113,6 +121,9 @@ class AnswerChain:
         commitment = commit(Opening(ROW, text, blinding))
         self.head = next_link(self.head, label, commitment)
         self.length += 1
+        # 1, 2, 4, 8 …: few entries in a log, and each holds all that came before.
+        if self._grown is not None and not self.length & (self.length - 1):
+            self._grown(self.head.hex(), self.length)
         return Link(label, commitment, self.head, text, blinding)
 
     def goes_on(self, head: str) -> None:

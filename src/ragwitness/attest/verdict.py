@@ -116,6 +116,7 @@ class BundleVerdict(Shown):
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
+        covers: What the outcome is about: the system or the window, the texts, whose key.
         notes: What a reader should know and no check decides.
         learned: What whoever holds the bundle learns besides; the numbers do not speak of it.
         rests: Whose word the outcome rests on, and for what.
@@ -127,6 +128,7 @@ class BundleVerdict(Shown):
     window: str = ""
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
+    covers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     rests: tuple[str, ...] = ()

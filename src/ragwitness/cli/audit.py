@@ -54,7 +54,7 @@ def audit(
         chosen_order,
         finish,
         preview_audit,
-        seal_first,
+        sealed,
         wait,
     )
     from ragwitness.errands.audit import asked
@@ -109,9 +109,8 @@ def audit(
         if by_itself:
             order = chosen_order(order, errand, folder)
         wait(order.refuse_unscorable())
-        # What the target can do may have been asked by now; nothing about a document was.
-        seal_first(folder, lambda: subject_of(order), errand)
-        # Step 4, the asking.
+        # Step 4, the asking. What the target can do may have been asked by now; nothing about a
+        # document was, so that the run is sealed here.
         if questions_to is not None:
             write_down(order, questions_to, answered, screen)
             return
@@ -121,7 +120,12 @@ def audit(
         with errand.governed(folder) as (governor, transport):
             result = ask(
                 open_target(target, transport),
-                lambda opened, progress: asked(order, opened, governor, folder, progress),
+                sealed(
+                    folder,
+                    lambda: subject_of(order),
+                    errand,
+                    lambda opened, progress: asked(order, opened, governor, folder, progress),
+                ),
                 folder,
                 governor,
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview, seal_first
+from ragwitness.cli.steps import ask, preview, sealed
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.canary import ProbeErrand
 
@@ -56,13 +56,17 @@ def probe(
     if not errand.recorded:
         print_lines(console(), *_spending(made, config, budget, at_once))
 
-    seal_first(folder, lambda: errand.subject(made, config, folder), errand)
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with errand.governed(folder) as (governor, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
             open_target(target, transport),
-            lambda opened, progress: errand.asked(opened, config, governor, folder, progress),
+            sealed(
+                folder,
+                lambda: errand.subject(made, config, folder),
+                errand,
+                lambda opened, progress: errand.asked(opened, config, governor, folder, progress),
+            ),
             folder,
             governor,
             "examples",

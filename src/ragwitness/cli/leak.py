@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragwitness.cli.common import console, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview, seal_first
+from ragwitness.cli.steps import ask, preview, sealed
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.leak import LeakErrand
 
@@ -61,12 +61,16 @@ def leak(
         load_embedder(errand.embedder)
     asked = None
     if errand.transcripts is None:
-        seal_first(folder, lambda: made.subject(plan), errand)
         # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
         with errand.governed(folder) as (governor, transport):
             asked = ask(
                 open_target(str(errand.target), transport),
-                lambda opened, progress: made.asked(opened, governor, folder, progress),
+                sealed(
+                    folder,
+                    lambda: made.subject(plan),
+                    errand,
+                    lambda opened, progress: made.asked(opened, governor, folder, progress),
+                ),
                 folder,
                 governor,
                 "prompts",

@@ -41,7 +41,8 @@ def seal(
     # Step 1: the run, whose answers must be those that were linked as they arrived.
     sealed = read_sealed(run)
     # Step 2: the pack, signed with the key of the seal.
-    data = make_pack(sealed, read_key(key or sealed.key), hide=hide_texts, opened=open_ids or ())
+    signer = read_key(key or sealed.key)
+    data = make_pack(sealed, signer, hide=hide_texts, opened=open_ids or ())
     screen = console()
     # A draw of canaries that somebody else has seen decides no further look.
     if sealed.home is not None and (not hide_texts or "draw" in (open_ids or ())):
@@ -50,4 +51,8 @@ def seal(
         mark_opened(sealed.home, out)
         screen.print("the draw is opened by this pack: no new probe of its plan decides")
     replace_file(out, data)
-    print_lines(screen, f"pack: {out}, {len(data):,} bytes", f"next: ragwitness verify {out}")
+    print_lines(
+        screen,
+        f"pack: {out}, {len(data):,} bytes",
+        f"next: ragwitness verify {out} --key '{signer.public.text}'",
+    )

@@ -194,18 +194,31 @@ def chosen_order(order: Order, errand: AuditErrand, folder: Path) -> Order:
 # A run that is to be evidence: sealed before its first query.
 
 
-def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealing) -> None:
-    """Seal a run where that is asked for, and say what to publish.
+def sealed(
+    folder: Path,
+    subject: Callable[[], SealSubject],
+    sealing: Sealing,
+    asking: Callable[[Target, Progress], Awaitable[Result]],
+) -> Callable[[Target, Progress], Awaitable[Result]]:
+    """Return an asking that seals its run first, where that is asked for, and says what to publish.
 
     Args:
         folder: Of the run.
         subject: What is committed to; made only where it is needed.
         sealing: With which key, log of runs and timestamp authority; without a key, not at all.
-
-    Raises:
-        InputError: The run cannot be sealed, or was sealed and is not to be now.
-        TargetError: The timestamp authority cannot be reached.
+        asking: What is done with the opened target then.
     """
+
+    def sealed_asking(target: Target, progress: Progress) -> Awaitable[Result]:
+        _seal_first(folder, subject, sealing, target.name)
+        return asking(target, progress)
+
+    return sealed_asking
+
+
+def _seal_first(
+    folder: Path, subject: Callable[[], SealSubject], sealing: Sealing, system: str
+) -> None:
     key = sealing.seal
     if key is None:
         if (folder / SEAL).exists():
@@ -217,7 +230,7 @@ def seal_first(folder: Path, subject: Callable[[], SealSubject], sealing: Sealin
     from ragwitness.errands.carry import seal_run
     from ragwitness.evidence.seal import sealing_key
 
-    digest = seal_run(sealing, folder, "", lambda _: subject())
+    digest = seal_run(sealing, folder, "", system, lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
 
 

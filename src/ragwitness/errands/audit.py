@@ -270,7 +270,7 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
                 ordered = await chosen(order, target, governor, folder)
             await ordered.refuse_unscorable()
             if self.seal is not None:
-                seal_run(self, folder, self.target, lambda _: subject_of(ordered))
+                seal_run(self, folder, self.target, target.name, lambda _: subject_of(ordered))
             return await asked(ordered, target, governor, folder)
 
         with (

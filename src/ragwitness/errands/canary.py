@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -304,7 +305,8 @@ class ProbeErrand(Sending, Sealing):
 
         async def ask(target: Target) -> CanaryResult:
             if self.seal is not None:
-                seal_run(self, folder, self.target, lambda at: self.subject(made, config, at))
+                subject = partial(self.subject, made, config)
+                seal_run(self, folder, self.target, target.name, subject)
             return await self.asked(target, config, governor, folder)
 
         with self.governed(folder) as (governor, transport):

@@ -94,7 +94,11 @@ def own_folder(run: Path | str | None, *given: object) -> Path | None:
 
 
 def seal_run(
-    sealing: Sealing, folder: Path | None, target: object, subject: Callable[[Path], SealSubject]
+    sealing: Sealing,
+    folder: Path | None,
+    target: object,
+    system: str,
+    subject: Callable[[Path], SealSubject],
 ) -> str:
     """Commit to what is asked about before the first query; return the digest of the seal.
 
@@ -102,6 +106,7 @@ def seal_run(
         sealing: With which key, log and timestamp authority.
         folder: Of the run.
         target: Its address.
+        system: Its name, once it is opened.
         subject: Returns what is committed to.
 
     Raises:
@@ -113,7 +118,7 @@ def seal_run(
     if folder is None or not isinstance(target, str) or sealing.seal is None:
         raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
     wish = SealWish(Path(sealing.seal), sealing.runs_log, sealing.timestamp)
-    return begin(folder, subject(folder), wish)
+    return begin(folder, subject(folder), wish, system)
 
 
 def with_target(

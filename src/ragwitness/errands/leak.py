@@ -195,7 +195,7 @@ class LeakErrand(HowRead, Sending, Sealing):
 
         async def ask(target: Target) -> AttackRun:
             if self.seal is not None:
-                seal_run(self, folder, self.target, lambda _: work.subject(plan))
+                seal_run(self, folder, self.target, target.name, lambda _: work.subject(plan))
             return await work.asked(target, governor, folder)
 
         with self.governed(folder) as (governor, transport):

@@ -131,6 +131,7 @@ class Seal:
     settings: dict[str, Any]
     texts: dict[str, Any]
     units: dict[str, Any]
+    system: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +222,21 @@ class Pack:
         return sum(one.text is None for one in self.answers)
 
 
-def read_pack(data: Archive) -> Pack:
+def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
     """Return a pack after checking its form, its signature, and the digest and form of each file.
 
     Nothing is parsed before the signature of the list holds: a file that nobody signed costs no
     more than its directory and its list, however large it is.
 
+    Args:
+        data: The file.
+        whose: The key that must have signed it; None takes the one that its seal names.
+
     Raises:
         VerificationError: ``pack.zip`` and others of :func:`~ragwitness.attest.bundle.listing`,
             ``pack.missing``, ``pack.extra``, ``pack.member_size``, ``pack.note``,
-            ``pack.signature``, ``pack.version``, ``pack.digest``, ``pack.json`` or ``pack.form``.
+            ``pack.signature``, ``pack.version``, ``pack.digest``, ``pack.json``, ``pack.form`` or
+            ``seal.key``.
     """
     # 1. The archive: nothing of it is believed before its form is right.
     try:
@@ -248,6 +254,10 @@ def read_pack(data: Archive) -> Pack:
         if named is None:
             raise VerificationError("pack.form", f"{SEAL} names no key.")
         key = PublicKey.parse(named[1].decode("utf-8", "replace"))
+        if whose not in (None, key):
+            raise VerificationError(
+                "seal.key", f"The seal is by the key {key.text}, not the given one."
+            )
         check_signed(data[place[NOTE]], pack_text(data[place[MANIFEST]]), [key], "pack")
         files = contents(data, listed)
     except VerificationError as error:

@@ -18,7 +18,6 @@ ENTRIES, CHECKPOINT = "entries.bin", "checkpoint"
 
 MOST_ENTRY = 4096
 _VERSION = "ragwitness/run/v1"
-_BEGUN, _ENDED = "begun", "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,33 @@ class RunEnded:
     result: str
 
 
-RunEntry = RunBegun | RunEnded
+@dataclass(frozen=True, slots=True)
+class RunAnswered:
+    """A run whose answers are arriving: logged at its row 1, and whenever their number doubled.
+
+    Attributes:
+        seal: SHA-256 of its seal, in hex.
+        head: Last link of its answers so far, in hex.
+        answers: Number of links so far.
+    """
+
+    seal: str
+    head: str
+    answers: int
+
+
+RunEntry = RunBegun | RunAnswered | RunEnded
+
+_KINDS: dict[str, type[RunEntry]] = {
+    "begun": RunBegun,
+    "answered": RunAnswered,
+    "ended": RunEnded,
+}
 
 
 def encode_entry(entry: RunEntry) -> bytes:
     """Return an entry as it is logged."""
-    what = _BEGUN if isinstance(entry, RunBegun) else _ENDED
+    what = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
     return canonical({"version": _VERSION, "what": what, **asdict(entry)})
 
 
@@ -70,9 +90,9 @@ def decode_entry(data: bytes) -> RunEntry:
     """
     row: Any = parse(data, MOST_ENTRY, "runs.entry")
     try:
-        known, what = row.pop("version"), row.pop("what")
-        if known != _VERSION or what not in (_BEGUN, _ENDED):
+        known, kind = row.pop("version"), _KINDS[row.pop("what")]
+        if known != _VERSION:
             raise ValueError(known)
-        return RunBegun(**row) if what == _BEGUN else RunEnded(**row)
+        return kind(**row)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise VerificationError("runs.entry", "The log holds an entry of no run.") from error

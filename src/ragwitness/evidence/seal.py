@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.chain import AnswerChain, Link, blinding_of, dense
+from ragwitness.asking.chain import GROWN, AnswerChain, Link, blinding_of, dense
 from ragwitness.attest.checkpoints import check_published, publish
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
@@ -43,7 +43,15 @@ from ragwitness.evidence.pack import (
     page_of,
     signed_pack,
 )
-from ragwitness.evidence.runs import CHECKPOINT, ENTRIES, RunBegun, RunEnded, RunEntry, encode_entry
+from ragwitness.evidence.runs import (
+    CHECKPOINT,
+    ENTRIES,
+    RunAnswered,
+    RunBegun,
+    RunEnded,
+    RunEntry,
+    encode_entry,
+)
 from ragwitness.evidence.subject import (
     TEXT,
     VERSION,
@@ -127,13 +135,14 @@ def sealing_key(path: Path) -> PrivateKey:
     return key
 
 
-def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
+def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
     """Seal a run before its first query; one that is sealed already must be the same one.
 
     Args:
         run: Its folder.
         subject: What is committed to.
         wish: Key, log and timestamp.
+        system: Name of the target, as answers and result have it.
 
     Returns:
         SHA-256 of the seal in hex, which may be published.
@@ -154,7 +163,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
     if path.exists():
         data = read_file(path)
         salt = bytes.fromhex(read_object(run / SEAL_SECRET, _AGAIN, secret=True)["salt"])
-        now = _seal(subject, key, salt, begun, logged=wish.runs_log is not None)
+        now = _seal(subject, key, salt, begun, system, logged=wish.runs_log is not None)
         if others := _differing(json.loads(data), json.loads(json.dumps(now))):
             raise InputError(
                 f"{run} was sealed for something else. What differs: {'; '.join(others)}.",
@@ -169,7 +178,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
             )
         private_folder(run)
         salt = bytes.fromhex(str(kept["salt"]))
-        seal = _seal(subject, key, salt, begun, logged=wish.runs_log is not None)
+        seal = _seal(subject, key, salt, begun, system, logged=wish.runs_log is not None)
         data = (json.dumps(seal, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
         replace_file(run / SEAL_SECRET, json.dumps(kept) + "\n", secret=True)
         write_rows(run / SEAL_TEXTS, map(asdict, subject.texts), secret=True)
@@ -179,7 +188,9 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
     digest = hashlib.sha256(data).hexdigest()
     if wish.runs_log is not None:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
-        RunsLog(wish.runs_log, key).begin(digest, series, subject.errand)
+        log = RunsLog(wish.runs_log, key)
+        log.begin(digest, series, subject.errand)
+        GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
         from ragwitness.audits.timestamp import stamp
 
@@ -189,7 +200,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish) -> str:
 
 
 def _seal(
-    subject: SealSubject, key: PrivateKey, salt: bytes, begun: str, *, logged: bool
+    subject: SealSubject, key: PrivateKey, salt: bytes, begun: str, system: str, *, logged: bool
 ) -> dict[str, Any]:
     commitments = committed(subject.texts, salt)
     leaves = (leaf_of(t, c) for t, (c, _) in zip(subject.texts, commitments, strict=True))
@@ -206,6 +217,7 @@ def _seal(
         "logged": logged,
         "looks": subject.looks,
         "settings": subject.settings,
+        "system": system,
         "texts": {"count": dict(Counter(t.part for t in subject.texts)), "root": root_of(leaves)},
         "units": {"count": len(subject.units), "digest": units_digest(subject.units)},
     }
@@ -216,6 +228,7 @@ _PARTS = {
     "texts": "documents",
     "units": "documents",
     "key": "the signing key",
+    "system": "the name of the target",
     "logged": "whether runs are logged",
     "looks": "the number of looks",
     # Parts of its settings, of which two follow from the documents.
@@ -331,6 +344,14 @@ class RunsLog:
             InputError: The log is another key's, or cannot be written.
         """
         self._add(RunBegun(seal, series, errand))
+
+    def answered(self, seal: str, head: str, answers: int) -> None:
+        """Log the head of a chain that grows: another recording under the seal has another.
+
+        Raises:
+            InputError: The log is another key's, or cannot be written.
+        """
+        self._add(RunAnswered(seal, head, answers))
 
     def end(self, seal: str, head: str, answers: int, result: str) -> None:
         """Log the result of a run; the same result is logged once.

@@ -35,7 +35,7 @@ from ragwitness.evidence.pack import (
     page_of,
     read_pack,
 )
-from ragwitness.evidence.runs import RunBegun, RunEnded, decode_entry
+from ragwitness.evidence.runs import RunAnswered, RunBegun, RunEnded, decode_entry
 from ragwitness.evidence.subject import (
     EARLIER,
     TEXT,
@@ -63,18 +63,20 @@ def _sealed(case: PackCase) -> str:
 
 def _known(case: PackCase) -> str:
     told = []
-    if case.known.key is not None:
-        if case.known.key != case.pack.key:
-            raise refuse(
-                "seal.key", f"The seal is by the key {case.pack.key.text}, not the given one."
-            )
+    if case.known.key is not None:  # compared before anything was read
         told.append("the key is the given one")
     if case.known.seal is not None:
         if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
             raise refuse("seal.digest", "The seal is not the one that was told before.")
         told.append("the seal is the one that was told before")
+    if case.known.checkpoints:
+        told.append("the key signed a checkpoint that was seen before")
     if not told:
-        raise NotCheckedError("neither a key (--key) nor a seal (--seal) was given to compare with")
+        raise NotCheckedError(
+            "nothing that you knew before was given to compare it with: anybody can make such a"
+            f" file. If this is the auditor's key, give it: --key '{case.pack.key.text}'",
+            needed=True,
+        )
     return "; ".join(told)
 
 
@@ -93,6 +95,18 @@ def _stamped(case: PackCase) -> str:
         )
     case.kept["stamped"] = found.at.isoformat()
     return f"stamped {found.at.isoformat()} by an authority that you trust"
+
+
+def _system(case: PackCase) -> str:
+    """What the result and every answer call the system is the name that was sealed."""
+    seal, result = case.pack.seal, case.pack.result
+    named = result.get("summary", result).get("target")
+    if not seal.system:
+        raise NotCheckedError("an earlier version made the seal, without the name of the system")
+    # A way of reading it may stand behind the name, in brackets.
+    if not isinstance(named, str) or named.partition(" (")[0] != seal.system.partition(" (")[0]:
+        raise refuse("seal.system", f"The result is about {named!r}, the seal {seal.system!r}.")
+    return f"{seal.system}, at the sealed address {seal.settings['target']}"
 
 
 def _code(case: PackCase) -> str:
@@ -199,6 +213,7 @@ def _runs(case: PackCase) -> str:
     # 2. This run is in it: begun once, and ended with this result.
     found = [decode_entry(entry) for entry in entries]
     begun = [one for one in found if isinstance(one, RunBegun)]
+    grown = [one for one in found if isinstance(one, RunAnswered) and one.seal == case.digest]
     ended = [one for one in found if isinstance(one, RunEnded)]
     mine = [one for one in begun if one.seal == case.digest]
     if len(mine) != 1:
@@ -208,23 +223,26 @@ def _runs(case: PackCase) -> str:
     chain = case.pack.manifest.chain
     if own[-1:] != [RunEnded(case.digest, chain.head, chain.answers, result)]:
         raise refuse("runs.ended", "The log does not say that this run ended with this result.")
-    # A run that was concluded twice had the answers of the first time at the second, too.
+    # Whatever was logged as answers arrived, or at an earlier end, lies on the chain of this pack.
     heads = [head.hex() for head in _heads(case.pack)]
-    if any(not 0 <= one.answers < len(heads) or heads[one.answers] != one.head for one in own):
-        raise refuse("runs.forked", "The log says that this run ended with other answers before.")
+    points: list[RunAnswered | RunEnded] = [*own, *grown]
+    if any(not 0 <= one.answers < len(heads) or heads[one.answers] != one.head for one in points):
+        raise refuse("runs.forked", "The log holds other answers under this seal than the pack.")
+    # How many of its answers had come when somebody else saw the log.
+    size = max((_seen(data, case.pack.key).size for data in case.known.checkpoints), default=0)
+    early = [one for one in found[:size] if isinstance(one, RunAnswered | RunEnded)]
+    case.kept["watched"] = max((one.answers for one in early if one.seal == case.digest), default=0)
     # 3. What else it shows.
     series = [one.seal for one in begun if one.series == mine[0].series]
     done = {one.seal for one in ended}
-    others = len(series) - 1
     unfinished = sum(seal not in done for seal in series)
     case.kept["runs"] = (
-        f"The log of runs shows {say.count(len(begun))} begun by this key,"
-        f" {say.count(len(series))} of them about the same documents at the same system, of which"
-        f" this is number {series.index(case.digest) + 1}; {say.count(unfinished)} of those have no"
-        f" result. {say.count(others)} are not in this pack: ask for them."
-        if others
-        else f"The log of runs shows {say.count(len(begun))} begun by this key, and no other about"
-        " the same documents at the same system."
+        f"That of the {say.count(len(begun))} runs that this key logged, {say.count(len(series))}"
+        " are about these documents at this system: nobody but the key's owner can tell which are."
+        f" This one is number {series.index(case.digest) + 1} of them;"
+        f" {say.count(unfinished)} of them have no result. Ask for the others."
+        if len(begun) > 1
+        else ""
     )
     return f"{say.count(len(entries))} entries, this run begun and ended in them"
 
@@ -277,6 +295,7 @@ COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
     VerifierStep("seal.note", _sealed),
     VerifierStep("seal.known", _known),
     VerifierStep("seal.timestamp", _stamped),
+    VerifierStep("seal.system", _system),
     VerifierStep("code", _code),
     # What was committed to, what came back, and what else was run.
     VerifierStep("texts", _texts),
@@ -303,7 +322,7 @@ def verify_pack(
     """
     # 1. The form of all files, and a kind of run that is known.
     try:
-        pack = read_pack(data)
+        pack = read_pack(data, known.key if known else None)
         errand = errand_named(pack.seal.errand)
         case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
     except VerificationError as error:
@@ -372,8 +391,21 @@ def _verdict(made: Sequence[Check], lacking: Sequence[str], case: PackCase | Non
         outcome="inconclusive" if lacking else "pass",
         why=why,
         checks=tuple(made),
+        covers=_covers(case) if case else (),
         learned=_learned(case) if case else (),
         rests=_rests(case) if case else (),
+    )
+
+
+def _covers(case: PackCase) -> tuple[str, ...]:
+    """What the outcome is about."""
+    seal, parts = case.pack.seal, Counter(one.part for one in case.pack.texts)
+    texts = ", ".join(f"{say.count(n)} {part.replace('_', ' ')}" for part, n in parts.items())
+    return (
+        f"System: {seal.system or 'not named in the seal'}; sealed address:"
+        f" {seal.settings.get('target')}",
+        f"Texts: {texts}. Answers: {say.count(len(case.pack.answers))}.",
+        f"Sealed {_when(seal.begun)} by {case.pack.key.text}",
     )
 
 
@@ -395,13 +427,30 @@ def _rests(case: PackCase) -> tuple[str, ...]:
     ]
     if known.key is None:
         found.append(f"That the key is that of whoever is named: {case.pack.key.text}.")
-    if "stamped" not in case.kept and known.seal is None:
+    if known.seal is None:
+        stamp = case.kept.get("stamped")
+        shown = f" the stamp shows that the seal is as old as {stamp}, and" if stamp else ""
         found.append(
-            f"That the seal is of {_when(seal.begun)}, before the answers: the signer says so, and"
-            " no timestamp that was checked and no seal that was told before does."
+            f"That the seal of {_when(seal.begun)} is older than the answers: the signer says so;"
+            f"{shown} nothing in a pack says how young the answers are. A seal that was told"
+            " before they came does (--seal)."
         )
+    # What was recorded, and how often.
+    if case.kept.get("watched"):
+        found.append(
+            f"That the answers after the first {say.count(case.kept['watched'])} of"
+            f" {say.count(len(case.pack.answers))} were recorded once: a checkpoint that you gave"
+            " holds those."
+        )
+    else:
+        found.append(
+            "That this is the only recording under its seal: a folder copied before the answers"
+            " can be answered twice. A checkpoint that somebody kept while they arrived tells"
+            " (--runs-log, --checkpoint)."
+        )
+    found.append("That nobody looked before without a seal: such a run is in no log.")
     if "runs" in case.kept:
-        found.append(case.kept["runs"])
+        found += [case.kept["runs"]] if case.kept["runs"] else []
         if not known.checkpoints:
             found.append(
                 "That this is the only log of the key: compare it with a checkpoint that somebody"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
@@ -58,29 +59,45 @@ def _sheet(verdict: BundleVerdict) -> Sheet:
     if verdict.outcome == "pass" and verdict.epsilon is not None:
         first = verdict.numbers[0]
         title += f": epsilon {verdict.epsilon:.3g} at delta* {first.delta:g} towards accounts"
+    # Who reads a page of it knows what the outcome covers, what it rests on and what it does not
+    # cover; then come the checks by name and the numbers.
+    told = (
+        ("What it covers", verdict.covers),
+        ("What it rests on besides", verdict.rests),
+        ("What whoever holds this file learns besides", verdict.learned),
+    )
+    first_page = [
+        Paragraph(line, "", brief=True)
+        for heading, lines in told
+        if lines
+        for line in (f"{heading}:", *(f"- {one}" for one in lines))
+    ]
     sampled = verdict.sampling
     blocks: list[Block] = []
     if verdict.numbers:
         blocks += [_numbers(verdict), *_legend(verdict)]
     if sampled is not None:
         blocks.append(Paragraph(sampling_line(sampled), "", brief=True))
-    # The number above is one towards accounts; the rest of what was said is not in it.
-    for heading, lines in (
-        ("What whoever holds this file learns besides:", verdict.learned),
-        ("What this rests on:", verdict.rests),
-    ):
-        said = [heading, *(f"- {one}" for one in lines)] if lines else []
-        blocks += [Paragraph(line, "", brief=True) for line in said]
     return Sheet(
         KIND.words,
         title,
-        verdict.why,
+        f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
         warnings=verdict.notes,
         sections=(
-            Section("checks", "The checks", (_checks(verdict),)),
+            Section("scope", "What this covers, and what it rests on", tuple(first_page)),
             Section("numbers", "What can have been given away", tuple(blocks)),
+            Section("checks", "The checks", (_checks(verdict),)),
         ),
     )
+
+
+def _counted(verdict: BundleVerdict) -> str:
+    """How many checks hold, and how many were not made: no check that was not made is a pass."""
+    ended = Counter(one.status for one in verdict.checks)
+    hold, failed, open_ = ended["pass"], ended["fail"], ended["not checked"]
+    parts = {"hold": hold, "failed": failed, "not made": open_}
+    shown = ", ".join(f"{say.count(n)} {how}" for how, n in parts.items() if n)
+    return f"Of {say.count(len(verdict.checks))} checks: {shown}."
 
 
 def _checks(verdict: BundleVerdict) -> Table:

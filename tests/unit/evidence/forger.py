@@ -15,11 +15,14 @@ import pytest
 
 from ragwitness.asking.chain import ROW, dense, first_link, next_link
 from ragwitness.attest.bundle import contents, listing
+from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.cli.main import run as ragwitness
 from ragwitness.crypto.commitments import Opening, commit
-from ragwitness.crypto.keys import PrivateKey, read_key
+from ragwitness.crypto.keys import PrivateKey, PublicKey, read_key
+from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, PackChain, signed_pack
 from ragwitness.evidence.subject import TEXT
+from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import SEAL
 from ragwitness.text.sample import load_sample
 
@@ -33,6 +36,13 @@ def called(*arguments: object) -> int:
     finally:
         sys.argv = before
     return int(stop.value.code or 0)
+
+
+def judged(data: bytes, known: PackKnown | None = None) -> BundleVerdict:
+    """Verify a pack as somebody who was told its own key, or what else is given."""
+    if known is None:
+        known = PackKnown(key=Forger(data, files=contents(data, listing(data))).key_named)
+    return verify_pack(data, known)
 
 
 def corpus(folder: Path) -> tuple[Path, Path, Path]:
@@ -71,7 +81,7 @@ class Forger:
     """
 
     data: bytes
-    key: PrivateKey
+    key: PrivateKey = field(default_factory=lambda: PrivateKey.generate("stranger"))
     files: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
@@ -87,6 +97,11 @@ class Forger:
 
     manifest: dict[str, Any] = field(default_factory=dict)
     note: bytes = b""
+
+    @property
+    def key_named(self) -> PublicKey:
+        """The key that its seal names."""
+        return PublicKey.parse(json.loads(self.files[SEAL])["key"])
 
     def copy(self) -> Forger:
         """Return the same, to be changed by itself."""

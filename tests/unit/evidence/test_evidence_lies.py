@@ -20,6 +20,7 @@ from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
+from ragwitness.errors import VerificationError
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
@@ -31,19 +32,22 @@ from ragwitness.evidence.pack import (
     TEXTS,
     pack_text,
 )
-from ragwitness.evidence.runs import decode_entry, encode_entry
+from ragwitness.evidence.runs import RunAnswered, decode_entry, encode_entry
 from ragwitness.evidence.subject import root_of, seal_text, units_digest
 from ragwitness.evidence.verifier import verify_pack
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.membership.registry import AUDITS
-from tests.unit.evidence.forger import Forger, called
+from tests.unit.evidence.forger import Forger, called, judged
 
 STRANGER = PrivateKey.generate("stranger")
 
 
 def _failure(data: bytes, known: PackKnown | None = None) -> str:
     """Name of what failed; the outcome where nothing did."""
-    found = verify_pack(data, known)
+    try:
+        found = judged(data, known)
+    except (VerificationError, KeyError):  # it names no key that could be told
+        found = verify_pack(data)
     return found.failures[0].failure if found.failures else found.outcome
 
 
@@ -171,6 +175,12 @@ def _log(forger: Forger, change: Callable[[list], object]) -> None:
     forger.files[SIGNED_LOG] = sign_checkpoint(note, [forger.key])
 
 
+def _without(entries: list, number: int) -> None:
+    """Drop everything that a log says of its first or its second run."""
+    seals = list(dict.fromkeys(decode_entry(one).seal for one in entries))
+    entries[:] = [one for one in entries if decode_entry(one).seal != seals[number]]
+
+
 def _drop_entry(forger: Forger) -> None:
     """An entry taken out, under the checkpoint of before."""
     entries = list(read_entries(forger.files[LOG]))[1:]
@@ -179,11 +189,11 @@ def _drop_entry(forger: Forger) -> None:
 
 def _forget_first_run(forger: Forger) -> None:
     """A look dropped from the series: the log says that the other run never was."""
-    _log(forger, lambda entries: entries.__delitem__(slice(0, 2)))
+    _log(forger, lambda entries: _without(entries, 0))
 
 
 def _forget_own_run(forger: Forger) -> None:
-    _log(forger, lambda entries: entries.__delitem__(slice(2, 4)))
+    _log(forger, lambda entries: _without(entries, 1))
 
 
 def _forget_own_end(forger: Forger) -> None:
@@ -196,6 +206,18 @@ def _ended_before(forger: Forger) -> None:
     def change(entries: list) -> None:
         own = decode_entry(entries[-1])
         entries.insert(-1, encode_entry(replace(own, head="33" * 32)))
+
+    _log(forger, change)
+
+
+def _answered_otherwise(forger: Forger) -> None:
+    """The first answers were others when they were logged: the run was recorded twice."""
+
+    def change(entries: list) -> None:
+        for place, entry in enumerate(entries):
+            told = decode_entry(entry)
+            if isinstance(told, RunAnswered) and told.answers == 4:
+                entries[place] = encode_entry(replace(told, head="44" * 32))
 
     _log(forger, change)
 
@@ -264,7 +286,7 @@ LIES = {
     "alpha moved": (_summary(alpha=0.2), "verdicts.alpha"),
     "another method": (_summary(method="mba"), "verdicts.method"),
     "a setting changed": (_within("settings", method="mba"), "verdicts.settings.method"),
-    "another target": (_summary(target="lab:another"), "counts.target"),
+    "another target": (_summary(target="lab:another"), "seal.system"),
     "the calibration edited": (_within("calibration", n=99), "verdicts.calibration.n"),
     "a set called alike": (_within("calibration", exact=False), "verdicts.calibration.exact"),
     "a row left out is not told": (_summary(left_out=[]), "verdicts.left_out"),
@@ -280,6 +302,7 @@ LIES = {
     "a log without this run": (_forget_own_run, "runs.begun"),
     "a log without its end": (_forget_own_end, "runs.ended"),
     "a log in which it ended with other answers": (_ended_before, "runs.forked"),
+    "a log in which other answers arrived": (_answered_otherwise, "runs.forked"),
 }
 """What an auditor changes afterwards, signing the pack again; and the check that catches it.
 
@@ -293,7 +316,7 @@ def test_there_are_thirty_lies_and_more() -> None:
 
 
 def test_the_honest_pack_passes(place: Path, honest: Forger) -> None:
-    found = verify_pack((place / "open.zip").read_bytes())
+    found = judged((place / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())
     lost = json.loads(honest.files[RESULT])["summary"]["left_out"]
     assert [one["file"] for one in lost] == ["asked.jsonl"]
@@ -374,7 +397,8 @@ def test_a_pack_by_another_key_is_shown_by_the_key_that_was_told(honest: Forger)
     honest.files[SEAL_NOTE] = sign_note(seal_text(honest.files[SEAL]), [STRANGER])
     honest.relink()
     data = honest.packed(STRANGER)
-    assert _failure(data) == "pass"  # not catchable by the pack alone
+    assert verify_pack(data).outcome == "inconclusive"  # nothing known, nothing passes
+    assert _failure(data) == "pass"  # not catchable by whoever is told the wrong key
     assert _failure(data, PackKnown(key=honest.key.public)) == "seal.key"
     assert _failure(Forger.packed(honest, honest.key)) == "pack.signature"
 
@@ -385,7 +409,7 @@ def test_a_look_dropped_from_the_series_is_shown_by_a_checkpoint(
     seen = PackKnown(checkpoints=[(place / "seen").read_bytes()])
     assert _failure(honest.packed(), seen) == "pass"
     told = verify_pack(honest.packed(), seen).rests
-    assert any("2 begun by this key, 2 of them about the same" in line for line in told)
+    assert any("of the 2 runs that this key logged, 2 are about these" in line for line in told)
     _forget_first_run(honest)
     assert _failure(honest.packed()) == "pass"  # not catchable without what somebody saw
     assert _failure(honest.packed(), seen) == "runs.rolled_back"
@@ -528,7 +552,7 @@ def test_a_method_that_is_not_here_is_not_checked_and_no_lie(
     # A copy: an entry that is put back stands last, and tables are in the order of the entries.
     known = {name: audit for name, audit in AUDITS.items() if name != "s2mia"}
     monkeypatch.setattr(AUDITS, "_entries", known)
-    found = verify_pack((place / "open.zip").read_bytes())
+    found = judged((place / "open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("inconclusive", ())
     assert "the method 's2mia' is not in this version" in found.why
     status = {check.name: check.status for check in found.checks}

@@ -31,7 +31,7 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, SealW
     monkeypatch.setattr(module, "code_digests", lambda _: CODE)
     monkeypatch.setattr(module, "wheel_digest", lambda: "aa")
     wish = SealWish(tmp_path / "key")
-    begin(tmp_path / "run", SUBJECT, wish)
+    begin(tmp_path / "run", SUBJECT, wish, "lab:held")
     return tmp_path / "run", wish
 
 
@@ -41,7 +41,7 @@ def test_other_pages_and_another_time_make_no_other_seal(
     run, wish = sealed
     before = (run / SEAL).read_bytes()
     monkeypatch.setattr(module, "wheel_digest", lambda: "bb")
-    begin(run, SUBJECT, wish)
+    begin(run, SUBJECT, wish, "lab:held")
     assert (run / SEAL).read_bytes() == before
 
 
@@ -57,7 +57,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_differs_is_named_alone(sealed: tuple[Path, SealWish], what: str) -> None:
     with pytest.raises(InputError) as error:
-        begin(sealed[0], replace(SUBJECT, **CHANGES[what]), sealed[1])
+        begin(sealed[0], replace(SUBJECT, **CHANGES[what]), sealed[1], "lab:held")
     assert error.value.message.endswith(f"What differs: {what}.")
 
 
@@ -68,7 +68,7 @@ def test_key_log_and_modules_are_named(
     monkeypatch.setattr(module, "code_digests", lambda _: {**CODE, "ragwitness.text.words": "22"})
     other = replace(wish, key=tmp_path / "another", runs_log=tmp_path / "log")
     with pytest.raises(InputError) as error:
-        begin(run, SUBJECT, other)
+        begin(run, SUBJECT, other, "lab:held")
     assert error.value.message.endswith(
         "What differs: the signing key; whether runs are logged; the code that computes scores"
         " (ragwitness.text.words)."

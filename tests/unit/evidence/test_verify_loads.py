@@ -18,14 +18,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.house import WHEEL, lines_of
+from ragwitness.crypto.keys import PrivateKey
 from ragwitness.evidence.code import modules_of
+from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LIST = GOLDEN / "evidence" / "loaded.txt"
 BUNDLE = GOLDEN / "attest" / "window-v2.zip"
 FILES = {
-    "audit": (GOLDEN / "evidence" / "audit-v1.zip",),
-    "leak": (GOLDEN / "evidence" / "leak-v1.zip",),
+    name: (pack, "--key", Forger.of(pack, PrivateKey.generate("any")).key_named.text)
+    for name in ("audit", "leak")
+    for pack in [GOLDEN / "evidence" / f"{name}-v1.zip"]
+} | {
     "bundle": (BUNDLE, "--trust", BUNDLE.with_name("trust-v2.json")),
 }
 MOST_LINES = {"audit": 22_900, "leak": 23_750, "bundle": 20_300}
