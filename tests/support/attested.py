@@ -76,6 +76,12 @@ KEYS = {
     for name in ("ann", "bob", "cid")
 }
 """Of the accounts that sign; dan does not."""
+PINNED = {
+    f"{tenant}/{name}": KEYS[name].public.material.hex()
+    for tenant, name in ACCOUNTS
+    if name in KEYS
+}
+"""The same, as a verifier's own terms name them."""
 
 
 def request_of(window, tenant, account, turn):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, cast, get_args
 
 from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
@@ -109,8 +109,10 @@ class Pins:
         bounds: Bounds that the policy must keep; None for none.
         embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
         transcript: SHA-256 of the transcript of the setup's ceremony.
-        unsigned_most: Most queries that neither their account's signature nor a receipt covers,
-            which the provider may have invented; None for any number.
+        unsigned_most: Most queries that neither the signature of a key in ``accounts`` nor a
+            receipt covers, which the provider may have invented; None for any number.
+        accounts: Public key (Ed25519, in hex) of accounts, by "tenant/account", as the verifier
+            knows it: the log's own are the provider's word.
     """
 
     policy: str = ""
@@ -118,6 +120,7 @@ class Pins:
     embedder: str = ""
     transcript: str = ""
     unsigned_most: int | None = None
+    accounts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def on_policy(self) -> bool:
@@ -131,6 +134,8 @@ class Pins:
         }
         if self.unsigned_most is not None:
             found["unsigned_most"] = self.unsigned_most
+        if self.accounts:
+            found["accounts"] = dict(self.accounts)
         return found if self.bounds is None else found | {"bounds": self.bounds.plain()}
 
 
@@ -142,17 +147,20 @@ def parse_pins(value: object) -> Pins:
     """
     if not isinstance(value, dict):
         raise InputError("pins is no JSON object.")
-    _known(value, (*_DIGESTS, "bounds", "unsigned_most"), "pins")
+    _known(value, (*_DIGESTS, "bounds", "unsigned_most", "accounts"), "pins")
     digests = {name: value.get(name, "") for name in _DIGESTS}
-    for name, digest in digests.items():
+    accounts = value.get("accounts", {})
+    if not isinstance(accounts, dict):
+        raise InputError("pins.accounts is no JSON object of names and keys.")
+    for name, digest in {**digests, **{f"accounts.{k}": v for k, v in accounts.items()}}.items():
         hexed = isinstance(digest, str) and set(digest) <= set("0123456789abcdef")
-        if not hexed or len(digest) not in (0, 64):
-            raise InputError(f"pins.{name} is not a SHA-256 in lower-case hex.")
+        if not hexed or len(digest) not in ((0, 64) if name in digests else (64,)):
+            raise InputError(f"pins.{name} is not 32 bytes in lower-case hex.")
     bounds, unsigned = value.get("bounds"), value.get("unsigned_most")
     if unsigned is not None:
         whole("pins.unsigned_most", unsigned, 0)
     held = None if bounds is None else _bounds(bounds)
-    return Pins(bounds=held, unsigned_most=unsigned, **digests)
+    return Pins(bounds=held, unsigned_most=unsigned, accounts=accounts, **digests)
 
 
 def _bounds(value: object) -> PolicyBounds:

@@ -191,6 +191,8 @@ def pin(
     threshold_most: float | None = None,
     span_least: Annotated[int, Opt(shown="all")] = 0,
     unsigned_most: Annotated[int | None, Opt(shown="any number")] = None,
+    account: Annotated[list[str] | None, Opt(metavar="TENANT/NAME=KEY")] = None,
+    log: Annotated[list[str] | None, Opt(metavar="KEY")] = None,
     embedder: Annotated[str | None, PathRole.ADDRESS] = None,
     prompt: Prompt = None,
     as_json: AsJson = False,
@@ -203,26 +205,39 @@ def pin(
 
     Args:
         public: The public folder of the window, or a copy.
-        trust: Your own trust.json, into which your terms are written.
+        trust: Your own trust.json, into which your terms are written; --log makes one.
         this: Accept this window's policy as it is, by its digest.
         epsilon_most: The largest joint epsilon, of k_max accounts with all their queries.
         delta_most: The largest delta* of it.
         k_max_least: The smallest k_max.
         threshold_most: The largest cosine from which two queries join their accounts.
         span_least: The shortest span in which queries are compared.
-        unsigned_most: The most queries without their account's signature or a receipt, which the
-            provider may have invented.
+        unsigned_most: The most queries without a receipt or the signature of a key that --account
+            names, which the provider may have invented.
+        account: The public key of an account, as the account told you. May be repeated.
+        log: The public key of the log, as you know it from elsewhere, for a trust file that is not
+            there yet. May be repeated.
         embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.pins import policy_terms, weak_points
+    from ragwitness.attest.pins import parse_pins, policy_terms, weak_points
     from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
-    from ragwitness.attest.trust import parse_trust
+    from ragwitness.attest.trust import Trust, parse_trust
     from ragwitness.cli.attest import print_values
     from ragwitness.cli.attest_indexes import artifacts
+    from ragwitness.crypto.keys import PublicKey
+    from ragwitness.crypto.notes.witness import Signers
     from ragwitness.privacy.accounting.ranges import whole
 
-    known = parse_trust(read_file(trust, _NOTE))
+    made = log is not None and not trust.exists()
+    if log is not None and not made:
+        raise InputError(f"{trust} names the keys of a log.", "Leave --log out, or name another.")
+    again = "Make it from the log's public key as you know it: --log KEY"
+    known = (
+        Trust(Signers(tuple(map(PublicKey.parse, log or ()))))
+        if made
+        else parse_trust(read_file(trust, _NOTE, again))
+    )
     policy = WindowPolicy.parse(read_file(public / "policy.json", MOST_BYTES))
     bounds = _bounds(epsilon_most, delta_most, k_max_least, threshold_most, span_least)
     # What is given is added to what the file holds; nothing is taken out of it in silence.
@@ -237,7 +252,10 @@ def pin(
     if unsigned_most is not None:
         whole("unsigned_most", unsigned_most, 0)
         pins = replace(pins, unsigned_most=unsigned_most)
-    if pins != known.pins:
+    if account:
+        named = dict(one.rpartition("=")[::2] for one in account)
+        pins = parse_pins(pins.plain() | {"accounts": {**pins.accounts, **named}})
+    if made or pins != known.pins:
         replace_file(trust, replace(known, pins=pins).encode())
     values: dict[str, object] = {
         "window": policy.window,

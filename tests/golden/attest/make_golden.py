@@ -6,7 +6,7 @@ Only for a new version of a format, beside the old files: what is here must veri
 import tempfile
 from pathlib import Path
 
-from tests.support.attested import POLICY, make_audited, make_setup_for
+from tests.support.attested import PINNED, POLICY, make_audited, make_setup_for
 
 HERE = Path(__file__).parent
 
@@ -19,7 +19,7 @@ def pinned(made):
     from ragwitness.attest.pins import Pins
 
     embedder = CommittedEmbedder.parse(made.files["embedder.json"])
-    return replace(made.trust, pins=Pins(policy=POLICY.digest, embedder=embedder.digest))
+    return replace(made.trust, pins=Pins(policy=POLICY.digest, embedder=embedder.digest, accounts=PINNED))
 
 
 def main():

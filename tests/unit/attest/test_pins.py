@@ -76,6 +76,9 @@ def test_a_bound_that_bounds_nothing_is_refused(change, said):
         {"unsigned_most": -1},
         {"unsigned_most": "3"},
         {"unsigned_most": True},
+        {"accounts": []},
+        {"accounts": {"clinic/ann": ""}},
+        {"accounts": {"clinic/ann": "AB" * 32}},
     ],
 )
 def test_pins_say_only_what_can_be(value):

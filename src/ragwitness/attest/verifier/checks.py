@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -276,7 +277,7 @@ def replay(case: VerifierCase) -> str:
         except VerificationError as error:
             raise refuse(error.check, f"Entry {at:,} of the log: {error.message}") from error
     signed = sum(isinstance(record, SignedQueryRecord) for _, record in evidence.queries)
-    said = f"; {signed:,} of them signed by their account" if signed else ""
+    said = f"; {signed:,} of them signed under the key that is logged" if signed else ""
     return f"{len(evidence.queries):,} queries of {len(state.accounts):,} accounts{said}"
 
 
@@ -458,7 +459,11 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
             )
         return "drawn after the opening was shown"
     data = case.evidence.bundle.files["log/open.checkpoint"]
-    times = sorted(time or 0 for _, time in open_checkpoint(data, trust.notes).times)
+    # By each witness the earliest time that it states; one without a clock states none.
+    stated: dict[str, int] = {}
+    for who, time in open_checkpoint(data, trust.notes).times:
+        if time is not None:
+            stated[who] = min(time, stated.get(who, time))
     if not (trust.noise_time and trust.notes.quorum):
         raise NotCheckedError(
             "nothing says that the beacon was unknown when the window was opened: the trust file"
@@ -466,7 +471,13 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
             " beside a quorum of witnesses",
             needed=True,
         )
-    signed = times[trust.notes.quorum - 1]
+    if len(stated) < trust.notes.quorum:
+        raise NotCheckedError(
+            f"{len(stated):,} of the witnesses say when they signed the opening, and the quorum is"
+            f" {trust.notes.quorum:,}: a plain key states no time",
+            needed=True,
+        )
+    signed = sorted(stated.values())[trust.notes.quorum - 1]
     if signed >= trust.noise_time:
         raise refuse(
             "beacon.early",
@@ -479,47 +490,62 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
 def covered(case: VerifierCase) -> str:
     """Compare what accounts have signed, or hold receipts of, with what the log has of them.
 
-    An account without a key can be made to have asked what it never asked, until its next noise is
-    one that the provider likes. Only its own count shows that.
+    An account's key in the log is the provider's word: it can log one of its own, and ask under it
+    until the account's next noise is one that it likes. A key that the verifier knows by itself
+    binds; without one, only the account's own count of receipts shows what was invented.
     """
-    total, found = len(case.evidence.queries), bare_accounts(case)
-    for name, (shown, asked) in found.items():
-        if 0 < shown < asked:
+    pinned = {} if case.trust is None else case.trust.pins.accounts
+    logged = {
+        f"{one.tenant}/{one.account}": one.key
+        for one in case.evidence.records
+        if isinstance(one, KeyedAdmitRecord)
+    }
+    asked = Counter(f"{one.tenant}/{one.account}" for _, one in case.evidence.queries)
+    shown = receipted(case)
+    for name in pinned.keys() & asked.keys():
+        if logged.get(name) != pinned[name]:
+            raise refuse("terms.account_key", f"The log admits {name} without its pinned key.")
+    for name in asked.keys() - pinned.keys():
+        if 0 < shown[name] < asked[name]:
             raise NotCheckedError(
-                f"{name} hands in {shown:,} receipt{'s' * (shown > 1)}, and the log holds"
-                f" {asked:,} queries of it: the other {asked - shown:,} may have been invented to"
-                " choose its noise",
+                f"{name} hands in {shown[name]:,} receipt{'s' * (shown[name] > 1)}, and the log"
+                f" holds {asked[name]:,} queries of it: the other {asked[name] - shown[name]:,} may"
+                " have been invented to choose its noise",
                 needed=True,
             )
-    signed = total - sum(asked for _, asked in found.values())
-    shown = sum(shown for shown, _ in found.values())
+    total = asked.total()
+    signed = sum(n for name, n in asked.items() if name in pinned)
+    with_receipt = sum(shown[name] for name in asked.keys() - pinned.keys())
+    by_log = sum(n - shown[name] for name, n in asked.items() if name in logged.keys() - pinned)
+    neither = total - signed - with_receipt - by_log
     most = None if case.trust is None else case.trust.pins.unsigned_most
-    if most is not None and total - signed - shown > most:
+    if most is not None and neither > most:
         raise refuse(
             "terms.unsigned",
-            f"{total - signed - shown:,} queries have neither their account's signature nor a"
-            f" receipt; the trust file allows {most:,}.",
+            f"{neither:,} queries have neither their account's signature nor a receipt; the trust"
+            f" file allows {most:,}.",
+        )
+    if most is not None and neither + by_log > most:
+        raise NotCheckedError(
+            f"{by_log:,} queries are signed by keys that the provider logged, and neither your"
+            " terms (attest pin --account) nor receipts say that these are the accounts' own",
+            needed=True,
         )
     return (
-        f"{signed:,} of {total:,} queries are signed by their account, {shown:,} have a receipt,"
-        f" {total - signed - shown:,} neither"
+        f"of {total:,} queries {signed:,} are signed by keys that your terms name, {by_log:,} by"
+        f" keys that the provider logged, {with_receipt:,} have a receipt, {neither:,} neither"
     )
 
 
-def bare_accounts(case: VerifierCase) -> dict[str, tuple[int, int]]:
-    """Return each account without a key, with its receipts that were handed in and its queries."""
+def receipted(case: VerifierCase) -> Counter[str]:
+    """Return how many queries of each account a receipt was handed in for."""
     # The log's places of which a receipt was handed in; :func:`kept` checks them.
     places = {entry: at for at, entry in enumerate(case.evidence.entries)}
-    held, found = set[int](), dict[str, tuple[int, int]]()
+    held = set[int]()
     for data in case.receipts:
         with suppress(VerificationError, KeyError):
             held.add(places[Receipt.parse(data).entry])
-    for at, record in case.evidence.queries:
-        if not isinstance(record, SignedQueryRecord):
-            name = f"{record.tenant}/{record.account}"
-            shown, asked = found.get(name, (0, 0))
-            found[name] = (shown + (at in held), asked + 1)
-    return found
+    return Counter(f"{one.tenant}/{one.account}" for at, one in case.evidence.queries if at in held)
 
 
 # Checks of the accounts' receipts: what was promised at the answer stands in the log (M5).

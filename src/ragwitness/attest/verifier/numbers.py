@@ -5,12 +5,14 @@ All at the policy's delta*, so that they can be compared.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verdict import Empirical, Numbers
 from ragwitness.attest.verifier.case import VerifierCase
-from ragwitness.attest.verifier.checks import bare_accounts
+from ragwitness.attest.verifier.checks import receipted
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon
@@ -65,24 +67,26 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
             " learns of it what the accounts do. That the provider told nobody its part cannot be"
             " proved. No odometer meters this noise; the exact number counts answers."
         )
-    bare = {who: asked for who, (shown, asked) in bare_accounts(case).items() if not shown}
+    asked = Counter(f"{one.tenant}/{one.account}" for _, one in case.evidence.queries)
+    shown, pinned = receipted(case), {} if case.trust is None else case.trust.pins.accounts
+    bare = {who: n for who, n in asked.items() if who not in pinned and not shown[who]}
     if bare:
-        count, who = sum(bare.values()), f"{len(bare):,} accounts"
-        queries = "1 query" if count == 1 else f"{count:,} queries"
-        have = "has" if count == 1 else "have"
+        who = next(iter(bare)) if len(bare) == 1 else f"{len(bare):,} accounts"
         said.append(
-            f"{queries} of {next(iter(bare)) if len(bare) == 1 else who} {have} neither signature"
-            " nor receipt: the provider may have invented them."
+            f"{who}: neither a receipt nor a key in your terms. The provider may have invented what"
+            f" the log has of {'it' if len(bare) == 1 else 'them'} ({sum(bare.values()):,} of"
+            f" {asked.total():,} queries), under keys of its own."
         )
     said.append(
         "Secrecy of the noise: whether the provider drew its secret well, and kept it, no stranger"
         " can check. Whoever knows it takes the noise off every answer."
     )
     watched = case.trust is not None and case.trust.notes.quorum
-    if not (case.receipts or case.seen or watched):
+    if asked and not (case.seen or watched):
         said.append(
-            "No receipt, witness or checkpoint from elsewhere: nothing says that accounts saw this"
-            " log, and no other."
+            f"{sum(shown[who] > 0 for who in asked):,} of {len(asked):,} accounts showed receipts."
+            " Without a witness or a checkpoint from elsewhere nothing says that the others saw"
+            " this log, and no other."
         )
     return tuple(said)
 

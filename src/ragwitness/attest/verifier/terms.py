@@ -89,6 +89,8 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
 def rests(case: VerifierCase) -> tuple[str, ...]:
     """Return on whose word the verdict rests, and for what."""
     return (
+        "Scope: epsilon is of this window and this index. Windows add up: whoever asks in several,"
+        " over the same documents, learns from all their answers together.",
         *_keys(case),
         _embedder(case),
         "Seed: the provider drew it. That it is random and that nobody else has it is not checked;"

@@ -12,10 +12,10 @@ from ragwitness.attest.receipts import Receipt
 from ragwitness.attest.verifier import verify
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
+from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint, signature_of
 from ragwitness.crypto.notes.witness import LogProof, Signers, cosign
 from ragwitness.crypto.transcript.records import AdmitRecord, BeaconRecord, QueryRecord, encode
-from tests.support.attested import KEYS, LOG, NOISE, STRANGER, believing, signed
+from tests.support.attested import KEYS, LOG, NOISE, PINNED, STRANGER, believing, signed
 from tests.support.lies import judged, named
 
 WITNESS = PrivateKey("witness.example", KeyKind.COSIGNATURE, bytes([9]) * 32)
@@ -86,12 +86,36 @@ def test_a_verifier_says_how_many_queries_may_be_nobodys(audited, story, most, p
     story.relink()
     data = story.tell()
     trust = believing(audited, data)
-    trust = replace(trust, pins=replace(trust.pins, unsigned_most=most))
+    trust = replace(trust, pins=replace(trust.pins, unsigned_most=most, accounts=PINNED))
     if not passes:
         named(audited, data, "terms.unsigned", trust)
         return
     found = {check.name: check for check in judged(audited, data, trust).checks}
     assert found["accounts"].status == "pass"
+
+
+def test_a_key_that_the_provider_logged_is_no_account_s_word(audited):
+    """The reroll under signatures: only the verifier's own terms bind a key to an account."""
+    data, trust = audited.bundle, audited.trust
+    terms = replace(trust.pins, unsigned_most=1)  # dan asked once, and has no key
+    found = judged(audited, data, replace(trust, pins=terms))
+    said = {check.name: check for check in found.checks}["accounts"]
+    assert (found.outcome, said.status) == ("inconclusive", "not checked")
+    assert "signed by keys that the provider logged" in said.detail
+    known = replace(trust, pins=replace(terms, accounts=PINNED))
+    assert judged(audited, data, known).outcome == "pass"
+    other = PINNED | {"clinic/ann": STRANGER.public.material.hex()}
+    named(audited, data, "terms.account_key", replace(trust, pins=replace(terms, accounts=other)))
+
+
+def test_one_receipt_of_two_signed_queries_leaves_the_other_open(audited, story):
+    at = of(story, "ann")
+    receipt, data = _receipt(story, at), story.tell()
+    found = {c.name: c for c in judged(audited, data, receipts=[receipt]).checks}["accounts"]
+    asked = sum(story.records[place].account == "ann" for place in story.places)
+    assert asked > 1
+    assert found.status == "not checked"
+    assert f"clinic/ann hands in 1 receipt, and the log holds {asked} queries" in found.detail
 
 
 def _receipt(story, at):
@@ -254,6 +278,16 @@ def test_the_time_of_a_public_beacon_and_of_the_witnesses(audited):
         assert {c.name: c for c in found.checks}["beacon"].status == status
         if outcome == "fail":
             assert found.failures[0].failure == "beacon.early"
+    # A plain key states no time, and nothing missing is a favourable time.
+    plain = PrivateKey("plain.example", KeyKind.NOTE, bytes([8]) * 32)
+    late = Signers((LOG.public,), (plain.public,), 1)
+    for name in ("open", "close"):
+        note = Note.parse(read_bundle(audited.bundle).files[f"log/{name}.checkpoint"])
+        line = signature_of(plain, Checkpoint.parse(note.text), None)
+        files[f"log/{name}.checkpoint"] = Note(note.text, (*note.signatures, line)).encode()
+    data = write_bundle(audited.window.policy.window, files, [LOG])
+    found = verify(data, replace(audited.trust, notes=late, noise_open="", noise_time=5_000))
+    assert (found.outcome, "a plain key states no time" in found.why) == ("inconclusive", True)
     unseen = verify(audited.bundle, replace(audited.trust, noise_open="", noise_time=5_000))
     assert unseen.outcome == "inconclusive"
     assert "nothing says that the beacon was unknown" in unseen.why
@@ -263,6 +297,6 @@ def test_the_honest_window_says_how_it_was_made(audited):
     found = verify(audited.bundle, audited.trust, receipts=audited.receipts)
     assert found.outcome == "pass"
     said = {check.name: check.detail for check in found.checks}
-    assert said["accounts"].startswith("8 of 9 queries are signed by their account, 1 have a rec")
+    assert said["accounts"].startswith("of 9 queries 0 are signed by keys that your terms name")
     assert said["beacon"].startswith(NOISE[:16])
     assert not any("neither" in note for note in found.notes)

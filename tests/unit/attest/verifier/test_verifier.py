@@ -28,7 +28,7 @@ BUNDLE = (GOLDEN / "window-v2.zip").read_bytes()
 TRUST = parse_trust((GOLDEN / "trust-v2.json").read_bytes())
 RECEIPT = (GOLDEN / "receipt-v2.json").read_bytes()
 CLOSE = (GOLDEN / "close-v2.checkpoint").read_bytes()
-UNSIGNED = "1 query of clinic/dan has neither signature nor receipt"
+UNSIGNED = "clinic/dan: neither a receipt nor a key in your terms"
 
 
 def shown(**change):
@@ -75,7 +75,8 @@ def test_the_golden_bundle_passes(verdict):
     assert "no stranger can check" in secrecy
     told = {check.name: check.detail for check in verdict.checks}
     assert told["accounts"] == (
-        "8 of 9 queries are signed by their account, 0 have a receipt, 1 neither"
+        "of 9 queries 8 are signed by keys that your terms name, 0 by keys that the provider"
+        " logged, 0 have a receipt, 1 neither"
     )
 
 
@@ -88,7 +89,7 @@ def test_a_window_of_the_first_version_holds_and_cannot_pass():
     assert "the log holds no beacon of the noise" in found.why
     assert "clinic/ann hands in 1 receipt" in found.why
     assert not found.failures
-    assert any("6 queries of 3 accounts have neither" in note for note in found.notes)
+    assert any("3 accounts: neither a receipt nor a key" in note for note in found.notes)
 
 
 def test_the_numbers_stand_side_by_side(verdict):
@@ -181,8 +182,10 @@ def test_a_load_above_the_cap_is_said(verdict):
 
 
 def test_a_log_that_nobody_else_saw_is_said():
-    said = next(n for n in verify(BUNDLE, TRUST).notes if n.startswith("No receipt"))
-    assert "nothing says that accounts saw this" in said
+    said = next(n for n in verify(BUNDLE, TRUST).notes if "showed receipts" in n)
+    assert said.startswith("0 of 4 accounts showed receipts")
+    one = verify(BUNDLE, TRUST, receipts=[RECEIPT]).notes  # one receipt does not silence it
+    assert any(note.startswith("1 of 4 accounts showed receipts") for note in one)
 
 
 # --- what a verifier runs
