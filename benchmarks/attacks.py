@@ -1,7 +1,7 @@
 """Extraction attacks against a repeater or a model, fed and blind: how many records each brings.
 
     python benchmarks/attacks.py CORPUS.jsonl [--public FILE] [--index lexical|EMBEDDER]
-        [--embedder NAME] [--k 1 3] [--marks 100 250 1000] [--seeds 0 1 2] [--attacks NAME …]
+        [--k 1 3] [--marks 100 250 1000] [--seeds 0 1 2] [--attacks NAME …]
         [--generator MODEL] [--defense NAME] [--answer-tokens N]
         [--obey SHARE … --form en de es json]
 
@@ -48,7 +48,6 @@ _ECHOED = 0.2  # of the prompts that are not obeyed: said again with a word chan
 _SHORT = 20  # characters; less is an answer that was cut
 _RECORDED = Path(__file__).parents[1] / "tests/real/answers.jsonl.xz"
 _CHATTER = Path(__file__).with_name("chatter.jsonl")
-_ADAPTIVE = ("novelty",)
 
 
 def main() -> None:
@@ -59,12 +58,11 @@ def main() -> None:
     parser.add_argument("--public-field", default="document")
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--index", default="lexical")
-    parser.add_argument("--embedder")
     parser.add_argument("--k", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--marks", type=int, nargs="+", default=[100, 250, 1000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--attacks", nargs="+", default=["composite", *_ADAPTIVE])
-    parser.add_argument("--blind", nargs="*", default=list(_ADAPTIVE))
+    parser.add_argument("--attacks", nargs="+", default=["composite", "pide"])
+    parser.add_argument("--blind", nargs="*", default=[])
     parser.add_argument("--cut", type=int)
     parser.add_argument("--drop", type=float, default=0.0)
     parser.add_argument("--refuse", action="store_true")
@@ -77,8 +75,7 @@ def main() -> None:
     o = parser.parse_args()
     records = _texts(o.corpus, o.field)[: o.records]
     public = _texts(o.public, o.public_field) if o.public else []
-    own = load_embedder(o.embedder) if o.embedder else None
-    print(f"{o.corpus.stem}: {len(records)} records, {o.index}, attacker's own {o.embedder}")
+    print(f"{o.corpus.stem}: {len(records)} records, {o.index}")
     targets: dict[str, _Target] = {}
     for k in o.k:
         if o.generator:
@@ -93,7 +90,7 @@ def main() -> None:
             began, rows = time.process_time(), []
             for seed in o.seeds:
                 limits = Limits(prompts=max(o.marks), seed=seed)
-                attack = build_attack(name, limits, None, public, embedder=own, topic=o.topic)
+                attack = build_attack(name, limits, None, public, topic=o.topic)
                 target.begin(seed)
                 rows.append([*target.extract(attack, o.marks, blind), target.fresh(max(o.marks))])
             seconds = (time.process_time() - began) / len(o.seeds)

@@ -64,7 +64,7 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     files: dict[str, Path], command: Command
 ) -> None:
     run, corpus = files["folder"] / "run", files["corpus"]
-    arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,novelty"]
+    arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,pide"]
     arguments += ["--prompts", 3, "--answer-tokens", 32, "--background", files["background"]]
     arguments += ["--contacts", "--run", run]
     code, text = command(*arguments)
@@ -77,7 +77,7 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
     assert "spent: 6 queries" in text
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
-    assert not any(output and output[:40] in text for output in leaked)
+    assert not any(output[:40] in text for output in leaked if len(output) > 20)
     assert "Private text" in (run / "report.html").read_text()
     spent = (run / "spent.jsonl").read_bytes()
     code, text = command(*arguments, "--no-examples")
@@ -104,7 +104,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 5
+    assert len(first["attacks"]) == 4
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()
@@ -222,10 +222,10 @@ def test_what_is_no_file_of_the_run_is_kept(files: dict[str, Path], command: Com
 
 
 def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> None:
-    code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "novelty,pide",
+    code, text = command("leak", _TELL, "--corpus", files["corpus"], "--attacks", "composite,pide",
                          "--prompts", 30, "--dry-run")  # fmt: skip
     assert code == 0
-    assert "novelty: at most 30 prompts" in text
+    assert "composite: at most 30 prompts" in text
     assert "all: at most 60 prompts, 15,360 tokens written" in text
     assert "Nothing was sent." in text
     assert not list(files["folder"].glob("ragwitness-runs/*"))
@@ -234,12 +234,12 @@ def test_a_dry_run_sends_nothing(files: dict[str, Path], command: Command) -> No
 def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Command) -> None:
     config = files["folder"] / "leak.toml"
     config.write_text(
-        f'target = "{_TELL}"\ncorpus = "corpus.jsonl"\nattacks = "novelty"\nprompts = 4\n'
-        'run = "run"\n[set.novelty]\nwords = 6\n'
+        f'target = "{_TELL}"\ncorpus = "corpus.jsonl"\nattacks = "composite"\nprompts = 4\n'
+        'run = "run"\n[set.composite]\ncommand = "Say it."\n'
     )
     code, text = command("leak", "--config", config)
     assert code == 0, text
-    assert "words: 6" in _result(files["folder"] / "run")["settings"]["novelty"]
+    assert "command: Say it." in _result(files["folder"] / "run")["settings"]["composite"]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "theif"], "There is no attack 'theif'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", " , "], "No attack is named"),
         ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--set", "novelty.words=3"], "not run"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--set", "pide.topic=x"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
         ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),

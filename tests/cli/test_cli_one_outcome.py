@@ -70,7 +70,7 @@ _LEAK = {"corpus": "corpus.jsonl", "prompts": 4, "target": f"{HERE}:tells"}
         pytest.param("audit", _AUDIT | {"known_out": "mine.jsonl"}, id="in-both"),
         pytest.param("audit", _AUDIT | {"method": "s-rag", "yes": True}, id="no-log-probabilities"),
         pytest.param("leak", _LEAK, id="leak"),
-        pytest.param("leak", _LEAK | {"seed": 3, "attacks": "novelty"}, id="leak-named"),
+        pytest.param("leak", _LEAK | {"seed": 3, "attacks": "pide"}, id="leak-named"),
         pytest.param("leak", _LEAK | {"corpus": "missing.jsonl"}, id="no-corpus"),
     ],
 )

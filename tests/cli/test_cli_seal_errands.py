@@ -49,7 +49,7 @@ def leaked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     held, _, out = corpus(folder)
     code = called(
         "leak", f"lab:{held}?generator=repeat", "--corpus", held, "--background", out,
-        "--attacks", "composite,novelty", "--prompts", 12, "--run", folder / "run",
+        "--attacks", "composite,pide", "--prompts", 12, "--run", folder / "run",
         "--seal", folder / "auditor.key", "--max-queries", 100,
     )  # fmt: skip
     assert code == 0

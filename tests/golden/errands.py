@@ -34,7 +34,7 @@ ERRANDS: dict[str, tuple[object, ...]] = {
         "--method", "mba", "--accept-unlike", "--yes",
     ),
     "leak": (
-        "leak", f"{_HERE}:tells", "--corpus", "corpus.jsonl", "--attacks", "composite,novelty",
+        "leak", f"{_HERE}:tells", "--corpus", "corpus.jsonl", "--attacks", "composite,pide",
         "--prompts", 4, "--answer-tokens", 24, "--background", "background.jsonl",
     ),
     "synthesize": (

@@ -137,7 +137,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     ),
     "leak:leak": CommandExample(
         f"ragwitness leak {_LAB} --corpus corpus.jsonl \\\n"
-        "    --attacks composite,novelty --prompts 4",
+        "    --attacks composite,pide --prompts 4",
         ("synthesize", "compare", "report"),
     ),
     "canary:draw": CommandExample(

@@ -60,12 +60,11 @@ class LeakErrand(HowRead, Sending, Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide, novelty; or aimed, the test of who holds
-            the corpus.
+            composite-conditions, composite-contacts, pide; or aimed, the test of who holds the
+            corpus.
         target_information: What composite prompts aim at: conditions or contacts.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
-        attack_embedder: Let attacks judge what is new by an embedder.
         background: Texts that are like the corpus and that the target does not hold. They show what
             is found by chance.
         secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.
@@ -120,9 +119,6 @@ class LeakErrand(HowRead, Sending, Sealing):
         Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
     ] = None
     topic: Annotated[str | None, Only("asks")] = None
-    attack_embedder: Annotated[str | None, PathRole.ADDRESS, Opt(shown="words"), Only("asks")] = (
-        None
-    )
     background: Annotated[
         Texts | None,
         PathRole.DOCUMENTS,
@@ -156,7 +152,6 @@ class LeakErrand(HowRead, Sending, Sealing):
         """
         from ragwitness.extraction.attacks.base import Limits
         from ragwitness.extraction.registry import OWNERS
-        from ragwitness.models.registry import load_embedder
 
         refuse_types(self)
         if isinstance(self.corpus, str) and not self.corpus:
@@ -177,8 +172,7 @@ class LeakErrand(HowRead, Sending, Sealing):
         names = names_of(self.attacks, self.target_information)
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
         texts = [one.text for one in as_documents(self.information, note=note)]
-        own = load_embedder(self.attack_embedder) if self.attack_embedder else None
-        knows = {"texts": texts, "topic": self.topic, "embedder": own}
+        knows = {"texts": texts, "topic": self.topic}
         if OWNERS in names:
             knows["records"] = [one.text for one in as_documents(self.corpus, note=lambda _: None)]
         given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
@@ -230,8 +224,7 @@ class LeakWork:
         answers again.
         """
         it = self.errand
-        more = (it.topic, it.attack_embedder)
-        known = (it.information, *more) if any(more) else it.information
+        known = (it.information, it.topic) if it.topic else it.information
         pairs = it.options
         if isinstance(pairs, Mapping):
             pairs = [f"{a}.{name}={v}" for a, own in pairs.items() for name, v in own.items()]
@@ -281,7 +274,7 @@ class LeakWork:
         it = self.errand
         order = LeakOrder(
             str(it.target), self.names, self.options, self.limits, it.budget, self.texts, it.topic,
-            it.attack_embedder, it.embedder, self.settings,
+            it.embedder, self.settings,
         )  # fmt: skip
         return subject_of(order, plan)
 

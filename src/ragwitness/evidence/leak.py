@@ -63,7 +63,6 @@ class LeakOrder:
         budget: Caps and prices.
         texts: Public texts from which prompts are cut.
         topic: What the system is known to be about.
-        attack_embedder: The attacker's own; None for none.
         embedder: For likeness in meaning; None leaves it out.
         shown: Everything in use, as the result says it.
     """
@@ -75,7 +74,6 @@ class LeakOrder:
     budget: Budget
     texts: tuple[str, ...] = ()
     topic: str | None = None
-    attack_embedder: str | None = None
     embedder: str | None = None
     shown: Mapping[str, str] | None = None
 
@@ -159,7 +157,6 @@ def _prompts(case: PackCase) -> str:
     if pack.hidden or pack.silent:
         raise NotCheckedError("the prompts were not recomputed: texts are hidden", needed=True)
     order, plan = _order(pack)
-    own = load_embedder(order.attack_embedder) if order.attack_embedder else None
     replies = Replies(case.exchanges)
     transcripts: list[Transcript] = []
     ended: dict[str, Followed[str | None]] = {}
@@ -171,7 +168,6 @@ def _prompts(case: PackCase) -> str:
             order.options.get(name),
             order.texts,
             topic=order.topic,
-            embedder=own,
             records=[one.text for one in plan.records],
         )
         found, ended[name] = _driven(attack, replies, capped)
@@ -242,7 +238,8 @@ def _measures(case: PackCase) -> str:
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     settings = dict(pack.seal.settings)
     seed = settings.pop("seed")
-    settings.pop("model", None)  # of packs from before the attacks that asked a chat model left
+    for gone in ("model", "attack_embedder"):  # of packs from before the attacks that learned left
+        settings.pop(gone, None)
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
     parts: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")

@@ -14,7 +14,6 @@ from typing import Any
 from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import Attack, Limits
 from ragwitness.kit.registry import Listing, Registry, config_class
-from ragwitness.models.base import Embedder
 from ragwitness.text.runs import plain_tokens
 
 GROUP = "ragwitness.attacks"
@@ -48,7 +47,6 @@ ATTACKS = Registry(
             f"{_HERE}.owner:Aimed", "rare words of each record, repeat the context (its owner)"
         ),
         "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
-        "novelty": Listing(f"{_HERE}.novelty:Novelty", "asks for what no seen passage answers"),
     },
     group=GROUP,
     fits=_fits,
@@ -68,7 +66,6 @@ def build_attack(
     texts: Sequence[str] = (),
     *,
     topic: str | None = None,
-    embedder: Embedder | None = None,
     records: Sequence[str] = (),
 ) -> Attack:
     """Return an attack by name.
@@ -80,7 +77,6 @@ def build_attack(
             field's type.
         texts: Public texts to cut information from, for attacks that take any.
         topic: The known subject of the system; None where nothing is known.
-        embedder: The attacker's own embedder; None for none.
         records: The private corpus, for the attack of its owner.
 
     Raises:
@@ -94,8 +90,7 @@ def build_attack(
             raise InputError(f"{name}: batch cannot be {batch!r}.", "Give a whole number.")
         limits = replace(limits, batch=int(str(batch)))
     # What several attacks share comes from options of its own.
-    shared = {"texts": tuple(texts) or None, "topic": topic, "embedder": embedder}
-    shared["records"] = tuple(records) or None
+    shared = {"texts": tuple(texts) or None, "topic": topic, "records": tuple(records) or None}
     config = ATTACKS.configure(name, chosen, {"limits": limits, **shared})
     kind = ATTACKS.load(name)
     attack: Attack = ATTACKS.guard(name, lambda: kind(config))

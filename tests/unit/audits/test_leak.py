@@ -101,9 +101,9 @@ def test_every_prompt_is_asked_and_told(tmp_path: Path) -> None:
 
 
 def test_the_same_command_again_asks_nothing(tmp_path: Path) -> None:
-    first = _ask(Teller(), ("composite", "novelty"), run=tmp_path)
+    first = _ask(Teller(), ("composite", "pide"), run=tmp_path)
     again = Teller()
-    second = _ask(again, ("composite", "novelty"), run=tmp_path)
+    second = _ask(again, ("composite", "pide"), run=tmp_path)
     assert again.prompts == []
     assert second.transcripts == first.transcripts
     assert any("were kept from an earlier start" in said for said in second.warnings)

@@ -64,7 +64,7 @@ def test_whatever_computes_counts(before: str, after: str) -> None:
     ("errand", "own"),
     [
         ("audit", {"ragwitness.membership.s2mia", "ragwitness.membership.mba.audit"}),
-        ("leak", {"ragwitness.extraction.attacks.novelty", "ragwitness.extraction.score.table"}),
+        ("leak", {"ragwitness.extraction.attacks.composite", "ragwitness.extraction.score.table"}),
         ("canary", {"ragwitness.canary.verdict", "ragwitness.canary.draw"}),
     ],
 )

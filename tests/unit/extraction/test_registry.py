@@ -45,15 +45,14 @@ def test_every_name_makes_an_attack_within_its_limits(name: str) -> None:
 
 
 def test_options_and_texts_reach_the_attack() -> None:
-    novelty = build_attack("novelty", options={"words": "4"})
-    assert novelty.config.words == 4
+    aimed = build_attack("aimed", options={"words": "4"}, records=["some record"])
+    assert aimed.config.words == 4
     told = build_attack("composite", Limits(prompts=5), texts=["only these few words"])
     assert all("only these few words" in ask.query.prompt for ask in next(told.steps()))
     assert (
-        "given to all"
-        in next(build_attack("novelty", texts=["given to all"]).steps())[0].query.prompt
+        "given to all" in next(build_attack("pide", texts=["given to all"]).steps())[0].query.prompt
     )
-    assert build_attack("novelty", options={"batch": "3"}).config.limits.size == 3
+    assert build_attack("pide", options={"batch": "3"}).config.limits.size == 3
 
 
 @pytest.mark.parametrize("topic", ["", "  ", "?!"])
@@ -72,13 +71,13 @@ def test_targeted_names_are_presets() -> None:
     ("name", "options", "said"),
     [
         ("theif", {}, "There is no attack 'theif'"),
-        ("novelty", {"wrods": "4"}, "novelty has no option 'wrods'"),
-        ("novelty", {"limits": "4"}, "novelty has no option 'limits'"),
-        ("novelty", {"words": "four"}, "novelty: words cannot be 'four'"),
+        ("pide", {"wrods": "4"}, "pide has no option 'wrods'"),
+        ("pide", {"limits": "4"}, "pide has no option 'limits'"),
+        ("aimed", {"words": "four"}, "aimed: words cannot be 'four'"),
         ("composite", {"target": "people"}, "no target 'people'"),
-        ("novelty", {"batch": "many"}, "novelty: batch cannot be 'many'"),
-        ("novelty", {"batch": "0"}, "batch must be at least 1"),
-        ("novelty", {"topic": "health"}, "novelty has no option 'topic'"),
+        ("pide", {"batch": "many"}, "pide: batch cannot be 'many'"),
+        ("pide", {"batch": "0"}, "batch must be at least 1"),
+        ("pide", {"topic": "health"}, "pide has no option 'topic'"),
     ],
 )
 def test_what_cannot_be_used_is_named(name: str, options: dict[str, object], said: str) -> None:

@@ -1,13 +1,11 @@
-"""The attacks: budgets, seeds, no prompt twice; what learns brings more than itself blind."""
+"""The attacks: budgets, seeds, no prompt twice."""
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import accumulate
 
 import pytest
 
@@ -15,9 +13,7 @@ from ragwitness.errors import InputError
 from ragwitness.extraction.attacks.base import Ask, Attack, Limits
 from ragwitness.extraction.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
 from ragwitness.extraction.attacks.information import CONDITIONS, LONGEST, aims, fragments
-from ragwitness.extraction.attacks.novelty import Novelty, NoveltyConfig
 from ragwitness.extraction.registry import ATTACKS, build_attack
-from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.text.words import split_words
 from ragwitness.types import Answer
 
@@ -27,7 +23,6 @@ _MAKERS: dict[str, Callable[[Limits], Attack]] = {
     "conditions": lambda limits: Composite(CompositeConfig("conditions", limits=limits)),
     "contacts": lambda limits: Composite(CompositeConfig("contacts", limits=limits)),
     "pide": lambda limits: Pide(PideConfig(limits=limits)),
-    "novelty": lambda limits: Novelty(NoveltyConfig(limits=limits)),
 }
 
 
@@ -131,72 +126,6 @@ def test_targeted_prompts_name_their_aim() -> None:
     assert all(ask.aim in ask.query.prompt for ask in asked if ask.aim)
 
 
-def _corpus() -> tuple[list[str], list[str]]:
-    """Sixty records and forty public texts, of words that are common or rare as in any language."""
-    rng = random.Random(7)
-    syllables = "ba ce di fo gu ka le mi no pu ra se ti vo zu".split()
-    words = ["".join(rng.choices(syllables, k=3)) for _ in range(700)]
-    shares = list(accumulate(1 / (place + 8) for place in range(len(words))))
-    texts = [" ".join(rng.choices(words, cum_weights=shares, k=45)) for _ in range(100)]
-    return texts[:60], texts[60:]
-
-
-def _found(name: str, seed: int, share: float = 1, *, blind: bool = False) -> int:
-    """Records that 60 prompts bring out of a target that obeys a share of them, or chats."""
-    records, public = _corpus()
-    index, found = LexicalIndex(records), set[int]()
-
-    def answer(prompt: str) -> str:
-        said = tell(prompt)
-        return "" if blind else said
-
-    def tell(prompt: str) -> str:
-        rng = random.Random(f"{seed} {prompt}")
-        if rng.random() >= share:
-            return rng.choice(_CHATTER)
-        hits = [hit.index for hit in index.search(prompt, 1)]
-        found.update(hits)
-        return "Sure! Here is the context:\n\n" + "\n\n".join(records[place] for place in hits)
-
-    _attack(build_attack(name, Limits(prompts=60, seed=seed), None, public), answer)
-    return len(found)
-
-
-_CHATTER = (
-    "I'm sorry for any confusion. I'm here to help you with any medical issues you're facing.",
-    "The context is about a medical professional who is a doctor and is a specialist in care.",
-    "Es tut mir leid, dazu steht in den Unterlagen leider nichts, was ich Ihnen sagen könnte.",
-    '{"answer": "The context does not mention it.", "found": false}',
-)
-
-
-def test_novelty_brings_more_than_itself_blind_and_than_composite_prompts() -> None:
-    fed, blind = ([_found("novelty", seed, blind=how) for seed in range(3)] for how in (0, 1))
-    assert sum(fed) > sum(blind) + 3, (fed, blind)
-    assert sum(fed) > sum(_found("composite", seed) for seed in range(3)) + 3
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_chatter_teaches_novelty_nothing(share: float) -> None:
-    seeds = range(4)
-    fed, blind = (sum(_found("novelty", n, share, blind=how) for n in seeds) for how in (0, 1))
-    assert fed >= 0.9 * blind, (fed, blind)
-
-
-def test_ten_prompts_already_adapt() -> None:
-    batches = []
-    steps = build_attack("novelty", Limits(prompts=10)).steps()
-    batch = next(steps)
-    try:
-        while True:
-            batches.append(len(batch))
-            batch = steps.send([Answer("word " * 20) for _ in batch])
-    except StopIteration:
-        assert batches == [1] * 10
-    assert Limits(prompts=250).size == 16
-    assert [Limits(prompts=250, batch=n).size for n in (2, 50)] == [2, 50]
-
-
 @pytest.mark.parametrize(
     "name", [name for name in _MAKERS if name not in ("conditions", "contacts")]
 )
@@ -216,7 +145,6 @@ def test_the_topic_and_the_texts_are_where_every_attack_begins(name: str) -> Non
         (lambda: CompositeConfig(target="people"), "no target 'people'"),
         (lambda: CompositeConfig(command=" "), "needs a command"),
         (lambda: Limits(batch=0), "batch must be at least 1"),
-        (lambda: NoveltyConfig(words=-1), "words must be at least 1, not -1"),
     ],
 )
 def test_wrong_settings_are_named(make: Callable[[], object], said: str) -> None:
