@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ragwitness.errors import ExitCode, InputError
 from ragwitness.extraction.score.hits import LeakReference, long_runs
-from ragwitness.extraction.score.table import LeakMeasure
+from ragwitness.extraction.score.table import AT_LENGTH, LeakMeasure
 from ragwitness.extraction.transcript import Transcript
 from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
@@ -286,6 +286,8 @@ def rule_measures(
 ) -> Ruling:
     """Say how a measurement ends; what was not measured, or is in doubt, passes nothing."""
     unsure = []
+    length = chosen(measures, AT_LENGTH)
+    short = length is not None and not length.note and not length.count
     for condition in conditions:
         # What was not measured (a note says why) can neither pass nor fail.
         found = [one for one in measures if condition.concerns(one) and not one.note]
@@ -294,6 +296,9 @@ def rule_measures(
         if not found:
             unsure.append(f"nothing was measured for --fail-on {condition}")
         elif raw := next((one for one in found if condition.met(one)), None):
+            # No more than chance gives, and of no record more than of a text outside: a pass.
+            if short and raw.excess and raw.name == "leaked records":
+                continue
             why = "may be chance" if raw.excess else "was not held against chance: no --background"
             unsure.append(f"--fail-on {condition} ({_told_count(raw)}) {why}")
     if unsure or (conditions and doubt):

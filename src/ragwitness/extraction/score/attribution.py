@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragwitness.extraction.score.hits import LeakHits, LeakReference
-from ragwitness.extraction.score.told import facts, in_order
+from ragwitness.extraction.score.told import HALF, Shares, facts, in_order
 from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import RunOwners, Tokenized, in_windows, without_words, word_tokens
 
 RUN = 10
 """Tokens of a run that tells of a record."""
+
+PASSAGE = 80
+"""Tokens of a text beyond which half of a passage, not half of the text, tells of it at length."""
 
 
 def explained_leaks(
@@ -40,7 +42,8 @@ def explained_leaks(
         public: Texts that anybody may say.
 
     Returns:
-        What leaked of the records, and of the background in the same way: by chance.
+        What leaked of the records, and of the background in the same way: by chance. Shares are the
+        most that one answer told of each text.
     """
     known = LeakReference([*records, *background, *public])
     # 1. Runs, each told of one text; the rest of an answer holds no run of any text.
@@ -49,21 +52,21 @@ def explained_leaks(
     new = [_without(text, prompt) for text, prompt in zip(rest, prompts, strict=True)]
     for place, (text, prompt) in enumerate(zip(rest, prompts, strict=True)):
         # One answer at a time: which texts it tells of is asked, not only whether any.
-        told[place] |= in_order([new[place]], known)[0].records
+        np.maximum(told[place], in_order([new[place]], known)[1], out=told[place])
         # 3. Half of its numbers and rare words; what the prompt holds is taken off there.
-        told[place] |= facts([text], known, [prompt])[0].records
+        half = facts([text], known, [prompt])[0].records * HALF
+        np.maximum(told[place], half, out=told[place])
     ours, theirs, _ = np.split(told, np.cumsum([len(records), len(background)]), axis=1)
     return _hits(ours), _hits(theirs)
 
 
-def _hits(told: NDArray[np.bool_]) -> LeakHits:
-    return LeakHits(np.asarray(told.any(axis=1)), np.asarray(told.any(axis=0)))
+def _hits(told: Shares) -> LeakHits:
+    shares = told.max(axis=0, initial=0)
+    return LeakHits(np.asarray(told.any(axis=1)), shares > 0, shares)
 
 
-def _runs(
-    outputs: Sequence[str], known: LeakReference, first: int
-) -> tuple[NDArray[np.bool_], list[str]]:
-    """Say which texts the runs of each answer tell of, and what is left of the answers.
+def _runs(outputs: Sequence[str], known: LeakReference, first: int) -> tuple[Shares, list[str]]:
+    """Say how much of texts the runs of each answer tell, and what is left of the answers.
 
     Args:
         outputs: What a target said.
@@ -71,12 +74,12 @@ def _runs(
         first: Number of the first of the latter.
 
     Returns:
-        Flags, shape (outputs, texts), and the answers without any run.
+        Shares of the texts, shape (outputs, texts), and the answers without any run.
     """
     vocabulary, texts = known.words
     owners_of, size = RunOwners(texts, RUN), len(texts)
     said = vocabulary.tokenize(outputs)
-    told, rest = np.zeros((len(outputs), size), np.bool_), []
+    told, rest = np.zeros((len(outputs), size)), []
     for place, output in enumerate(outputs):
         words = said[place]
         windows, owners = owners_of.of(Tokenized(words, np.array([0, len(words)])))
@@ -89,7 +92,8 @@ def _runs(
         shared = np.bincount(owners[kept], minlength=size)
         order = np.lexsort((-owners[kept], shared[owners[kept]], windows[kept]))
         last = np.flatnonzero(np.diff(windows[kept][order], append=-1))
-        told[place, owners[kept][order][last]] = True
+        runs = np.bincount(owners[kept][order][last], minlength=size)
+        told[place] = (runs + (RUN - 1) * (runs > 0)) / np.clip(texts.sizes, 1, PASSAGE)
         covered = in_windows(len(words), np.unique(windows), RUN)
         rest.append(without_words(canonical_text(output), covered) if covered.any() else output)
     return told, rest

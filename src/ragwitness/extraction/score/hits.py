@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -32,10 +32,12 @@ class LeakHits:
     Attributes:
         outputs: Whether each output repeats a record, shape (outputs,).
         records: Whether each record is repeated by an output, shape (records,).
+        shares: Most that one output told of each record, shape (records,); empty where not known.
     """
 
     outputs: Flags
     records: Flags
+    shares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 class LeakReference:
