@@ -68,7 +68,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
         public: Texts that are not secret. The private methods choose among them, vary them or take
             words from them; the other methods may repeat their phrases.
         public_overlap: Allow public texts that tell private records. What they hold may then be
-            written, whatever epsilon is.
+            written. The private methods only warn of them.
         ledger: The private methods: the file that adds up what was spent on the records.
         texts: The private methods: the most texts to make.
         longest_run: Withhold a text that shares so many tokens in a row with any private record.
@@ -229,14 +229,23 @@ class SynthesizeErrand(HowRead, Sending, Making):
                 "For a private method, give many more than --texts; else leave it out.",
             )
         near = [] if self.public_overlap else overlapping(texts, [one.text for one in records])
-        if near:
+        if not near:
+            return texts
+        told = (
+            f"--public {public}: {len(near)} of {len(texts)} texts nearly are private records, hold"
+            f" some or are long parts of some (the first is its usable text {near[0] + 1})"
+        )
+        if self.epsilon is None:
             raise InputError(
-                f"--public {public}: {len(near)} of {len(texts)} texts nearly are private"
-                " records, hold some or are long parts of some (the first is its usable text"
-                f" {near[0] + 1}): that could be written as it is, which no condition and no"
-                " epsilon covers.",
+                f"{told}: that could be written as it is, which no condition covers.",
                 "Take them out, or allow them with --public-overlap if they are no secret.",
             )
+        # What the records say of the public texts must lead to no other run: no epsilon covers it.
+        note(
+            f"{told}. The run goes on: epsilon covers what the records change, and these texts are"
+            " public. Leave the file as it is: were it changed because of this, epsilon would no"
+            " longer hold for those records."
+        )
         return texts
 
     def carry_out(self) -> SynthesisReport:

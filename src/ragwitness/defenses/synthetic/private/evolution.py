@@ -294,8 +294,8 @@ class PrivateEvolution:
         if 2 * chosen < self.private.texts:
             found.append(
                 f"Only {chosen} of {self.private.texts} texts have more votes than noise alone may"
-                " give: the corpus is small for this epsilon. Take a larger --epsilon, fewer"
-                " --texts or fewer --rounds."
+                " give: the corpus is small for this epsilon. Another run would spend on the same"
+                " records again."
             )
         blind = [n + 1 for n, row in enumerate(rows) if max(row["noisy"]) <= self.private.least]
         if blind:
