@@ -70,6 +70,8 @@ class SynthesizeErrand(HowRead, Sending, Making):
         public_overlap: Allow public texts that tell private records. What they hold may then be
             written. The private methods only warn of them.
         ledger: The private methods: the file that adds up what was spent on the records.
+        group_field: The private methods: the field or column that names a record's person, so that
+            the ledger knows the person again.
         texts: The private methods: the most texts to make.
         longest_run: Withhold a text that shares so many tokens in a row with any private record.
         common: A phrase that stands in so many records may be repeated; 0 allows none.
@@ -110,6 +112,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
         Opt(shown="ragwitness-privacy.jsonl beside the corpus"),
         Only("private"),
     ] = None
+    group_field: Annotated[str | None, Only("private")] = None
     texts: Annotated[int, Only("private")] = 50
     secrets: Annotated[Secrets, Only("looks")] = None
     contacts: Annotated[Contacts, Only("looks")] = False
@@ -164,7 +167,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
             raise InputError(f"--out {self.out} is a device, not a file.", "Choose another.")
         # 2. The private records, the known secrets and, for a private method, the privacy budget.
         lost: list[LeftOut | str] = []
-        documents = as_documents(self.corpus, self, lost, note)
+        documents = as_documents(self.corpus, self, lost, note, group_field=self.group_field)
         left_out = left_out_of(tuple(lost))
         records = ((one.id, one.text) for one in documents)
         given = read_secrets(self.secrets) if self.secrets is not None else []

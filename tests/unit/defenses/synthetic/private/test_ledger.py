@@ -30,6 +30,7 @@ from ragwitness.kit.files import Appender
 from ragwitness.kit.run_files import LEDGER
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
+from tests.support.indexed import OUTSIDE, made_texts
 
 _DELTA = 1e-6
 
@@ -122,19 +123,36 @@ def test_signs_and_composed_letters_make_no_other_record(tmp_path: Path, same: s
         lambda text: f"{text} Thanks.",
         lambda text: f"Note: {text}",
         lambda text: text[: len(text) * 2 // 3],
-        lambda text: text.replace(". ", "; ", 1).replace("the", "this", 1),
+        lambda text: f"this {text.split(maxsplit=1)[1]}",
+        lambda text: text[:100],
+        lambda text: text[-len(text) // 2 :],
+        lambda text: " ".join("<X>" if n % 5 == 4 else w for n, w in enumerate(text.split())),
+        lambda text: "".join(c if n % 20 else "x" for n, c in enumerate(text)),
+        lambda text: f"{' '.join(OUTSIDE[:3])} {text} {' '.join(OUTSIDE[3:6])}",
     ],
-    ids=["a word more", "a word before", "two thirds", "a word changed"],
+    ids=[
+        "a word more",
+        "a word before",
+        "two thirds",
+        "a word changed",
+        "the beginning",
+        "the second half",
+        "each fifth word redacted",
+        "a letter in twenty wrong",
+        "within others",
+    ],
 )
 def test_near_copies_are_the_same_records_and_others_are_not(
     tmp_path: Path, other: Callable[[str], str]
 ) -> None:
-    texts = [one.text for one in load_sample()]
+    texts = [*made_texts("booked", 60)]
     ledger = PrivacyLedger(tmp_path / LEDGER)
     for name in ("first", "second"):
         ledger.book(name, _corpus(*texts[:60]), _spend(1.0))
     assert ledger.total(_corpus(*map(other, texts[:60]))).runs == 2
-    assert ledger.total(_corpus(*texts[600:700])).runs == 0
+    nobody = ledger.total(_corpus(*made_texts("others", 60)))
+    assert nobody.runs == 0
+    assert nobody.told() == "unknown to this ledger"
     # A run that goes on with other texts than it began with spends on them.
     ledger.book("first", _corpus(*map(other, texts[:60])), _spend(1.0))
     assert len((tmp_path / LEDGER).read_text().splitlines()) == 3
@@ -148,6 +166,8 @@ def test_what_an_earlier_version_booked_still_counts(tmp_path: Path) -> None:
     words = (" ".join(one.text.casefold().split()) for one in _ALL)
     old = b"".join(sorted(hashlib.sha256(one.encode()).digest()[:8] for one in words))
     row = json.loads(path.read_text()) | {"id": "old", "records": base64.b64encode(old).decode()}
+    for name in ("pairs", "sizes", "after", "rows"):
+        del row[name]
     path.write_text(path.read_text() + json.dumps(row) + "\n")
     again = PrivacyLedger(path)
     assert again.total(_ALL).runs == 2
@@ -160,27 +180,48 @@ def test_what_an_earlier_version_booked_still_counts(tmp_path: Path) -> None:
     assert {old[n : n + 8] for n in range(0, len(old), 8)} < kept
 
 
-def test_a_line_without_its_end_is_a_spend_and_a_broken_one_within_is_an_error(
-    tmp_path: Path,
-) -> None:
+def test_a_line_that_is_cut_changed_or_gone_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
-    for name in ("first", "second"):
+    for name in ("first", "second", "third"):
         PrivacyLedger(path).book(name, _ALL, _spend(1.0))
-    first, second = path.read_text().splitlines()
-    for cut in (1, 2):
-        path.write_text(f"{first}\n{second[:-cut]}")
-        ledger = PrivacyLedger(path)
-        assert ledger.total(_ALL).runs == 2
-        ledger.book("third", _ALL, _spend(1.0))
-        assert ledger.total(_ALL).runs == PrivacyLedger(path).total(_ALL).runs == 3
-    for broken in (first[:60], first.split("records")[0], first.split('"records')[0].rstrip(",")):
-        path.write_text(f"{broken}\n{second}\n")
-        with pytest.raises(InputError, match="Line 1 of the privacy ledger"):
+    first, second, third = whole = path.read_text().splitlines()
+    other = second.replace('"epsilon":"1.0"', '"epsilon":"0.1"')
+    cases = {
+        "Line 3 .* is no spend": [first, second, third[:-40]],
+        "Line 2 .* is no spend": [first, second[:60], third],
+        "Before line 1 .* one is missing": [second, third],
+        "Before line 2 .* one is missing": [first, third],
+        "Before line 3 .* one is missing": [first, other, third],
+        "The last line .* is missing": [first, second],
+        "The last line of .* is missing": [],
+    }
+    for said, lines in cases.items():
+        path.write_text("\n".join(lines))
+        with pytest.raises(InputError, match=f"{said}, or was changed: nobody knows what was sp"):
             PrivacyLedger(path)
-        # A crash leaves one at the end only; what is booked next takes its place.
-        path.write_text(f"{second}\n{broken}")
-        PrivacyLedger(path).book("third", _ALL, _spend(1.0))
-        assert PrivacyLedger(path).total(_ALL).runs == 2
+    # The end of the last line alone is nothing, and a line that was booked before its hash was kept
+    # beside the ledger counts.
+    path.write_text("\n".join(whole))
+    head = path.with_name(f"{LEDGER}.head")
+    head.write_text(hashlib.sha256(second.encode()).hexdigest())
+    PrivacyLedger(path).book("fourth", _ALL, _spend(1.0))
+    assert PrivacyLedger(path).total(_ALL).runs == 4
+    # A ledger of before has no file beside it.
+    head.unlink()
+    assert PrivacyLedger(path).total(_ALL).runs == 4
+
+
+def test_records_of_one_person_are_known_by_the_person(tmp_path: Path) -> None:
+    def of(person: str | None, seed: str) -> list[Document]:
+        return [Document(str(n), one, None, person) for n, one in enumerate(made_texts(seed, 3))]
+
+    ledger, spend = PrivacyLedger(tmp_path / LEDGER), _spend(1.0)
+    ledger.book("first", [*of("Ada", "a"), *of(None, "b")], spend)
+    found = PrivacyLedger(tmp_path / LEDGER).total(of("Ada", "c"))
+    assert (found.runs, found.copies) == (1, 3)
+    assert found.epsilon == pytest.approx(group_epsilon(_DELTA, spend.variance, spend.votes, 3))
+    assert ledger.total(of("Eve", "d")).runs == ledger.total(of(None, "e")).runs == 0
+    assert "Ada" not in (tmp_path / LEDGER).read_text()
 
 
 def test_half_a_booking_does_not_stand_for_the_whole(tmp_path: Path) -> None:
@@ -202,16 +243,14 @@ def test_whoever_meets_another_writer_waits(tmp_path: Path) -> None:
     assert ledger.total(_ALL).runs == 1
 
 
-def test_a_line_cut_short_is_no_spend_and_a_broken_one_is_no_zero(tmp_path: Path) -> None:
+def test_a_broken_line_is_no_zero(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     PrivacyLedger(path).book("first", _ALL, _spend(1.0))
     whole = path.read_text()
-    path.write_text(whole + whole[:40])
-    again = PrivacyLedger(path)
-    assert again.total(_ALL).runs == 1
-    again.book("second", _ALL, _spend(1.0))
-    assert PrivacyLedger(path).total(_ALL).runs == 2
-    for bad in ('{"id":"x"}', whole.replace('"votes":"3"', '"votes":"0"').strip(), "{nothing}"):
+    for bad in (
+        '{"id":"x"}', whole.replace('"votes":"3"', '"votes":"0"').strip(), "{nothing}", "[]", "3",
+        whole.replace('"sizes":"', '"sizes":"AAAA').strip(),
+    ):  # fmt: skip
         path.write_text(whole + bad + "\n")
         with pytest.raises(InputError, match="Line 2 of the privacy ledger"):
             PrivacyLedger(path)
@@ -288,6 +327,7 @@ def test_two_spends_under_one_name_count_twice(tmp_path: Path) -> None:
     PrivacyLedger(path).book("first", _ALL, _spend(1.0))
     line = json.loads(path.read_text("utf-8"))
     line |= {"epsilon": "0.1", "variance": "90000"}
+    del line["after"]  # as earlier versions booked
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     found = PrivacyLedger(path).total(_ALL)
