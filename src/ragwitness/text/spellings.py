@@ -29,6 +29,7 @@ TABLE = read_table("spellings.toml")
 _WORDS = TABLE["words"]
 _MONTH = {name: str(n) for n, names in enumerate(_WORDS["months"], 1) for name in names.split()}
 TABLE["expressions"]["MONTH"] = f"(?:{'|'.join(_MONTH)})"
+TABLE["expressions"]["STREETS"] = "|".join(" ".join(_WORDS["streets"]).split())
 _PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
 _PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
 _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
@@ -206,6 +207,17 @@ def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return islice(product(*(known.get(part, [part]) for part in parts)), 64)
 
 
+def _part(form: str, text: str) -> str:
+    """What its pattern takes out of a secret of this form."""
+    return match[1] if (match := _PATTERNS[form].match(text.strip())) else ""
+
+
+def _street(text: str) -> Iterator[str]:
+    """A street with its number in front and behind."""
+    number, _, street = text.partition(" ")
+    yield from (text, f"{street} {number}") if number[:1].isdigit() else (text,)
+
+
 def _spoken(text: str) -> Iterator[str]:
     local, _, domain = text.strip().removeprefix("mailto:").rpartition("@")
     spoken = domain.replace(".", " dot ")
@@ -278,7 +290,9 @@ def name_of(text: str, kind: str) -> PersonName | None:
     """Return a secret as a name; None where it is none by its kind or its capitals."""
     front, _, rest = (
         tuple(w for w in part.split() if w.strip(".").casefold() not in _TITLES)
-        for part in re.sub(r'[;:()"]|\.(?=\s|$)', " ", text).partition(",")
+        for part in re.sub(r'[;:()"]|\.(?=\s|$)', " ", _PATTERNS["nick"].sub(" ", text)).partition(
+            ","
+        )
     )
     words = (*front, *rest)
     if not words or len(words) > _MOST_WORDS or any(map(str.isdigit, text)):
@@ -296,8 +310,15 @@ def name_of(text: str, kind: str) -> PersonName | None:
     return PersonName(ordered[:cut], (*ordered[cut:], *(front if turned else ())))
 
 
+def _names(text: str, kind: str = "name") -> Iterator[PersonName]:
+    """A secret as a name, and by the nickname that it was listed with."""
+    if name := name_of(text, kind):
+        yield name
+        yield from (name._replace(given=(nick,)) for nick in _PATTERNS["nick"].findall(text))
+
+
 def _of_name(part: Callable[[PersonName], Iterable[str]]) -> Callable[[str], Iterable[str]]:
-    return lambda text: part(name) if (name := name_of(text, "name")) else ()
+    return lambda text: (one for name in _names(text) for one in part(name))
 
 
 # The ways of the table, and what is read by its meaning.
@@ -311,6 +332,9 @@ _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "date": lambda text: (f"{day:{order}}" for day in days_of(text) for order in _ORDERS),
     "phone": _dialled,
     "mail": _spoken,
+    "local": lambda text: [text.strip().removeprefix("mailto:").rpartition("@")[0]],
+    "street": lambda text: _street(_part("street", text)),
+    "labelled": lambda text: [] if days_of(_part("labelled", text)) else [_part("labelled", text)],
     "web": lambda text: [_PATTERNS["web"].sub("", text, count=1).rstrip("/ ")],
 }
 """What each way of the table yields of a secret."""
@@ -322,23 +346,27 @@ def _form_of(text: str, kind: str) -> str:
         return kind
     if days_of(text):
         return "date"
-    matching = (form for form in ("web", "mail", "phone") if _PATTERNS[form].match(text.strip()))
+    forms = ("web", "mail", "phone", "street", "labelled")
+    matching = (form for form in forms if _PATTERNS[form].match(text.strip()))
     return next(matching, "name" if name_of(text, kind) else "text")
 
 
-def spellings(text: str, kind: str, *, parts: bool = False) -> list[Spelling]:
+def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False) -> list[Spelling]:
     """Return the ways in which a secret is sought; none if it is too short.
 
     Args:
         text: The secret.
         kind: Its kind; a ``canary`` is sought as it stands.
         parts: Whether each word of a name is sought too, alone.
+        whole: Whether the parts of a secret that tell it alone are left out.
     """
     form, phone = _form_of(text, kind), "phone" in kind.lower()
-    ways = [way for way in TABLE["way"] if way["form"] in ("", form)]
+    ways = [
+        way for way in TABLE["way"] if way["form"] in ("", form) and not (whole and way.get("part"))
+    ]
     written = [(way["check"], one) for way in ways for one in _TEXTS[way["name"]](text)]
-    if parts and (name := name_of(text, kind)):
-        written += [("part", one) for one in name.parts()]
+    if parts:
+        written += [("part", one) for name in _names(text, kind) for one in name.parts()]
     made: dict[Spelling, None] = {}
     for check, one in dict.fromkeys(written):
         for words in _words(one):
@@ -388,5 +416,5 @@ def identity(text: str, kind: str) -> str:
         return f"{days_of(text)[0]:%Y%m%d}"
     if form == "name" and (name := name_of(text, kind)):
         return " ".join(sorted(row_of(word).letters for word in (*name.given, *name.family)))
-    letters = (one.letters for one in spellings(text, kind))
+    letters = (one.letters for one in spellings(text, kind, whole=True))
     return min(letters, key=lambda one: (len(one), one), default=text)
