@@ -250,7 +250,7 @@ class PublishedSage(Sage):
         """Return the most queries."""
         return max(1, len(self.config.domain.parts)) + records * (2 + 2 * self.config.rounds)
 
-    def _attributes(
+    def attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
     ) -> Steps[tuple[Attribute, ...]]:
         """Identify the attributes, where the paper prints none."""
@@ -262,7 +262,7 @@ class PublishedSage(Sage):
             return (*own, *(("Doctor", one) for one in _DOCTOR[:m]))
         if domain.name == "wiki" and m:
             return tuple(("", one) for one in _WIKI[:m])
-        return (yield from super()._attributes(documents, guard))
+        return (yield from super().attributes(documents, guard))
 
     def _make(
         self,

@@ -35,7 +35,15 @@ def corpus(tmp_path: Path) -> Path:
 
 def synthesize(command: Command, corpus: Path, *more: object) -> tuple[int, str]:
     folder = corpus.parent
-    fixed = ("--pii", "contacts", "--secrets", folder / "secrets.jsonl", "--run", folder / "run")
+    fixed = (
+        "--yes",
+        "--pii",
+        "contacts",
+        "--secrets",
+        folder / "secrets.jsonl",
+        "--run",
+        folder / "run",
+    )
     return command("synthesize", corpus, "-o", folder / "safe.jsonl", *fixed, *more)
 
 
@@ -309,3 +317,26 @@ def test_a_device_is_not_replaced_by_a_file(command: Command, corpus: Path) -> N
     assert code == 2
     assert "is a device" in said
     assert Path("/dev/null").is_char_device()
+
+
+def test_attributes_that_a_model_named_are_shown_before_texts_are_made(
+    command: Command, corpus: Path
+) -> None:
+    """A fact of one record among them would otherwise stand in the prompts for all others."""
+    folder = corpus.parent
+    with writers(good) as server:
+        given = ("synthesize", corpus, "-o", folder / "safe.jsonl", "--pii", "contacts")
+        given += ("--model", f"{server.url}#m", "--run", folder / "run")
+        code, said = command(*given)
+        asked, said = len(server.prompts), " ".join(said.split())
+        assert code == 2
+        assert "in how many of" in said
+        assert "with --yes goes on" in said
+        assert not (folder / "safe.jsonl").exists()
+        # Those of a domain are known, and nothing is asked twice.
+        code, said = command(*given, "--yes", "--show", 1)
+        assert code == 0, said
+        assert len(set(server.prompts)) == len(server.prompts)
+        assert server.prompts[:asked] != server.prompts
+    first = rows_of(folder / "safe.jsonl")[0]
+    assert f"{first['id']}: {first['text'][:30]}" in " ".join(said.split())

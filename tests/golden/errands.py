@@ -38,7 +38,7 @@ ERRANDS: dict[str, tuple[object, ...]] = {
         "--prompts", 4, "--answer-tokens", 24, "--background", "background.jsonl",
     ),
     "synthesize": (
-        "synthesize", "private.jsonl", "-o", "safe.jsonl", "--model", f"{_HERE}:writes",
+        "synthesize", "private.jsonl", "-o", "safe.jsonl", "--model", f"{_HERE}:writes", "--yes",
         *_CHECKED, "--secrets", "secrets.jsonl",
     ),
     "synthesize-private": (

@@ -39,13 +39,15 @@ from ragwitness.defenses.synthetic.base import (
 )
 from ragwitness.defenses.synthetic.guard import SyntheticGuard
 from ragwitness.defenses.synthetic.private.ledger import PrivacyLedger
+from ragwitness.defenses.synthetic.reading import Attribute
+from ragwitness.defenses.synthetic.sage import Sage
 from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
 from ragwitness.kit.stored_names import stored_text
 from ragwitness.results.spending import Spending
 from ragwitness.results.synthesis import RecordFate, SynthesisReport, counted
-from ragwitness.text.runs import Vocabulary
+from ragwitness.text.runs import Vocabulary, plain_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.types import Answer, Capability, Document, Query, Target
 
@@ -67,6 +69,10 @@ class SynthesisResult:
 
 class CannotBeginError(TargetResponseError):
     """A method could not learn of the corpus what every text needs."""
+
+
+class UnseenAttributesError(InputError):
+    """A model named the attributes of the corpus, and nobody has looked at them."""
 
 
 class NamedRows:
@@ -212,6 +218,7 @@ async def run_synthesis(
     progress: Progress | None = None,
     governor: Governor | None = None,
     ledger: PrivacyLedger | None = None,
+    agreed: bool = True,
 ) -> SynthesisResult:
     """Make a text of every record; answers and records already in ``run`` are not made again.
 
@@ -227,8 +234,10 @@ async def run_synthesis(
         progress: Called after each record.
         governor: Lets queries pass; None makes one without caps for ``run``.
         ledger: Where a private method books what it spends; None books nothing.
+        agreed: Whether attributes that a model names may be used before anybody saw them.
 
     Raises:
+        UnseenAttributesError: A model named them, and they may not be.
         InputError: No record can be used, or a file of the run.
         TargetUnreachableError: The model cannot be reached at all.
         CannotBeginError: It gave nothing to begin with.
@@ -270,6 +279,8 @@ async def run_synthesis(
                 # 3b. Any other method goes record by record, and finished ones are kept.
                 if run is not None:
                     work.kept = files.enter_context(MadeTexts(run / MADE, identity))
+                if isinstance(method, Sage) and not (agreed or method.config.domain.attributes):
+                    raise _unseen(await work.attributes(method, usable), usable)
                 found = CorpusSynthesis(await work.of_records(method, usable))
         except StoppedError as stop:
             raise CannotBeginError(
@@ -327,6 +338,22 @@ def _booked(
     }
 
 
+def _unseen(attributes: Sequence[Attribute], usable: Sequence[Document]) -> UnseenAttributesError:
+    """Name the attributes, each with the records in which all of its words stand."""
+    held = [{*plain_tokens(one.text)} for one in usable]
+    told = (
+        f"{part and part + ': '}{name} ({sum({*plain_tokens(name)} <= words for words in held)})"
+        for part, name in attributes
+    )
+    return UnseenAttributesError(
+        f"The attributes, and in how many of {len(usable)} records their words stand:"
+        f" {', '.join(told)}. All texts are made from these; one that tells of a person must not be"
+        " among them.",
+        "If they are names of kinds of information, the same command with --yes goes on, and asks"
+        " nothing twice; else give attributes in a --domain file.",
+    )
+
+
 @dataclass(slots=True)
 class _Synthesis:
     """One synthesis under way, and what it took so far."""
@@ -355,6 +382,10 @@ class _Synthesis:
 
         self.worker.watch = watch
         return await self._follow(method.make_all(usable, self.guard, votes))
+
+    async def attributes(self, method: Sage, usable: Sequence[Document]) -> Sequence[Attribute]:
+        """Learn what a model takes for the attributes of the corpus."""
+        return await self._follow(method.attributes(usable, self.guard))
 
     async def of_records(self, method: Method, usable: Sequence[Document]) -> tuple[Synthesis, ...]:
         """Make a text of every record, of those of one text once."""

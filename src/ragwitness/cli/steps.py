@@ -237,8 +237,16 @@ def _seal_first(
 # Before anything is sent: what can be decided, what would be asked, and what is kept.
 
 
-def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
+def agree(
+    told: Sequence[str], doubtful: bool, *, yes: bool, refusal: InputError | None = None
+) -> None:
     """Say what can be said before the first query; ask whether to go on where that is doubtful.
+
+    Args:
+        told: What is said.
+        doubtful: Whether to ask.
+        yes: The answer, if it was given before.
+        refusal: What is raised where nobody can be asked; None for that of an audit.
 
     Raises:
         InputError: It is doubtful, and nobody can be asked.
@@ -250,11 +258,11 @@ def agree(told: Sequence[str], doubtful: bool, *, yes: bool) -> None:
     screen = console()
     ask = doubtful and not yes
     if ask and not (sys.stdin.isatty() and screen.is_terminal):
-        raise undecidable(told)
+        raise refusal or undecidable(told)
     for line in told:
         screen.print(line, markup=False)
     if ask and not typer.confirm("Go on all the same?", default=False):
-        screen.print("Nothing was sent.")
+        screen.print("Answers so far are kept." if refusal else "Nothing was sent.")
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ragwitness.cli.common import console, print_lines, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview
+from ragwitness.cli.steps import agree, ask, preview
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.synthesize import SynthesizeErrand
 from ragwitness.errors import RagwitnessError
+
+if TYPE_CHECKING:
+    from ragwitness.audits.synthesis import SynthesisResult
 
 
 def synthesize(
@@ -16,6 +21,7 @@ def synthesize(
     files: Files | None = None,
     fail_on: Conditions = None,
     dry_run: DryRun = False,
+    show: int = 0,
 ) -> None:
     """Make synthetic records from private ones.
 
@@ -28,7 +34,9 @@ def synthesize(
     Args:
         fail_on: Exit with 3 if a record has this fate, e.g. withheld, failed:3 or refused:5%. May
             be repeated.
+        show: Print so many texts that passed, and why so many others were withheld.
     """
+    from ragwitness.audits.synthesis import UnseenAttributesError
     from ragwitness.kit.run_files import REPORT, RESULT
 
     # Step 1, the errand: options checked, files read.
@@ -43,18 +51,31 @@ def synthesize(
     # Step 3, the making. What cannot be loaded must be known before the first query.
     guard = made.guard()
     items = "queries" if made.private else "records"
-    with errand.governed(folder) as (governor, transport):
-        result = ask(
-            made.opening(transport),
-            lambda opened, progress: made.asked(opened, guard, governor, folder, progress),
-            folder,
-            governor,
-            items,
-        )
+
+    def texts(agreed: bool) -> SynthesisResult:
+        with errand.governed(folder) as (governor, transport):
+            return ask(
+                made.opening(transport),
+                lambda opened, progress: made.asked(
+                    opened, guard, governor, folder, progress, agreed=agreed
+                ),
+                folder,
+                governor,
+                items,
+            )
+
+    try:
+        result = texts(errand.yes)
+    except UnseenAttributesError as found:
+        agree([found.message], doubtful=True, yes=False, refusal=found)
+        result = texts(True)
     # Step 4, the conclusion. Texts first: they are what was paid for.
     report = made.written(result, folder)
     if report.out is not None:
         print_lines(console(), f"synthetic records: {report.out}")
+    for passed in (True, False):
+        some = [one for one in result.made if bool(one.text) is passed][:show]
+        print_lines(console(), *(f"{one.record}: {one.text or one.reason}" for one in some))
     # Fail closed: where nothing passed there is a report, an exit code and no texts.
     conclude(report, folder / REPORT, console(), outputs, store=folder)
     if report.out is None:

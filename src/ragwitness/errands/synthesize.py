@@ -85,6 +85,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
         temperature: The temperature at which the chat model is sampled.
         attempts: How often a question is asked while no answer can be used.
         seed: The seed of the chat model and of everything that is drawn.
+        yes: Go on without being asked where a model named the attributes of the corpus.
 
     Raises:
         InputError: The corpus, the method or an option cannot be used.
@@ -128,6 +129,7 @@ class SynthesizeErrand(HowRead, Sending, Making):
     temperature: float = 0.6
     attempts: int = 2
     seed: int = 0
+    yes: bool = False
     run: RunPath = None
 
     def order(self, note: Note = warn) -> SynthesisWork:
@@ -370,8 +372,14 @@ class SynthesisWork:
         governor: Governor,
         folder: Path | None,
         progress: Progress | None = None,
+        *,
+        agreed: bool | None = None,
     ) -> SynthesisResult:
-        """Make the texts."""
+        """Make the texts; ``agreed`` in place of the errand's ``yes``.
+
+        Raises:
+            UnseenAttributesError: A model named the attributes, and nobody agreed.
+        """
         from ragwitness.audits.synthesis import run_synthesis
 
         return await run_synthesis(
@@ -384,6 +392,7 @@ class SynthesisWork:
             progress=progress,
             governor=governor,
             ledger=self.book if self.private else None,
+            agreed=self.errand.yes if agreed is None else agreed,
         )
 
     def written(self, result: SynthesisResult, folder: Path | None) -> SynthesisReport:

@@ -369,15 +369,16 @@ class Sage(RoleMethod):
 
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Identify the attributes; return the maker."""
-        attributes = yield from self._attributes(documents, guard)
+        attributes = yield from self.attributes(documents, guard)
         rules = Rules(documents, guard)
         return maker(
             self.config.longest, lambda document: self._make(document, attributes, guard, rules)
         )
 
-    def _attributes(
+    def attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
     ) -> Steps[tuple[Attribute, ...]]:
+        """Return those of the domain, or else those that the model names."""
         return (yield from identify(documents, self.config, guard))
 
     def _make(
