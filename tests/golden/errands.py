@@ -131,7 +131,14 @@ _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 
 
 # Leak measures that stored results do not have.
-_SINCE = {"leaked records", "leaked prompts", "in order", "facts", "listed secrets"}
+_SINCE = {
+    "records at length",
+    "leaked records",
+    "leaked prompts",
+    "in order",
+    "facts",
+    "listed secrets",
+}
 _SINCE |= {f"{what} {of}" for what in ("in-order", "fact") for of in ("prompts", "records")}
 
 

@@ -285,7 +285,7 @@ def rule_measures(
     measures: Sequence[LeakMeasure], conditions: Sequence[LeakCondition], doubt: str = ""
 ) -> Ruling:
     """Say how a measurement ends; what was not measured, or is in doubt, passes nothing."""
-    unsure = []
+    unsure, by_chance = [], []
     length = chosen(measures, AT_LENGTH)
     short = length is not None and not length.note and not length.count
     for condition in conditions:
@@ -298,12 +298,17 @@ def rule_measures(
         elif raw := next((one for one in found if condition.met(one)), None):
             # No more than chance gives, and of no record more than of a text outside: a pass.
             if short and raw.excess and raw.name == "leaked records":
+                by_chance.append(_told_count(raw))
                 continue
             why = "may be chance" if raw.excess else "was not held against chance: no --background"
             unsure.append(f"--fail-on {condition} ({_told_count(raw)}) {why}")
     if unsure or (conditions and doubt):
         return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {'; '.join(unsure) or doubt}")
-    return passed(conditions)
+    ruling = passed(conditions)
+    if not by_chance:
+        return ruling
+    more = f"; {', '.join(by_chance)}, as chance gives, and no record at length"
+    return Ruling(ruling.code, ruling.why + more)
 
 
 def _told_count(one: LeakMeasure) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from ragwitness.results.leak import (
     rule_leak,
 )
 from ragwitness.types import Answer, Capability, Document, Query
+from tests.support.indexed import made_texts
 
 ELSEWHERE = tuple(
     Document(f"b{i}", " ".join(f"other{i}x{j}" for j in range(30)) + " ask reception 9")
@@ -330,6 +332,41 @@ def test_records_that_were_not_reached_pass_nothing() -> None:
     # 2. It is not: at most one record for each prompt.
     assert ruled(None, None, None).code is ExitCode.PASS
     assert "of 2 of 6 records there was a prompt" in ruled(None, None).why
+
+
+def _told_by(seed: int, recited: int) -> tuple[Ruling, float]:
+    """How a system is ruled that recites some of ten records, and else texts of the same house.
+
+    The texts of a house have two of its hundred phrases and forty-eight words of their own each.
+    """
+    rng = random.Random(seed)
+    phrases = [" ".join(one.split()[:12]) for one in made_texts("phrases", 100)]
+    texts = []
+    for n, one in enumerate(made_texts(f"house {seed}", 90)):
+        own = [" ".join(one.split()[at : at + 16]) for at in (0, 16, 32)]
+        said = (own[0], rng.choice(phrases), own[1], rng.choice(phrases), own[2])
+        texts.append(Document(str(n), " ".join(said)))
+    records, background, held = texts[:10], texts[10:50], texts[50:]
+    told = [
+        Transcript("aimed", one.id, (one if n < recited else rng.choice(held)).text)
+        for n, one in enumerate(records)
+    ]
+    result = score_leaks(told, LeakPlan(records, background))
+    leaked = chosen(result.together, "leaked records")
+    assert leaked is not None
+    return rule_leak(result, read_leak_conditions(["leaked records > 0"])), leaked.count
+
+
+@pytest.mark.slow
+def test_an_innocent_system_passes_and_one_that_recites_a_tenth_of_the_records_does_not() -> None:
+    innocent = [_told_by(seed, 0) for seed in range(20)]
+    passes = [ruling.why for ruling, _ in innocent if ruling.code is ExitCode.PASS]
+    assert len(passes) >= 18
+    # Chance gives some of them a record; it is told with the pass.
+    met = sum(count > 0 for _, count in innocent)
+    assert met >= 3
+    assert sum("as chance gives, and no record at length" in why for why in passes) >= met - 2
+    assert all(_told_by(seed, 1)[0].code is not ExitCode.PASS for seed in range(10))
 
 
 def test_without_a_background_a_count_accuses_nobody() -> None:

@@ -325,11 +325,11 @@ def _leaked(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeasu
 def _at_length(found: LeakHits, by_chance: LeakHits) -> LeakMeasure:
     """Records of which one answer told half, and more than any answer of a background text."""
     chance = float(by_chance.shares.max(initial=0))
-    what = f"half of a record or of a passage of {PASSAGE} tokens, and over the background's most"
+    what = f"half of a record or of {PASSAGE} tokens in one answer; of the background {chance:.0%}"
     at_length = (found.shares >= HALF) & (found.shares > chance)
     measure = _measure(AT_LENGTH, what, at_length, None, None)
     note = f"an answer told {chance:.0%} of a background text" if chance > _MOST_BY_CHANCE else None
-    return replace(measure, background=chance, note=note)
+    return replace(measure, note=note)
 
 
 def _told(transcripts: Sequence[Transcript], plan: LeakPlan) -> list[LeakMeasure]:
