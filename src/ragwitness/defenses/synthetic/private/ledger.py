@@ -293,14 +293,15 @@ def _held(documents: Sequence[Document]) -> Held:
         parts = [bare.encode(), " ".join(text.split()).encode(), *_near(bare)]
         found += [hashlib.sha256(part).digest()[:8] for part in parts]
         words = ["".join(filter(str.isalnum, word)) for word in dense_tokens(plain)]
-        pairs.append({zlib.crc32(f"{a} {b}".encode()) for a, b in pairwise(filter(None, words))})
+        neighbours = (f"{a} {b}".encode() for a, b in pairwise(filter(None, words)))
+        pairs.append(np.unique(np.fromiter(map(zlib.crc32, neighbours), np.uint64)))
     persons = [
         hashlib.sha256(one.group.encode()).digest()[:8] if one.group else bytes(8)
         for one in documents
     ]
     return Held(
         np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2 + _BANDS),
-        np.array([pair for some in pairs for pair in sorted(some)], np.uint64),
+        np.concatenate([*pairs, np.zeros(0, np.uint64)]),
         np.array([len(some) for some in pairs], np.uint64),
         np.frombuffer(b"".join(persons), dtype="<u8"),
     )
