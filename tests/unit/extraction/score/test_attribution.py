@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragwitness.extraction.score.attribution import explained_leaks
 
 RNG = random.Random(1)
@@ -85,7 +88,7 @@ def test_records_and_background_leak_alike_where_neither_is_known() -> None:
 
 
 def test_how_much_one_answer_tells_of_a_text() -> None:
-    def shares(output: str) -> list[float]:
+    def shares(output: str) -> NDArray[np.float64]:
         return explained_leaks([output, "And so on."], ["", ""], RECORDS, BACKGROUND)[0].shares
 
     assert shares(RECORDS[3])[3] == 1
