@@ -46,7 +46,7 @@ _DIGEST = "f504c5e49ea297d870ece8e370dd1e5de75ec4eb13eba5aec4fcc05be8af5250"
 _BLOCK = 16  # columns that are extended at a time
 _TABLED = 8  # points whose sums a table holds
 _FEW = 64  # distinct values that are summed apart
-_SHORT = 1 << 14  # below it pieces of 16 bits are exact in floats, else pieces of 8
+_SHORT = 1 << 16  # below it pieces of 16 bits are exact in floats, else pieces of 8
 _DRAW_BYTES = 48  # modulo R: a bias below 2⁻¹²⁸
 
 
@@ -150,7 +150,7 @@ class Domain:
                 yield transform([x % R for x in turned], roots(self.slots))
             return
         # L_j(7w^k) = Z(7) / (n (7w^(k-j) - 1)): a cyclic convolution with one fixed vector. It is
-        # taken by floating-point FFT of the vector's pieces, and is exact: at most 2⁴⁰ each.
+        # taken by floating-point FFT of the vector's pieces, and is exact: at most 2⁴³ each.
         least = min(int(matrix.min()), 0)
         left = (matrix - least).astype(np.float64)
         width = 1 if left.max() >= _SHORT else 2

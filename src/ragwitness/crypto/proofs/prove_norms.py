@@ -1,0 +1,195 @@
+"""The provider's side of the norm proof, once per window and chunk (rounds as in :mod:`.norms`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+
+from ragwitness.crypto.proofs.argument import Proof, cut
+from ragwitness.crypto.proofs.columns import SecretColumns, check_integer_rows
+from ragwitness.crypto.proofs.domain import Domain, ceremony_domain
+from ragwitness.crypto.proofs.field import combine, dot, lagrange_at, powers, roots, vanishing
+from ragwitness.crypto.proofs.group import R, encode_point
+from ragwitness.crypto.proofs.norms import (
+    PROJECTIONS,
+    Challenges,
+    Conversation,
+    Projections,
+    bit_counts,
+    linear_weights,
+    norm_factors,
+    projection_bits,
+    verify_norms,
+)
+from ragwitness.crypto.proofs.prover import Quotient, SecretColumn, SecretGroup, opening_quotient
+from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.transcript import ProofTranscript
+from ragwitness.errors import InputError, VerificationError
+
+_DRAW_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormWitness:
+    """One chunk's secrets.
+
+    Attributes:
+        rows: The columns V_c.
+        bits: N_i, then P_i.
+        shown: The projections s_i in rows 0 to 308, and 0 below: what P's bits say, less T.
+        image: Y⁽ⁱ⁾ for every projection.
+        blinds: Two, of the running sum.
+    """
+
+    rows: SecretGroup
+    bits: SecretGroup
+    shown: list[int] = field(repr=False)
+    image: SecretGroup
+    blinds: list[int] = field(repr=False)
+
+
+def prove_norms(shape: Shape, secret: SecretColumns, context: bytes) -> bytes:
+    """Return the proof that every row's norm is at most the scale.
+
+    The two blinds of a column hide its commitment and one value, those of one proof: make one proof
+    for a set of commitments, and commit anew for another window. The same proof made again shows
+    the same value, since all that is random in it is derived from the blinds and the statement. It
+    is verified before it is returned.
+
+    Args:
+        shape: Shape of the window's proofs.
+        secret: Rows and blinds of all chunks.
+        context: What the proof belongs to, e.g. window and tenant.
+
+    Raises:
+        InputError: The rows do not fit the shape, or are not those that were committed to.
+        MissingExtraError: The curve's package is not installed.
+    """
+    # A long row would not be provable; it is refused before anything is computed.
+    check_integer_rows(secret.rows, shape)
+    domain, proofs = ceremony_domain(shape.slots), []
+    for chunk in range(len(secret.blinds)):
+        talk = Conversation(shape, secret.public, context, chunk)
+        held = norm_witness(shape, secret.group(chunk, shape), talk)
+        proofs.append(argue(shape, talk, held, domain).encode())
+    made = b"".join(proofs)
+    # The provider is its own first verifier: a proof that fails could still reveal the rows.
+    try:
+        verify_norms(shape, secret.public, context, made)
+    except VerificationError as error:
+        raise InputError(
+            f"The norm proof does not verify ({error.check}): rows or blinds are not those that"
+            " were committed to.",
+            "Commit the index again: ragwitness attest commit.",
+        ) from error
+    return made
+
+
+def norm_witness(shape: Shape, rows: SecretGroup, talk: Conversation) -> NormWitness:
+    """Return what a chunk's proof is made of."""
+    drawn, (small, long) = talk.projections, bit_counts(shape)
+    matrix = rows.values.astype(np.int64)
+    left = shape.scale**2 - (matrix**2).sum(axis=1)
+    image = matrix @ drawn.columns.T.astype(np.int64)
+    shown = np.zeros(shape.slots, np.int64)
+    shown[:PROJECTIONS] = (drawn.rows.T * image).sum(axis=0)
+    digits = [left[:, None] >> np.arange(small) & 1]
+    digits.append((shown + (1 << projection_bits(shape)))[:, None] >> np.arange(long) & 1)
+    # Everything random follows from the blinds and the statement.
+    stream = ProofTranscript("ragwitness/norm-secret/v2", talk.head)
+    ends = list(zip(*rows.blinds, strict=True))
+    for row in ends:
+        stream.absorb_scalars("blinds", row)
+    data = stream.expand("scalars", 2 * (small + long + 1) * _DRAW_BYTES)
+    scalars = [int.from_bytes(part, "big") % R for part in cut(data, _DRAW_BYTES)]
+    *pairs, last = [scalars[i : i + 2] for i in range(0, len(scalars), 2)]
+    inner = [combine(drawn.columns.astype(np.int64), row) for row in ends]
+    return NormWitness(
+        rows,
+        SecretGroup(np.concatenate(digits, axis=1), pairs),
+        shown.tolist(),
+        SecretGroup(image, list(zip(*inner, strict=True))),
+        last,
+    )
+
+
+def running_sum(drawn: Projections, held: NormWitness, rho: int) -> SecretColumn:
+    """Return G: before each row the sum of Σ_i ρ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ρ-column · s of all rows above."""
+    rhos = powers(rho, PROJECTIONS)
+    steps = combine(drawn.rows.T * held.image.values, rhos)
+    ends = [r * s for r, s in zip(rhos, held.shown[:PROJECTIONS], strict=True)]
+    steps = [x - y for x, y in zip(steps, ends + [0] * (len(steps) - PROJECTIONS), strict=True)]
+    sums = accumulate(steps[:-1], lambda total, step: (total + step) % R, initial=0)
+    return SecretColumn(list(sums), held.blinds)
+
+
+def norm_quotient(
+    shape: Shape,
+    drawn: Projections,
+    held: NormWitness,
+    running: SecretColumn,
+    challenges: tuple[int, int],
+    domain: Domain,
+) -> list[int]:
+    """Return T's coefficients, T = F / Z, for ρ and κ."""
+    made, (rho, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
+    weights, slots = powers(kappa, count + 2), shape.slots
+    *each, squares, sums = weights
+    rhos, (small, _) = powers(rho, PROJECTIONS), bit_counts(shape)
+    # Bits; norms.
+    made.squares(held.bits, each)
+    made.add(1, held.bits.summed(linear_weights(shape, weights)))
+    made.squares(held.rows, [squares] * shape.dimension)
+    made.add(squares, SecretColumn([-(shape.scale**2)] * slots, []))
+    # G(wX) - G: with Z(wX) = Z(X), blinds ρ₀ + ρ₁wX.
+    turn = roots(slots)[1]
+    turned = [*running.values[1:], running.values[0]]
+    blinds = [running.blinds[0], running.blinds[1] * turn % R]
+    made.add(sums, SecretColumn(turned, blinds))
+    made.add(-sums, running)
+    # Σ ρ^i b Y, and the ρ-column with what the bits show.
+    made.products(drawn.rows.T.astype(np.int64), held.image, [-sums * x % R for x in rhos])
+    places = [0] * small + [1 << i for i in range(count - small)]
+    parts = [(1, held.bits.summed(places)), (-1, SecretColumn([1 << projection_bits(shape)] * slots, []))]
+    shown = SecretColumn.total(slots, parts)
+    column = np.array([[*rhos, *[0] * (slots - PROJECTIONS)]], object).T
+    made.products(column, shown.group, [sums])
+    return made.coefficients()
+
+
+def argue(shape: Shape, talk: Conversation, held: NormWitness, domain: Domain) -> Proof:
+    """Return the proof that these columns give; of false ones one that does not verify."""
+    drawn, turn = talk.projections, roots(shape.slots)[1]
+    # Round 2, bits. Challenge: ρ.
+    sent = [encode_point(point) for point in held.bits.commit(domain)]
+    rho = talk.bits(sent)
+    # Round 3, running sum. Challenge: κ.
+    running = running_sum(drawn, held, rho)
+    sent.append(encode_point(domain.commit(running.values, running.blinds)))
+    kappa = talk.running(sent[-1])
+    # Round 4, quotient. Challenge: ζ.
+    quotient = norm_quotient(shape, drawn, held, running, (rho, kappa), domain)
+    sent.append(encode_point(domain.commit_coefficients(quotient)))
+    zeta = talk.quotient(sent[-1])
+    # Round 5, values. Challenge: μ.
+    basis, vanish = lagrange_at(shape.slots, zeta), vanishing(shape.slots, zeta)
+    values = [x for group in (held.rows, held.bits) for x in group.at(basis, vanish, zeta)]
+    turned = zeta * turn % R
+    there = lagrange_at(shape.slots, turned)
+    values += running.group.at(there, vanish, turned)
+    challenges = Challenges(rho, kappa, zeta, talk.values(values))
+    # Round 6, openings.
+    _, at_running, at_quotient = norm_factors(shape, drawn, challenges, values)
+    weights = powers(challenges.mu, len(values) - 1)
+    parts = [
+        (1, held.rows.summed(weights[: shape.dimension])),
+        (1, held.bits.summed(weights[shape.dimension :])),
+        (at_running, running),
+    ]
+    joint = SecretColumn.total(shape.slots, parts)
+    for column, factor, at in ((joint, at_quotient, zeta), (running, 0, turned)):
+        opened = opening_quotient(domain, column, factor, quotient, at)
+        sent.append(encode_point(domain.commit_coefficients(opened)))
+    return Proof(talk.head, tuple(sent), tuple(values))
