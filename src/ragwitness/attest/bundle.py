@@ -219,7 +219,12 @@ def _other(why: str) -> VerificationError:
     return VerificationError("bundle.canonical", f"The zip is not in its one form: {why}.")
 
 
-BUNDLE_VERSION = "ragwitness/bundle/v1"
+BUNDLE_VERSION = "ragwitness/bundle/v2"
+
+EARLIER = "bundle.earlier"
+"""Name of what is wrong with a bundle whose proofs are of an earlier system."""
+
+_EARLIER_VERSION = "ragwitness/bundle/v1"
 
 MAX_RECORDS = 29_000
 """Most challenged records of one bundle: two files each."""
@@ -237,7 +242,6 @@ _FIXED = {
     "log/entries.bin": 512 * _MB,
     "log/open.checkpoint": MAX_NOTE,
     "policy.json": 256 * _KB,
-    "setup.json": 64 * _KB,
     "vectors.bin": 1024 * _MB,
 }
 _TENANT = re.compile(r"tenants/(0|[1-9][0-9]{0,2})/(.+)", re.ASCII)
@@ -386,6 +390,13 @@ def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
     """Return window and digests of a list of files."""
     value: Any = parse(data, 16 * _MB, "bundle.manifest")
     version = value.get("version") if isinstance(value, dict) else None
+    if version == _EARLIER_VERSION:
+        raise VerificationError(
+            EARLIER,
+            "The bundle's proofs were made by an earlier proof system (Groth16, by a setup of its"
+            " own), which this version does not check.",
+            "Verify it with ragwitness 0.2.0.",
+        )
     if version != BUNDLE_VERSION:
         raise VerificationError(
             "bundle.version",

@@ -19,10 +19,10 @@ from ragwitness.attest.checkpoints import publish
 from ragwitness.attest.commitments import (
     CommittedEmbedder,
     IndexCard,
-    check_shape,
     documents_root,
     index_commitment,
     norm_context,
+    proof_shape,
     sha256_hex,
 )
 from ragwitness.attest.folder import Folder
@@ -38,7 +38,7 @@ from ragwitness.privacy.mechanism.release import SlotIndex
 from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_seed
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.provider import ProverSetup
+    from ragwitness.crypto.proofs.shape import Shape
 
 _LEAST_VALUES = 12
 
@@ -64,7 +64,6 @@ def open_window(
     policy: WindowPolicy,
     contents: Mapping[str, Contents],
     embedder: CommittedEmbedder,
-    setup: Path,
     keys: Sequence[PrivateKey],
     progress: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -78,25 +77,20 @@ def open_window(
         policy: What is promised.
         contents: Contents of every tenant of the policy.
         embedder: What made the vectors.
-        setup: Folder of the proofs' setup.
         keys: Keys of the log.
         progress: Called with each step's name.
 
     Raises:
-        InputError: The folder exists, contents and policy do not fit, or the setup is of another
-            shape.
+        InputError: The folder exists, or contents and policy do not fit.
         MissingExtraError: The prover is not installed.
     """
-    from ragwitness.crypto.proofs.provider import load_prover_setup
-
     # 1. What can be refused is refused before anything is drawn.
     if root.exists():
         raise InputError(f"{root} exists; a window is opened once.", "Choose another folder.")
     _check(policy, contents)
     if not keys:
         raise InputError("A window without the log's key cannot be signed.", "Give a key.")
-    prover, public = load_prover_setup(setup), (setup / "setup.json").read_bytes()
-    check_shape(prover.verifier.shape, policy)
+    shape = proof_shape(policy)
     # 2. A draft beside the folder: it gets its name when it is whole.
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
@@ -110,12 +104,11 @@ def open_window(
         folder.seed.chmod(0o600)
         # 3. C_V of every tenant: columns, norms, documents.
         cards = [
-            _index(folder, place, name, contents[name], policy, prover, progress)
+            _index(folder, place, name, contents[name], policy, shape, progress)
             for place, name in enumerate(policy.tenants)
         ]
-        # 4. C_Π and C_E, beside the keys of the proofs.
+        # 4. C_Π and C_E.
         for name, data in (
-            ("setup.json", public),
             ("policy.json", policy.encode()),
             ("embedder.json", embedder.encode()),
         ):
@@ -124,7 +117,7 @@ def open_window(
         progress("sub-seeds")
         if coins_of(policy):
             replace_file(
-                folder.coins, commit_numbers(policy, folder.seed.read_bytes(), prover, progress)
+                folder.coins, commit_numbers(policy, folder.seed.read_bytes(), shape, progress)
             )
         _log(folder, policy, cards, embedder, keys)
         # 6. From here on the window is open.
@@ -180,19 +173,20 @@ def _index(
     tenant: str,
     held: Contents,
     policy: WindowPolicy,
-    prover: ProverSetup,
+    shape: Shape,
     progress: Callable[[str], None],
 ) -> IndexCommitment:
     """Commit to one index and write both sides of it."""
-    from ragwitness.crypto.proofs.provider import commit_columns, prove_norms
+    from ragwitness.crypto.proofs.columns import commit_columns
+    from ragwitness.crypto.proofs.prove_norms import prove_norms
 
-    # KZG commitments to the columns, each with three fresh blinds (R6).
+    # KZG commitments to the columns, each with two fresh blinds (R6).
     seed = folder.seed.read_bytes()
     progress(f"columns of {tenant}")
-    secret = commit_columns(np.ascontiguousarray(held.rows, np.int16), prover)
+    secret = commit_columns(np.ascontiguousarray(held.rows, np.int16), shape)
     # Every row is within the scale: the noise of every later answer rests on it.
     progress(f"norms of {tenant}")
-    norms = prove_norms(prover, secret, norm_context(policy.window, tenant))
+    norms = prove_norms(shape, secret, norm_context(policy.window, tenant))
     # One leaf per slot: which text lies there, blinded.
     blindings = [
         document_blinding(seed, policy.window, tenant, slot) for slot in range(len(held.rows))

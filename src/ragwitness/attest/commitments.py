@@ -24,7 +24,7 @@ from ragwitness.crypto.commitments import (
 )
 from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_hash, parse_hex, tagged_hash
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.proofs.setup import Shape
+from ragwitness.crypto.proofs.shape import Shape, chunk_slots
 from ragwitness.crypto.transcript.records import QueryRecord, record_hash
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.table import gaussian_table
@@ -104,7 +104,6 @@ class CommittedEmbedder:
 
 # C_V: a tenant's index, by its columns, its norms and its documents (R6).
 
-_MOST_SLOTS = 4096
 _MOST_CARD = 4096
 _SIGMAS = 40
 _FIELDS = ("columns", "dimension", "documents", "norms", "slots")
@@ -191,13 +190,12 @@ def documents_root(digests: Sequence[str], blindings: Sequence[bytes]) -> str:
 def proof_shape(policy: WindowPolicy) -> Shape:
     """Return the size of the proofs that fit all of a policy's indexes.
 
-    An index of more than 4,096 slots is proved in equal chunks, so all capacities are multiples of
-    the chunk. The exact sampler's noise has no bound; beyond 40 sigma, where a slot's lies once in
-    2¹¹⁵³ draws, an answer could not be proved.
+    An index of more than 2,048 slots is proved in chunks of as many. The exact sampler's noise has
+    no bound; beyond 40 sigma, where a slot's lies once in 2¹¹⁵³ draws, an answer could not be proved.
 
     Raises:
-        InputError: The indexes differ in dimension, top or scale, their capacities have no common
-            chunk, or a mechanism cannot be proved: one with a shift, or with clipping.
+        InputError: The indexes differ in dimension, top or scale, or a mechanism cannot be proved: one
+            with a shift, or with clipping.
     """
     # 1. Every mechanism is linear in the rows: no shift, no clipping.
     for name, mechanism in policy.tenants.items():
@@ -211,11 +209,11 @@ def proof_shape(policy: WindowPolicy) -> Shape:
                     f"The mechanism of {name} {what}, which the selection proof does not cover.",
                     "Use shift 0, no bounds, and a scale of at most 256.",
                 )
-    # 2. One shape for all tenants, since one setup proves one.
+    # 2. One shape for all tenants: an account gets its noise's number before its tenant is known.
     alike = {(m.dimension, m.top, m.scale) for m in policy.tenants.values()}
     if len(alike) > 1:
         raise InputError(
-            "The policy's tenants differ in dimension, top or scale; one setup proves one of each.",
+            "The policy's tenants differ in dimension, top or scale.",
             "Open a window of its own for each kind.",
         )
     [(dimension, top, scale)] = alike
@@ -228,31 +226,9 @@ def proof_shape(policy: WindowPolicy) -> Shape:
         else _SIGMAS * (math.isqrt(math.ceil(mechanism.variance)) + 1)
         for mechanism in policy.tenants.values()
     )
-    # 4. The chunk: the most slots, at most 4,096, that divide every capacity.
-    common = math.gcd(*(mechanism.capacity for mechanism in policy.tenants.values()))
-    sizes = range(min(common, _MOST_SLOTS), max(2, top) - 1, -1)
-    slots = next((size for size in sizes if common % size == 0), None)
-    if slots is None:
-        raise InputError(
-            "The indexes' capacities have no common part from the answer's size to 4,096 slots.",
-            "Choose capacities that are multiples of one power of two, e.g. 4,096.",
-        )
-    return Shape(slots, top, dimension, scale, reach)
-
-
-def check_shape(shape: Shape, policy: WindowPolicy) -> None:
-    """Check that a setup proves the indexes of a policy: the same sizes, as much noise or more.
-
-    Raises:
-        InputError: It does not.
-    """
-    due = proof_shape(policy)
-    same = (shape.top, shape.dimension, shape.scale) == (due.top, due.dimension, due.scale)
-    if not same or shape.reach < due.reach or due.slots % shape.slots:
-        raise InputError(
-            "The setup proves another shape than the policy's indexes have.",
-            "Make one for this policy: ragwitness attest setup --policy POLICY -o SETUP.",
-        )
+    # 4. The chunk, by the largest index; what is left of the last one is filled up.
+    largest = max(mechanism.capacity for mechanism in policy.tenants.values())
+    return Shape(chunk_slots(largest), top, dimension, scale, reach)
 
 
 def sha256_hex(data: bytes) -> str:

@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.commitments import link_context
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.crypto.proofs.points import G1_BYTES
+from ragwitness.crypto.proofs.argument import cut
+from ragwitness.crypto.proofs.group import POINT_BYTES
 from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, canonical, hkdf_sha256, public_coins, sub_seed
 
 if TYPE_CHECKING:
     from ragwitness.attest.policy import WindowPolicy
-    from ragwitness.crypto.proofs.coins.prove import SecretCoins
-    from ragwitness.crypto.proofs.coins.statement import CoinClaim
-    from ragwitness.crypto.proofs.provider import ProverSetup
-    from ragwitness.crypto.transcript.records import QueryRecord
+    from ragwitness.crypto.proofs.answers import Coins
+    from ragwitness.crypto.proofs.prove_answers import SecretCoins
+    from ragwitness.crypto.proofs.shape import Shape
 
 _NUMBERS = b"ragwitness/coin-numbers/v1\n"
 
@@ -69,20 +68,20 @@ def drawn_noise(
 
 
 def commit_numbers(
-    policy: WindowPolicy, seed: bytes, prover: ProverSetup, progress: Callable[[str], None]
+    policy: WindowPolicy, seed: bytes, shape: Shape, progress: Callable[[str], None]
 ) -> bytes:
     """Return the commitments to the secret integers of every answer that a window may give."""
     found: list[bytes] = []
     progress(f"noise of {policy.seed_count:,} answers")
     for number in range(policy.seed_count):
         secret = secret_coins(policy, sub_seed(seed, policy.window, number))
-        found += secret.commit(prover.powers, prover.shape.slots)
+        found += secret.commit(shape)
     return b"".join(found)
 
 
 def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
     """Return what opens an answer's commitment, from its sub-seed, over the largest index."""
-    from ragwitness.crypto.proofs.coins.prove import SecretCoins
+    from ragwitness.crypto.proofs.prove_answers import SecretCoins
 
     noise = coins_of(policy)
     assert noise is not None  # noqa: S101  # only asked of windows whose noise is of coins
@@ -108,25 +107,24 @@ def split_points(data: bytes, count: int) -> Iterator[bytes]:
         InputError: They are not as many for each.
     """
     size, rest = divmod(len(data), count)
-    if rest or not size or size % G1_BYTES:
+    if rest or not size or size % POINT_BYTES:
         raise InputError(
             "The file of the window's committed noise is damaged.", "Restore it from a backup."
         )
-    return (data[i : i + size] for i in range(0, len(data), size))
+    return cut(data, size)
 
 
 # What a challenged record proves.
 
 
-def coin_claim(
-    noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], record: QueryRecord, slots: int
-) -> CoinClaim:
-    """Return what a record's proof of coins is about.
+def public_coins_of(
+    noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], shape: Shape
+) -> Coins:
+    """Return what a record's proof says of its noise.
 
     The points are the number's; those of the record's index come first. The limbs are public.
     """
-    from ragwitness.crypto.proofs.coins.statement import CoinClaim
+    from ragwitness.crypto.proofs.answers import Coins
 
-    chunks = len(limbs) // slots
-    committed = tuple(points[i * G1_BYTES : (i + 1) * G1_BYTES] for i in range(chunks))
-    return CoinClaim(noise.bits, committed, whole_numbers(limbs), link_context(record))
+    committed = tuple(cut(points, POINT_BYTES))[: shape.chunks(len(limbs))]
+    return Coins(noise.coefficients, committed, whole_numbers(limbs))

@@ -1,4 +1,4 @@
-"""What a verifier asks of a window besides its proofs: its policy, embedder and setup's ceremony.
+"""What a verifier asks of a window besides its proofs: its policy and embedder.
 
 A provider writes its own policy, and one of epsilon 58 for a single account is kept as faithfully
 as any other. So the verifier states what it accepts: one policy by its digest, or bounds that any
@@ -18,7 +18,8 @@ from ragwitness.privacy.accounting.ranges import Relation, positive, probability
 
 _WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999
-_DIGESTS = ("policy", "embedder", "transcript")
+_DIGESTS = ("policy", "embedder")
+_IGNORED = "transcript"  # of a setup's ceremony, in trust files of before
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,6 @@ class Pins:
         policy: SHA-256 of the policy, in hex: one window's, since a policy names its window.
         bounds: Bounds that the policy must keep; None for none.
         embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
-        transcript: SHA-256 of the transcript of the setup's ceremony.
         unsigned_most: Most queries that neither the signature of a key in ``accounts`` nor a
             receipt covers, which the provider may have invented; None for any number.
         accounts: Public key (Ed25519, in hex) of accounts, by "tenant/account", as the verifier
@@ -118,7 +118,6 @@ class Pins:
     policy: str = ""
     bounds: PolicyBounds | None = None
     embedder: str = ""
-    transcript: str = ""
     unsigned_most: int | None = None
     accounts: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,7 +146,8 @@ def parse_pins(value: object) -> Pins:
     """
     if not isinstance(value, dict):
         raise InputError("pins is no JSON object.")
-    _known(value, (*_DIGESTS, "bounds", "unsigned_most", "accounts"), "pins")
+    fields_known = (*_DIGESTS, "bounds", "unsigned_most", "accounts", _IGNORED)
+    _known(value, fields_known, "pins")
     digests = {name: value.get(name, "") for name in _DIGESTS}
     accounts = value.get("accounts", {})
     if not isinstance(accounts, dict):

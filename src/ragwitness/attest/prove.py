@@ -20,8 +20,8 @@ from ragwitness.attest.challenge import (
     noise_of,
     noise_record_of,
 )
-from ragwitness.attest.commitments import link_context, vector_bytes
-from ragwitness.attest.noise import coin_claim, coins_of, public_numbers, secret_coins
+from ragwitness.attest.commitments import link_context, proof_shape, vector_bytes
+from ragwitness.attest.noise import coins_of, public_coins_of, public_numbers, secret_coins
 from ragwitness.attest.receipts import KeptOpening
 from ragwitness.attest.window import Window
 from ragwitness.crypto.notes.note import Checkpoint, Note
@@ -30,10 +30,7 @@ from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.provider import ProverSetup
-    from ragwitness.crypto.proofs.secret import SecretColumns
-    from ragwitness.crypto.proofs.selection.prove import HiddenNoise
-    from ragwitness.privacy.sampler.coins import CoinNoise
+    from ragwitness.crypto.proofs.columns import SecretColumns
 
 _MOST_FILE = 1 << 30
 
@@ -41,7 +38,6 @@ _MOST_FILE = 1 << 30
 def prove_window(
     window: Window,
     challenge: Challenge,
-    setup: ProverSetup,
     progress: Callable[[str, int, int], None] = lambda *_: None,
     *,
     again: bool = False,
@@ -54,7 +50,6 @@ def prove_window(
     Args:
         window: Closed, with the log's keys.
         challenge: Drawn from the window's close.
-        setup: Setup that the window was opened with.
         progress: Called with (what, done, all).
         again: Answer another challenge than the one that the window has answered.
 
@@ -86,7 +81,7 @@ def prove_window(
             rows[record.tenant] = window.secret_columns(record.tenant)
         opened = _disclosure(window, record, kept)
         files[f"records/{place}.json"] = opened.encode()
-        made = _proofs(window, setup, rows[record.tenant], record, kept, opened)
+        made = _proofs(window, rows[record.tenant], record, kept, opened)
         files |= {f"records/{place}.{end}": data for end, data in made.items()}
     progress("proofs", count, count)
     # 4. One file, its list signed with the log's key.
@@ -107,7 +102,7 @@ def bundle_files(window: Window) -> dict[str, bytes]:
             f"The window {window.policy.window} is open: its records can still change.",
             "Close it first: ragwitness close.",
         )
-    names = ("setup.json", "policy.json", "embedder.json", "estimate.json")
+    names = ("policy.json", "embedder.json", "estimate.json")
     files = {name: read_file(public / name, _MOST_FILE) for name in names}
     for place in range(len(window.policy.tenants)):
         for name in TENANT_FILES:
@@ -156,49 +151,40 @@ def _disclosure(window: Window, record: QueryRecord, kept: KeptOpening) -> Discl
 
 def _proofs(
     window: Window,
-    setup: ProverSetup,
     rows: SecretColumns,
     record: QueryRecord,
     kept: KeptOpening,
     opened: Disclosure,
 ) -> dict[str, bytes]:
-    """Return a record's proofs: kept from an earlier run, or made and kept."""
-    from ragwitness.crypto.proofs.provider import prove_selection
+    """Return a record's proof, with what commits to its noise where that stays closed.
 
-    ends = ("coins", "proof") if coins_of(window.policy) else ("proof",)
-    name = window.folder.secret / "proofs" / record_hash(record).hex()
-    paths = {end: name.with_suffix(f".{end}") for end in ends}
-    if all(path.exists() for path in paths.values()):
-        return {end: read_file(path, _MOST_FILE) for end, path in paths.items()}
-    mechanism = window.policy.tenants[record.tenant]
-    vector, context = kept.opened.vector.astype(np.int16), link_context(record)
-    made: dict[str, bytes] = {}
-    if mechanism.coins:
-        # The noise stays closed: its bits are proved, and the selection takes them committed.
-        made["coins"], hidden = _coins(window, setup, record, opened.query, mechanism.coins)
-        noise = np.full(mechanism.capacity, -mechanism.coins.centre, np.int64)
-        made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context, hidden)
+    It is kept from an earlier run, or made and kept.
+    """
+    from ragwitness.crypto.proofs.answers import AnswerClaim
+    from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
+
+    mechanism, beacon = window.policy.tenants[record.tenant], window.ledger.beacon
+    coins, number = mechanism.coins, int(record.number)
+    made = {"coins": window.coin_points(number)} if coins else {}
+    path = window.folder.secret / "proofs" / f"{record_hash(record).hex()}.proof"
+    if path.exists():
+        return made | {"proof": read_file(path, _MOST_FILE)}
+    shape, slots = proof_shape(window.policy), mechanism.capacity
+    secret = public = None
+    if coins:
+        # The noise stays closed: it is read off bits that are proved.
+        noise = np.full(slots, -coins.centre, np.int64)
+        asked = noise_record_of(record, opened.query)
+        limbs = public_numbers(coins, beacon, asked, number, slots)
+        public = public_coins_of(coins, made["coins"], limbs, shape)
+        secret = secret_coins(window.policy, window.sub_seed(number))
+        kept_slots = secret.numbers[: shape.slots * len(public.committed)]
+        secret = SecretCoins(kept_slots, secret.seed)
     else:
         # The noise again, from the sub-seed that is opened: the same that the verifier will derive.
-        noise = noise_of(mechanism, record, opened.seed, opened.query, window.ledger.beacon)
-        made["proof"] = prove_selection(setup, rows, vector, noise, opened.ids, context)
-    for end, data in made.items():
-        replace_file(paths[end], data)
+        noise = noise_of(mechanism, record, opened.seed, opened.query, beacon)
+    vector, context = kept.opened.vector.astype(np.int16), link_context(record)
+    claim = AnswerClaim(rows.public, vector, noise, opened.ids, context, public)
+    made["proof"] = prove_answer(shape, claim, rows, secret)
+    replace_file(path, made["proof"])
     return made
-
-
-def _coins(
-    window: Window, setup: ProverSetup, record: QueryRecord, query: bytes, noise: CoinNoise
-) -> tuple[bytes, HiddenNoise]:
-    """Return a record's committed noise with the proof of its bits, and the noise itself."""
-    from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
-
-    number, slots = int(record.number), window.policy.tenants[record.tenant].capacity
-    points = window.coin_points(number)
-    public = public_numbers(
-        noise, window.ledger.beacon, noise_record_of(record, query), number, slots
-    )
-    claim = coin_claim(noise, points, public, record, setup.shape.slots)
-    secret = secret_coins(window.policy, window.sub_seed(number))
-    proved = prove_coins(setup, claim, SecretCoins(secret.numbers[:slots], secret.seed))
-    return points + proved.proof.encode(), proved.hidden(noise.coefficients)

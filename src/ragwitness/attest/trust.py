@@ -1,4 +1,4 @@
-"""What a verifier knows before it opens a bundle: whose log, whose setup, which randomness.
+"""What a verifier knows before it opens a bundle: whose log, and which randomness.
 
 Nothing in a bundle can say these: a provider that made them up could prove anything.
 """
@@ -20,7 +20,8 @@ from ragwitness.errors import InputError, VerificationError
 TRUST_VERSION = "ragwitness/trust/v1"
 
 _LONGEST = 1 << 20
-_LISTS, _HEX = ("log", "witnesses"), ("setup", "beacon", "noise_beacon")
+_LISTS, _HEX = ("log", "witnesses"), ("beacon", "noise_beacon")
+_IGNORED = "setup"  # of trust files of before: proofs no longer rest on a setup that one chooses
 _LATER = ("noise_beacon", "noise_open", "noise_time")  # written where they say something
 
 
@@ -30,15 +31,13 @@ class Trust:
 
     Attributes:
         notes: Keys of the log and of its witnesses, and how many of these must have signed.
-        setup: SHA-256, in hex, of the ``setup.json`` that the verifier made or relies on; empty
-            for none.
         beacon: The public random value of the challenge; empty before there is one.
         records: How many records were challenged; 0 before there is a challenge.
         close: The close from which they were drawn, as
             :func:`~ragwitness.attest.commitments.checkpoint_token` writes it; empty before. A log
             that is closed again once the beacon is known can be closed so that bad records are
             missed.
-        pins: What the window's policy, embedder and setup must be. A trust file of before has
+        pins: What the window's policy and embedder must be. A trust file of before has
             none, and nothing passes by it.
         noise_beacon: The public value that enters every noise of the window; empty for none.
         noise_open: A checkpoint of the opened window, as ``checkpoint_token`` writes it, that was
@@ -48,7 +47,6 @@ class Trust:
     """
 
     notes: Signers
-    setup: str = ""
     beacon: bytes = b""
     records: int = 0
     close: str = ""
@@ -82,7 +80,6 @@ class Trust:
                 "log": [key.text for key in self.notes.log],
                 "quorum": self.notes.quorum,
                 "records": self.records,
-                "setup": self.setup,
                 "version": TRUST_VERSION,
                 "witnesses": [key.text for key in self.notes.witnesses],
             }
@@ -96,7 +93,7 @@ def parse_trust(data: bytes) -> Trust:
         InputError: It is not a trust file, or a value in it cannot be.
     """
     value = _value(data)
-    known = {"version", "quorum", "records", "close", "pins", *_LISTS, *_HEX, *_LATER}
+    known = {"version", "quorum", "records", "close", "pins", _IGNORED, *_LISTS, *_HEX, *_LATER}
     if unknown := sorted(value.keys() - known):
         raise _wrong(f"it has a field {unknown[0]!r}")
     # A quorum has no default: 0 would let the log vouch for itself.
@@ -112,8 +109,6 @@ def parse_trust(data: bytes) -> Trust:
     for name, found in texts.items():
         if not isinstance(found, str) or not re.fullmatch(r"([0-9a-f]{2})*", found):
             raise _wrong(f"{name} is not lower-case hex")
-    if len(texts["setup"]) not in (0, 64):
-        raise _wrong("setup is not a SHA-256 in hex")
     if len(texts["noise_beacon"]) not in (0, 64):
         raise _wrong("noise_beacon is not 32 bytes in hex")
     for name, found in numbers.items():
@@ -124,7 +119,6 @@ def parse_trust(data: bytes) -> Trust:
     close, opened = (_token(name, value.get(name, "")) for name in ("close", "noise_open"))
     return Trust(
         notes,
-        texts["setup"],
         bytes.fromhex(texts["beacon"]),
         numbers["records"],
         close,

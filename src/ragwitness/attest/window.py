@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ragwitness.attest.accounts import Request, check_key, verify_request
 from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
 from ragwitness.attest.commit import number_tree
-from ragwitness.attest.commitments import checkpoint_token, parse_token
+from ragwitness.attest.commitments import checkpoint_token, parse_token, proof_shape
 from ragwitness.attest.folder import Folder, locked, read_rows
 from ragwitness.attest.ledger import LoggedAccount, WindowLog
 from ragwitness.attest.noise import coin_leaf, coins_of, drawn_noise, split_points
@@ -54,7 +54,7 @@ from ragwitness.privacy.streams import (
 )
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.secret import SecretColumns
+    from ragwitness.crypto.proofs.columns import SecretColumns
 
 # One query: what may be asked under the policy, and the record that it becomes (R2).
 
@@ -499,11 +499,10 @@ class Window:
         Raises:
             InputError: No such tenant, or its file is damaged.
         """
-        from ragwitness.crypto.proofs.secret import SecretColumns
-        from ragwitness.crypto.proofs.setup import MOST_SETUP_BYTES, VerifierSetup
+        from ragwitness.crypto.proofs.columns import SecretColumns
 
-        setup = VerifierSetup.parse(read_file(self.public / "setup.json", MOST_SETUP_BYTES))
-        return SecretColumns.load(self.folder.columns(self.place_of(tenant)), setup.shape)
+        path = self.folder.columns(self.place_of(tenant))
+        return SecretColumns.load(path, proof_shape(self.policy))
 
     def rows(self, tenant: str) -> NDArray[np.int16]:
         """Return a tenant's integer vectors, shape (capacity, dimension)."""

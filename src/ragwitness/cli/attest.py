@@ -116,7 +116,6 @@ def _example(show: bool) -> None:
 
 def commit(
     policy: Annotated[Path, PathRole.READS],
-    setup: Annotated[Path, PathRole.READS],
     key: Annotated[Path, PathRole.KEEPS],
     output: Annotated[Path, PathRole.FILLS, Opt("--out", short="-o")],
     index: Annotated[list[str] | None, PathRole.PAIRS, Opt(metavar="TENANT=FILE")] = None,
@@ -140,12 +139,11 @@ def commit(
 
     It commits, before any query, to the indexes, the noise, the embedder and the policy. In the
     folder, public is for everybody and secret is for nobody else. trust.json is a draft for the
-    auditor, who compares the log's public key and the setup's digest with what it knows, and says
-    which policy it accepts (ragwitness attest pin). Before that no bundle passes by it.
+    auditor, who compares the log's public key with what it knows, and says which policy it accepts
+    (ragwitness attest pin). Before that no bundle passes by it.
 
     Args:
         policy: The policy (TOML): what is promised; see --example-policy.
-        setup: The folder that ragwitness attest setup made.
         key: The log's private key; it is made if --name is given.
         output: The window's folder, to be made.
         index: A tenant's documents (JSONL, CSV, text or a folder) or vectors (.npy, one row for
@@ -191,7 +189,7 @@ def commit(
 
     # Step 4: commit to indexes, noise, embedder and policy. The folder appears whole or not at all.
     by = CommittedEmbedder.of(artifacts(embedder, prompt))
-    open_window(output, promised, contents, by, setup, [signer], progress)
+    open_window(output, promised, contents, by, [signer], progress)
     numbers: dict[str, int] = {}
     # Step 5: the service learns that its window is taken. Until then no query can be answered in
     # it.
@@ -201,12 +199,11 @@ def commit(
     # it proves nothing.
     window = Window.load(output)
     gathered = gather(window, asked, ["open.checkpoint"])
-    digest = _trust(output, signer.public, gathered.signed)
+    _trust(output, signer.public, gathered.signed)
     values: dict[str, object] = {
         "window": promised.window,
         "folder": str(output),
         "policy": promised.digest,
-        "setup": digest,
         "log": signer.public.text,
         "provider": provider.public.text,
         "checkpoint": window.checkpoint,
@@ -236,17 +233,14 @@ def _unsigned(gathered: Gathered, again: str) -> None:
         raise RagwitnessError(f"{name} did not sign: {why}", f"They are asked again by: {again}")
 
 
-def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> str:
-    """Write what an auditor has to compare; return the setup's digest."""
-    from ragwitness.attest.commitments import sha256_hex
+def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> None:
+    """Write what an auditor has to compare."""
     from ragwitness.attest.trust import Trust
     from ragwitness.crypto.notes.witness import Signers
 
     # It pins no policy and no embedder: what the provider wrote there would be its own word.
-    digest = sha256_hex(read_file(folder / "public" / "setup.json", 1 << 20))
-    trust = Trust(Signers((key,), tuple(witnesses), len(witnesses)), digest)
+    trust = Trust(Signers((key,), tuple(witnesses), len(witnesses)))
     replace_file(folder / "trust.json", trust.encode())
-    return digest
 
 
 # ``ragwitness attest close``: end an audit window, phase C.
@@ -294,7 +288,6 @@ _LONGEST = 1 << 20
 def prove(
     window: Window,
     challenge: Annotated[Path, PathRole.READS, Arg()],
-    setup: Annotated[Path, PathRole.READS],
     key: Key,
     output: Output,
     again: bool = False,
@@ -308,14 +301,12 @@ def prove(
 
     Args:
         challenge: The file that ragwitness attest challenge wrote.
-        setup: The folder of the setup with which the window was opened.
         again: Answer a second challenge. It opens the noise of more answers, for good.
     """
     from ragwitness.attest.challenge import parse_challenge
     from ragwitness.attest.prove import prove_window
     from ragwitness.attest.window import Window
     from ragwitness.cli.common import console, progress_bars
-    from ragwitness.crypto.proofs.provider import load_prover_setup
 
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another file with -o.")
@@ -324,7 +315,7 @@ def prove(
     held = Window.load(window, [read_key(key)])
     # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
     with progress_bars(console(), items="records") as progress:
-        data = prove_window(held, asked, load_prover_setup(setup), progress, again=again)
+        data = prove_window(held, asked, progress, again=again)
     # Step 3: one file. A bundle is evidence and never replaces another one.
     new_file(output, data)
     values: dict[str, object] = {

@@ -220,8 +220,8 @@ EXAMPLES: Mapping[str, CommandExample] = {
     ),
     "attest:commit": CommandExample(
         "ragwitness attest commit --policy policy.toml --index clinic=docs.jsonl \\\n"
-        "    --setup setup --key log.key --name example.org/log -o W",
-        ("attest setup alone", "attest beacon", "attest begin"),
+        "    --key log.key --name example.org/log -o W",
+        ("attest beacon", "attest begin"),
     ),
     "beacon:beacon": CommandExample(
         f"ragwitness attest beacon {_WINDOW} -o beacon.json", ("attest begin", "attest commit")
@@ -240,8 +240,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
         ("attest pin", "attest prove"),
     ),
     "attest:prove": CommandExample(
-        "ragwitness attest prove W challenge.json --setup setup --key log.key \\\n"
-        "    -o bundle.zip",
+        "ragwitness attest prove W challenge.json --key log.key -o bundle.zip",
         ("verify", "attest challenge"),
     ),
     "monitor:monitor": CommandExample(
@@ -249,29 +248,6 @@ EXAMPLES: Mapping[str, CommandExample] = {
     ),
     "verify:verify": CommandExample(
         "ragwitness verify bundle.zip --trust trust.json", ("seal", "attest pin", "attest prove")
-    ),
-    "setup:begin": CommandExample(
-        "ragwitness attest setup begin --policy policy.toml -o ceremony-0",
-        ("attest setup contribute", "attest setup alone"),
-    ),
-    "setup:contribute": CommandExample(
-        "ragwitness attest setup contribute ceremony-0 --name ann -o ceremony-1",
-        ("attest setup next-round", "attest setup check"),
-    ),
-    "setup:next_round": CommandExample(
-        "ragwitness attest setup next-round ceremony-1 -o ceremony-2",
-        ("attest setup contribute", "attest setup finish"),
-    ),
-    "setup:finish": CommandExample(
-        "ragwitness attest setup finish ceremony-3 -o setup",
-        ("attest setup check", "attest commit"),
-    ),
-    "setup:check": CommandExample(
-        "ragwitness attest setup check setup", ("attest setup contribute",)
-    ),
-    "setup:alone": CommandExample(
-        "ragwitness attest setup alone --policy policy.toml -o setup",
-        ("attest setup begin", "attest commit"),
     ),
     "receipt:check": CommandExample(
         "ragwitness attest receipt check receipt.json --trust trust.json \\\n"

@@ -100,22 +100,9 @@ _RECEIPT = Group(
     },
 )
 _VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")
-_SETUP = Group(
-    "Make the keys of the proofs: by many in turn, or by one party whom all trust.",
-    {
-        "begin": Verb("setup:begin", "Begin a setup by many."),
-        "contribute": Verb("setup:contribute", "Add secret numbers of your own, and forget them."),
-        "next-round": Verb("setup:next_round", "End the first round and open the second."),
-        "finish": Verb("setup:finish", "Write the setup that the ceremony ends with."),
-        "check": Verb("setup:check", "Check a setup by many, from its file alone."),
-        "alone": Verb("setup:alone", "Make the keys of the proofs by one party."),
-    },
-    bare="alone",
-)
 _ATTEST = Group(
     "Prove to an auditor, window by window, that the privacy promise was kept.",
     {
-        "setup": _SETUP,
         "commit": Verb("attest:commit", "Open a window."),
         "beacon": Verb("beacon:beacon", "Draw the value that enters the noise of a window."),
         "begin": Verb("beacon:begin", "Log the value that enters the noise of a window."),
@@ -178,7 +165,7 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
 }
 """The surface, as ``ragwitness --help`` shows it."""
 
-_ATTEST_OLD = ("setup", "commit", "close", "challenge", "prove", "monitor", "receipt")
+_ATTEST_OLD = ("commit", "close", "challenge", "prove", "monitor", "receipt")
 OLD: Mapping[str, tuple[str, ...]] = {
     "owner": ("audit", "--collection"),
     "reproduce": ("lab", "reproduce"),

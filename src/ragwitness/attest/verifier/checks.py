@@ -1,4 +1,4 @@
-"""Checks of what was fixed before the first query: the policy, the setup, the indexes."""
+"""Checks of what was fixed before the first query: the policy and the indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ragwitness.attest.accounts import check_key, verify_request
 from ragwitness.attest.bundle import verify_note
-from ragwitness.attest.commitments import check_shape, index_commitment, parse_token, vector_opening
+from ragwitness.attest.commitments import index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.steps import NotCheckedError, refuse
@@ -30,26 +30,10 @@ from ragwitness.crypto.transcript.records import (
     QueryRecord,
     SignedQueryRecord,
 )
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.errors import VerificationError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.odometer.spectral import Terms
 from ragwitness.privacy.streams import sub_seed_number
-
-
-def setup(case: VerifierCase) -> str:
-    """Check that the proofs' keys are those that the verifier relies on."""
-    trust = case.trusted("nothing says who made the setup of the proofs")
-    if not trust.setup:
-        raise NotCheckedError("the trust file names no setup", needed=True)
-    if case.evidence.setup.digest != trust.setup:
-        raise refuse("setup.trusted", "The bundle's setup is not the one that is relied on.")
-    ceremony = case.evidence.setup.ceremony
-    if trust.pins.transcript not in ("", ceremony.transcript if ceremony else "none"):
-        raise refuse(
-            "setup.transcript",
-            "The trust file names the transcript of a ceremony in which this setup was not made.",
-        )
-    return f"{trust.setup[:16]}…, as in the trust file"
 
 
 def policy(case: VerifierCase) -> str:
@@ -103,16 +87,6 @@ def label(case: VerifierCase) -> str:
     return f"one account: epsilon {worst:.3g} by the noise, {found.epsilon:g} promised"
 
 
-def shape(case: VerifierCase) -> str:
-    """Check that the proofs' keys fit the policy's mechanisms."""
-    found = case.evidence.setup.shape
-    try:
-        check_shape(found, case.evidence.policy)
-    except InputError as error:
-        raise refuse("setup.shape", error.message) from error
-    return f"chunks of {found.slots:,} slots, dimension {found.dimension}, top {found.top}"
-
-
 def embedder(case: VerifierCase) -> str:
     """Check that the embedder's digests are those that were committed to."""
     found = case.evidence.embedder
@@ -142,7 +116,7 @@ def indexes(case: VerifierCase) -> str:
             raise refuse("index.norms", f"The norm proof of {index.tenant} is another.")
         if (card.slots, card.dimension) != (mechanism.capacity, mechanism.dimension):
             raise refuse("index.size", f"The index of {index.tenant} has another size.")
-        if len(columns.chunks) * evidence.setup.shape.slots != card.slots:
+        if len(columns.chunks) != evidence.shape.chunks(card.slots):
             raise refuse("index.chunks", f"The columns of {index.tenant} cover other slots.")
     if len(evidence.cards) != len(evidence.open.indexes):
         raise refuse(

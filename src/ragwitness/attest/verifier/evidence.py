@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.bundle import Bundle
 from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
-from ragwitness.attest.commitments import CommittedEmbedder, IndexCard
+from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, proof_shape
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.notes.note import Checkpoint, Note
-from ragwitness.crypto.proofs.opening import Columns
-from ragwitness.crypto.proofs.setup import VerifierSetup
+from ragwitness.crypto.proofs.columns import Columns
+from ragwitness.crypto.proofs.shape import Shape
 from ragwitness.crypto.transcript.records import (
     BeaconRecord,
     CloseRecord,
@@ -40,8 +40,8 @@ class BundleEvidence:
 
     Attributes:
         bundle: Where it comes from.
-        setup: Keys of the proofs.
         policy: What the provider promised.
+        shape: Sizes of the proofs, by the policy.
         embedder: Digests of what turns texts into vectors.
         cards: Cards of the tenants' indexes, in the policy's order.
         columns: Commitments to their contents.
@@ -55,8 +55,8 @@ class BundleEvidence:
     """
 
     bundle: Bundle
-    setup: VerifierSetup
     policy: WindowPolicy
+    shape: Shape
     embedder: CommittedEmbedder
     cards: tuple[IndexCard, ...]
     columns: tuple[Columns, ...]
@@ -140,7 +140,6 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     """
     # Each file in its one form; all that is wrong is collected, and nothing is believed yet.
     files, wrong = bundle.files, _Wrong()
-    setup = wrong.of(lambda: _setup(files["setup.json"]))
     policy = wrong.of(lambda: WindowPolicy.parse(files["policy.json"]))
     embedder = wrong.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
     places = range(bundle.tenants)
@@ -153,28 +152,29 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     )
     if policy:
         wrong.of(lambda: _check_coins(bundle, policy))
+    shape = wrong.of(lambda: _shape(policy)) if policy else None
     columns = vectors = None
-    if setup and policy:
-        shape = setup.shape
+    if shape:
         columns = wrong.of(
             lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in places)
         )
-    if setup and log:
-        count, width = len(_queries(log[1])), setup.shape.dimension
+    if shape and log:
+        count, width = len(_queries(log[1])), shape.dimension
         vectors = wrong.of(lambda: _vectors(files["vectors.bin"], count, width))
-    if not (setup and policy and embedder and cards and log and notes and challenge and opened):
+    if not (policy and shape and embedder and cards and log and notes and challenge and opened):
         return wrong.found
     if wrong.found or columns is None or vectors is None:
         return wrong.found
     return BundleEvidence(
-        bundle, setup, policy, embedder, cards, columns, *log, notes, *vectors, challenge, opened
+        bundle, policy, shape, embedder, cards, columns, *log, notes, *vectors, challenge, opened
     )
 
 
-@functools.lru_cache(maxsize=4)
-def _setup(data: bytes) -> VerifierSetup:
-    """Return the proofs' keys; one setup serves many windows, and its points take a while."""
-    return VerifierSetup.parse(data)
+def _shape(policy: WindowPolicy) -> Shape:
+    try:
+        return proof_shape(policy)
+    except InputError as error:
+        raise VerificationError("policy.shape", error.message) from error
 
 
 def _check_coins(bundle: Bundle, policy: WindowPolicy) -> None:

@@ -16,20 +16,17 @@ from ragwitness.attest.commitments import (
     norm_context,
     query_opening,
 )
-from ragwitness.attest.noise import coin_claim, coin_leaf, coins_of, largest, public_numbers
+from ragwitness.attest.noise import coin_leaf, coins_of, largest, public_coins_of, public_numbers
 from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.crypto.commitments import commit
-from ragwitness.crypto.proofs.points import G1, G1_BYTES
 from ragwitness.crypto.seeds import SeedOpening, verify_seed
 from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.coins.statement import CoinClaim
-    from ragwitness.crypto.proofs.selection.statement import SelectionClaim
-    from ragwitness.privacy.sampler.coins import CoinNoise
+    from ragwitness.crypto.proofs.answers import AnswerClaim
 
 _FLOATS = 2**-15  # of the scale: how far apart two machines' embeddings of a text may lie
 
@@ -124,9 +121,8 @@ def seeds(case: VerifierCase) -> str:
 
 
 def _points(case: VerifierCase, place: int) -> bytes:
-    """Return what a record's file of coins begins with: the commitment to its noise."""
-    size = largest(case.evidence.policy) // case.evidence.setup.shape.slots * G1_BYTES
-    return case.evidence.bundle.files[f"records/{place}.coins"][:size]
+    """Return what commits to a record's noise."""
+    return case.evidence.bundle.files[f"records/{place}.coins"]
 
 
 def embedded(case: VerifierCase) -> str:
@@ -170,7 +166,7 @@ _SLOTS = 1 << 22  # whose noise is held at a time: 32 MB
 
 def norms(case: VerifierCase) -> str:
     """Check once per tenant that no row is longer than the scale, on which the noise rests."""
-    from ragwitness.crypto.proofs.norms.verify import verify_norms
+    from ragwitness.crypto.proofs.norms import verify_norms
 
     evidence = case.evidence
     for name, place in evidence.tenants.items():
@@ -178,7 +174,7 @@ def norms(case: VerifierCase) -> str:
         context = norm_context(evidence.policy.window, name)
         data = evidence.bundle.tenant(place, "norms.bin")
         try:
-            verify_norms(evidence.setup, evidence.columns[place], context, data)
+            verify_norms(evidence.shape, evidence.columns[place], context, data)
         except VerificationError as error:
             raise VerificationError(error.check, f"Index of {name}: {error.message}") from error
     case.progress("norms", len(evidence.tenants), len(evidence.tenants))
@@ -187,27 +183,19 @@ def norms(case: VerifierCase) -> str:
 
 def links(case: VerifierCase) -> str:
     """Check that each challenged answer is what index, vector and sub-seed select (A2 to A4)."""
-    from ragwitness.crypto.proofs.coins.verify import coin_equations
-    from ragwitness.crypto.proofs.selection.verify import verify_selections
+    from ragwitness.crypto.proofs.answers import verify_answers
 
     rows = case.evidence.challenged
-    largest = max(mechanism.capacity for mechanism in case.evidence.policy.tenants.values())
-    group = max(1, _SLOTS // largest)
+    group = max(1, _SLOTS // largest(case.evidence.policy))
     for start in range(0, len(rows), group):
         case.progress("answers", start, len(rows))
         part = rows[start : start + group]
         # The claim is the verifier's own: columns, vector and noise are derived here, not read.
-        coins = coins_of(case.evidence.policy)
-        made = [_coins(case, coins, *row) for row in part] if coins else []
+        claims = [_claim(case, *row) for row in part]
         files = case.evidence.bundle.files
         proofs = [files[f"records/{place}.proof"] for place, _, _ in part]
         try:
-            # Noise that is not opened: its bits are checked in one product with the answers.
-            setup = case.evidence.setup
-            read, beside = coin_equations(setup, [m[0] for m in made], [m[1] for m in made])
-            shown = [one.mapped(coins.coefficients) for one in read] if coins else [()] * len(part)
-            claims = [_claim(case, *row, hidden) for row, hidden in zip(part, shown, strict=True)]
-            verify_selections(setup, claims, proofs, beside)
+            verify_answers(case.evidence.shape, claims, proofs)
         except VerificationError as error:
             at = part[getattr(error, "place", 0)][0]
             _, _, said = error.message.partition(": ")
@@ -218,35 +206,21 @@ def links(case: VerifierCase) -> str:
     return f"{len(rows):,} answers are the top of committed scores and committed noise"
 
 
-def _coins(
-    case: VerifierCase, coins: CoinNoise, place: int, record: QueryRecord, found: Disclosure
-) -> tuple[CoinClaim, bytes]:
-    """Return what a record's proof of coins has to be about, and the proof."""
-    points, slots = _points(case, place), case.evidence.mechanism(record).capacity
-    made_of = noise_record_of(record, found.query)
-    beacon = case.evidence.beacon_value
-    public = public_numbers(coins, beacon, made_of, int(record.number), slots)
-    claim = coin_claim(coins, points, public, record, case.evidence.setup.shape.slots)
-    return claim, case.evidence.bundle.files[f"records/{place}.coins"][len(points) :]
+def _claim(case: VerifierCase, place: int, record: QueryRecord, found: Disclosure) -> AnswerClaim:
+    """Return what a record's proof has to be about."""
+    from ragwitness.crypto.proofs.answers import AnswerClaim
 
-
-def _claim(
-    case: VerifierCase,
-    place: int,
-    record: QueryRecord,
-    found: Disclosure,
-    hidden: tuple[tuple[tuple[int, G1], ...], ...],
-) -> SelectionClaim:
-    from ragwitness.crypto.proofs.selection.statement import SelectionClaim
-
-    mechanism = case.evidence.mechanism(record)
-    columns = case.evidence.columns[case.evidence.tenants[record.tenant]]
+    evidence, mechanism = case.evidence, case.evidence.mechanism(record)
+    beacon, coins, public = evidence.beacon_value, mechanism.coins, None
     # A2: the noise from the opened sub-seed, the beacon and the record; where it stays closed, its
-    # centre.
-    if mechanism.coins:
-        noise = np.full(mechanism.capacity, -mechanism.coins.centre, np.int64)
+    # centre, and the coins.
+    if coins:
+        noise = np.full(mechanism.capacity, -coins.centre, np.int64)
+        asked, number = noise_record_of(record, found.query), int(record.number)
+        limbs = public_numbers(coins, beacon, asked, number, mechanism.capacity)
+        public = public_coins_of(coins, _points(case, place), limbs, evidence.shape)
     else:
-        noise = noise_of(mechanism, record, found.seed, found.query, case.evidence.beacon_value)
-    return SelectionClaim(
-        columns, case.evidence.vectors[place], noise, found.ids, link_context(record), hidden
-    )
+        noise = noise_of(mechanism, record, found.seed, found.query, beacon)
+    columns = evidence.columns[evidence.tenants[record.tenant]]
+    context = link_context(record)
+    return AnswerClaim(columns, evidence.vectors[place], noise, found.ids, context, public)

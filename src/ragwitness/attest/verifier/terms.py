@@ -6,16 +6,12 @@ whoever holds it, and whose word it rests on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.pins import policy_terms, weak_points
 from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import BundleEvidence
-
-if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.setup import CeremonySeal
+from ragwitness.crypto.proofs.shape import TAU
 
 _MOST_NAMED = 20
 
@@ -101,7 +97,7 @@ def rests(case: VerifierCase) -> tuple[str, ...]:
 
 
 def _keys(case: VerifierCase) -> list[str]:
-    evidence, trust = case.evidence, case.trust
+    trust = case.trust
     quorum = 0 if trust is None else trust.notes.quorum
     watched = (
         f"Witnesses: {quorum:,} of those in the trust file have signed the log's opening and its"
@@ -111,24 +107,13 @@ def _keys(case: VerifierCase) -> list[str]:
         " opened, and that there is one log, unless accounts show what they were given."
     )
     return [
-        f"Setup: {_makers(evidence.setup.digest[:16], evidence.setup.ceremony)}",
+        f"Proofs: they rest on the powers of the public KZG ceremony for EIP-4844 (2023; [tau]2"
+        f" {TAU.hex()[:16]}…). Nobody can prove what is false if one of its more than 140,000"
+        " contributors forgot a secret number.",
         "Challenge: the provider must not have known the beacon before the close. No file shows"
         " when a beacon became known.",
         watched,
     ]
-
-
-def _makers(digest: str, ceremony: CeremonySeal | None) -> str:
-    if ceremony is None:
-        return (
-            f"one party made {digest}…. Whoever made it, and kept its secret, can prove anything."
-        )
-    first, second = (f"{len(names)} ({', '.join(names)})" for names in ceremony.contributors)
-    return (
-        f"{digest}… names {first} who contributed to round 1 and {second} to round 2, by the"
-        f" transcript {ceremony.transcript[:16]}…. Nobody can prove what is false if one in each"
-        " round was honest. Whoever pins the setup checks that: ragwitness attest setup check."
-    )
 
 
 def _embedder(case: VerifierCase) -> str:

@@ -91,7 +91,9 @@ class Proof:
             )
         end = form.head + form.points * POINT_BYTES
         points = tuple(cut(data[form.head : end], POINT_BYTES))
-        return cls(data[: form.head], points, tuple(map(parse_scalar, cut(data[end:], SCALAR_BYTES))))
+        return cls(
+            data[: form.head], points, tuple(map(parse_scalar, cut(data[end:], SCALAR_BYTES)))
+        )
 
     def read(self) -> list[Point]:
         """Return the points, each checked.
@@ -137,7 +139,9 @@ class Equation:
     openings: Sequence[Opening]
 
 
-def opened(points: Iterable[Point], values: Sequence[int], mu: int) -> tuple[list[tuple[Point, int]], int, int]:
+def opened(
+    points: Iterable[Point], values: Sequence[int], mu: int
+) -> tuple[list[tuple[Point, int]], int, int]:
     """Return Σ μ^i (P_i - v_i) as terms and constant, and the next power of μ."""
     *weights, last = powers(mu, len(values) + 1)
     constant = -sum(w * v for w, v in zip(weights, values, strict=True)) % R

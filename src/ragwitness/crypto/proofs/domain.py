@@ -1,7 +1,7 @@
 """The prover's side of committed columns: polynomials by their values on H, and their commitments.
 
 A column is the polynomial of degree below n with given values on H, the n-th roots of unity, plus
-blinds (ρ₀ + ρ₁X)·Z, which are 0 there: Z(X) = Xⁿ - 1. Its commitment is [P(τ)]₁.
+blinds (β₀ + β₁X)·Z, which are 0 there: Z(X) = Xⁿ - 1. Its commitment is [P(τ)]₁.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Domain:
 
         Args:
             values: On H; small integers (an array of machine numbers) are several times as fast.
-            blinds: None to two, ρ₀ first.
+            blinds: None to two, β₀ first.
         """
         pairs = zip(self.zero, blinds, strict=False)
         hidden = reduce(add, (point * scalar(blind) for point, blind in pairs), infinity())

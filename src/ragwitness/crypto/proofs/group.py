@@ -50,8 +50,8 @@ def parse_point(data: bytes, check: str = "point") -> Point:
         check: First part of the failure's name.
 
     Raises:
-        VerificationError: ``<check>.curve`` (on no curve, or another length), ``.encoding`` (another
-            spelling of a point) or ``.subgroup`` (of another order).
+        VerificationError: ``<check>.curve`` (on no curve, or of another length), ``.encoding``
+            (another spelling of a point) or ``.subgroup`` (of another order).
     """
     try:
         point = curve().G1Point.from_compressed_bytes_unchecked(bytes(data))

@@ -4,15 +4,15 @@ In every row of H, per chunk (docs/design/norms.md):
 
 - the bits N_i of what is left of the scale's square, and the bits P_i of projections, are 0 or 1
 - Σ_c V_c² + Σ 2^i N_i = S²
-- G(wX) - G = Σ_i ρ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ρ-column · (Σ 2^i P_i - T), Y⁽ⁱ⁾ = Σ_c a⁽ⁱ⁾_c V_c
+- G(wX) - G = Σ_i ξ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ξ-column · (Σ 2^i P_i - T), Y⁽ⁱ⁾ = Σ_c a⁽ⁱ⁾_c V_c
 
-Summed over H, the last says that Σ ρ^i (b⁽ⁱ⁾ᵀVa⁽ⁱ⁾ - s_i) = 0, where row i of P holds s_i + T in
-[0, 2T): all 309 random projections are small, so all entries are, and squares are those of integers.
+Summed over H, the last says that Σ ξ^i (b⁽ⁱ⁾ᵀVa⁽ⁱ⁾ - s_i) = 0, where row i of P holds s_i + T in
+[0, 2T): all 309 random projections are small, so all entries are, and squares are of integers.
 
 Rounds; prover and verifier name them in their code:
 
 - Round 1, statement: hash of shape, columns, context, chunk → projections a⁽ⁱ⁾, b⁽ⁱ⁾
-- Round 2, bits: every N_i and P_i → ρ
+- Round 2, bits: every N_i and P_i → ξ
 - Round 3, running sum: [G] → κ
 - Round 4, quotient: [T] → ζ
 - Round 5, values: V_c, N_i, P_i at ζ; G(wζ) → μ
@@ -122,7 +122,7 @@ def norm_form(shape: Shape) -> ProofForm:
 class Challenges:
     """What the transcript draws, in its order."""
 
-    rho: int
+    xi: int
     kappa: int
     zeta: int
     mu: int
@@ -148,10 +148,10 @@ class Conversation:
         self.projections = Projections.read(drawn, shape)
 
     def bits(self, points: Sequence[bytes]) -> int:
-        """Take in all bits' columns; return ρ."""
-        # Round 2, bits. Were ρ known first, the sum would be fitted instead of its terms.
+        """Take in all bits' columns; return ξ."""
+        # Round 2, bits. Were ξ known first, the sum would be fitted instead of its terms.
         self._talk.absorb_points("bits", points)
-        return self._talk.challenge("rho")
+        return self._talk.challenge("xi")
 
     def running(self, point: bytes) -> int:
         """Take in [G]; return κ."""
@@ -173,7 +173,7 @@ class Conversation:
 
 
 def linear_weights(shape: Shape, weights: Sequence[int]) -> list[int]:
-    """Return what each bit's column is multiplied with in F, beside its square and beside P·ρ."""
+    """Return what each bit's column is multiplied with in F, beside its square and beside P·ξ."""
     *own, squares, _ = weights
     small, _ = bit_counts(shape)
     return [(-w + (squares << i if i < small else 0)) % R for i, w in enumerate(own)]
@@ -202,14 +202,14 @@ def norm_factors(
     weights = powers(held.kappa, len(bits) + 2)
     *each, squares, sums = weights
     small, _ = bit_counts(shape)
-    rhos = powers(held.rho, PROJECTIONS)
-    # Bits, norms, and G(wζ) - G - Σ ρ^i b Y + ρ-column · (Σ 2^i P_i - T).
+    xis = powers(held.xi, PROJECTIONS)
+    # Bits, norms, and G(wζ) - G - Σ ξ^i b Y + ξ-column · (Σ 2^i P_i - T).
     constant = dot(each, (v * v for v in bits)) + dot(linear_weights(shape, weights), bits)
     constant += squares * (dot(columns, columns) - shape.scale**2)
     rows, inner = combine(drawn.rows, basis), combine(drawn.columns, columns)
-    crossed = dot(rhos, (x * y for x, y in zip(rows, inner, strict=True)))
+    crossed = dot(xis, (x * y for x, y in zip(rows, inner, strict=True)))
     shown = sum(v << i for i, v in enumerate(bits[small:])) - (1 << projection_bits(shape))
-    constant += sums * (turned - crossed + dot(rhos, basis[:PROJECTIONS]) * shown)
+    constant += sums * (turned - crossed + dot(xis, basis[:PROJECTIONS]) * shown)
     last = pow(held.mu, len(own), R)
     return last * constant % R, -last * sums % R, -last * vanish % R
 
@@ -264,10 +264,10 @@ def _openings(
         )
     *bits, running, quotient, first, second = proof.read()
     sent, values = proof.points, proof.scalars
-    # Rounds 2 to 5. Challenge: ρ; κ; ζ; μ.
-    rho, kappa = talk.bits(sent[: len(bits)]), talk.running(sent[-4])
+    # Rounds 2 to 5. Challenge: ξ; κ; ζ; μ.
+    xi, kappa = talk.bits(sent[: len(bits)]), talk.running(sent[-4])
     zeta = talk.quotient(sent[-3])
-    held = Challenges(rho, kappa, zeta, talk.values(values))
+    held = Challenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings. Check: all values, and F = Z·T, at ζ; G(wζ).
     constant, at_running, at_quotient = norm_factors(shape, talk.projections, held, values)
     terms, below, _ = opened([*columns.points[chunk], *bits], values[:-1], held.mu)

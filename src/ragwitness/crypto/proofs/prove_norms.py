@@ -10,7 +10,7 @@ import numpy as np
 from ragwitness.crypto.proofs.argument import Proof, cut
 from ragwitness.crypto.proofs.columns import SecretColumns, check_integer_rows
 from ragwitness.crypto.proofs.domain import Domain, ceremony_domain
-from ragwitness.crypto.proofs.field import combine, dot, lagrange_at, powers, roots, vanishing
+from ragwitness.crypto.proofs.field import combine, lagrange_at, powers, roots, vanishing
 from ragwitness.crypto.proofs.group import R, encode_point
 from ragwitness.crypto.proofs.norms import (
     PROJECTIONS,
@@ -115,11 +115,11 @@ def norm_witness(shape: Shape, rows: SecretGroup, talk: Conversation) -> NormWit
     )
 
 
-def running_sum(drawn: Projections, held: NormWitness, rho: int) -> SecretColumn:
-    """Return G: before each row the sum of Σ_i ρ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ρ-column · s of all rows above."""
-    rhos = powers(rho, PROJECTIONS)
-    steps = combine(drawn.rows.T * held.image.values, rhos)
-    ends = [r * s for r, s in zip(rhos, held.shown[:PROJECTIONS], strict=True)]
+def running_sum(drawn: Projections, held: NormWitness, xi: int) -> SecretColumn:
+    """Return G: before each row the sum of Σ_i ξ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ξ-column · s of all rows above."""
+    xis = powers(xi, PROJECTIONS)
+    steps = combine(drawn.rows.T * held.image.values, xis)
+    ends = [r * s for r, s in zip(xis, held.shown[:PROJECTIONS], strict=True)]
     steps = [x - y for x, y in zip(steps, ends + [0] * (len(steps) - PROJECTIONS), strict=True)]
     sums = accumulate(steps[:-1], lambda total, step: (total + step) % R, initial=0)
     return SecretColumn(list(sums), held.blinds)
@@ -133,28 +133,31 @@ def norm_quotient(
     challenges: tuple[int, int],
     domain: Domain,
 ) -> list[int]:
-    """Return T's coefficients, T = F / Z, for ρ and κ."""
-    made, (rho, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
+    """Return T's coefficients, T = F / Z, for ξ and κ."""
+    made, (xi, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
     weights, slots = powers(kappa, count + 2), shape.slots
     *each, squares, sums = weights
-    rhos, (small, _) = powers(rho, PROJECTIONS), bit_counts(shape)
+    xis, (small, _) = powers(xi, PROJECTIONS), bit_counts(shape)
     # Bits; norms.
     made.squares(held.bits, each)
     made.add(1, held.bits.summed(linear_weights(shape, weights)))
     made.squares(held.rows, [squares] * shape.dimension)
     made.add(squares, SecretColumn([-(shape.scale**2)] * slots, []))
-    # G(wX) - G: with Z(wX) = Z(X), blinds ρ₀ + ρ₁wX.
+    # G(wX) - G: with Z(wX) = Z(X), blinds β₀ + β₁wX.
     turn = roots(slots)[1]
     turned = [*running.values[1:], running.values[0]]
     blinds = [running.blinds[0], running.blinds[1] * turn % R]
     made.add(sums, SecretColumn(turned, blinds))
     made.add(-sums, running)
-    # Σ ρ^i b Y, and the ρ-column with what the bits show.
-    made.products(drawn.rows.T.astype(np.int64), held.image, [-sums * x % R for x in rhos])
+    # Σ ξ^i b Y, and the ξ-column with what the bits show.
+    made.products(drawn.rows.T.astype(np.int64), held.image, [-sums * x % R for x in xis])
     places = [0] * small + [1 << i for i in range(count - small)]
-    parts = [(1, held.bits.summed(places)), (-1, SecretColumn([1 << projection_bits(shape)] * slots, []))]
+    parts = [
+        (1, held.bits.summed(places)),
+        (-1, SecretColumn([1 << projection_bits(shape)] * slots, [])),
+    ]
     shown = SecretColumn.total(slots, parts)
-    column = np.array([[*rhos, *[0] * (slots - PROJECTIONS)]], object).T
+    column = np.array([[*xis, *[0] * (slots - PROJECTIONS)]], object).T
     made.products(column, shown.group, [sums])
     return made.coefficients()
 
@@ -162,15 +165,15 @@ def norm_quotient(
 def argue(shape: Shape, talk: Conversation, held: NormWitness, domain: Domain) -> Proof:
     """Return the proof that these columns give; of false ones one that does not verify."""
     drawn, turn = talk.projections, roots(shape.slots)[1]
-    # Round 2, bits. Challenge: ρ.
+    # Round 2, bits. Challenge: ξ.
     sent = [encode_point(point) for point in held.bits.commit(domain)]
-    rho = talk.bits(sent)
+    xi = talk.bits(sent)
     # Round 3, running sum. Challenge: κ.
-    running = running_sum(drawn, held, rho)
+    running = running_sum(drawn, held, xi)
     sent.append(encode_point(domain.commit(running.values, running.blinds)))
     kappa = talk.running(sent[-1])
     # Round 4, quotient. Challenge: ζ.
-    quotient = norm_quotient(shape, drawn, held, running, (rho, kappa), domain)
+    quotient = norm_quotient(shape, drawn, held, running, (xi, kappa), domain)
     sent.append(encode_point(domain.commit_coefficients(quotient)))
     zeta = talk.quotient(sent[-1])
     # Round 5, values. Challenge: μ.
@@ -179,7 +182,7 @@ def argue(shape: Shape, talk: Conversation, held: NormWitness, domain: Domain) -
     turned = zeta * turn % R
     there = lagrange_at(shape.slots, turned)
     values += running.group.at(there, vanish, turned)
-    challenges = Challenges(rho, kappa, zeta, talk.values(values))
+    challenges = Challenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings.
     _, at_running, at_quotient = norm_factors(shape, drawn, challenges, values)
     weights = powers(challenges.mu, len(values) - 1)

@@ -20,7 +20,7 @@ class SecretGroup:
 
     Attributes:
         values: On H, shape (n, columns): small integers, or Python's own modulo R.
-        blinds: Of each column, ρ₀ and ρ₁; or ρ₀ alone.
+        blinds: Of each column, β₀ and β₁; or β₀ alone.
     """
 
     values: NDArray[np.generic] = field(repr=False)
@@ -77,7 +77,7 @@ def weighted(matrix: NDArray[np.generic], weights: Sequence[int]) -> list[int]:
 class Quotient:
     """F = Σ squares + Σ products + rest, collected part by part, and T = F / Z.
 
-    With a column P = p + ρZ: P² = p² + 2pρZ + ρ²Z². The parts without blinds are summed on a coset
+    With a column P = p + βZ: P² = p² + 2pβZ + β²Z². The parts without blinds are summed on a coset
     of H, where Z is a constant; the others are multiples of Z as they stand.
     """
 

@@ -35,7 +35,7 @@ class ProofTranscript:
         self._frame(b"points", label, b"".join(points))
 
     def expand(self, label: str, size: int) -> bytes:
-        """Return ``size`` bytes that depend on all before; what comes after depends on the label."""
+        """Return ``size`` bytes that depend on all before."""
         # The request is absorbed too, then a copy is squeezed: the transcript goes on from here.
         self._frame(b"squeeze", label, size.to_bytes(8, "big"))
         return self._hash.copy().digest(size)
