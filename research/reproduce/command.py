@@ -34,8 +34,6 @@ def reproduce(
     records: Annotated[int | None, Opt(shown="all of them")] = None,
     judge: Annotated[str | None, PathRole.ADDRESS] = None,
     prompts: Annotated[int | None, Opt(shown="those of the table")] = None,
-    sizes: str | None = None,
-    backends: Annotated[str | None, Opt(shown="all installed ones")] = None,
     policies: Annotated[int | None, Opt(shown="those of the table")] = None,
     processes: int = 1,
     seed: int = 0,
@@ -60,8 +58,6 @@ def reproduce(
         records: Texts: the most records that are indexed.
         judge: The chat model that judges answers, where the table has that.
         prompts: The most prompts and questions.
-        sizes: Proofs: the numbers of documents, e.g. 64,256.
-        backends: Proofs: the back ends.
         policies: Canaries: the most policies in each arm.
         processes: Canaries: the number of policies trained at once.
         seed: The seed of the random splits.
@@ -74,7 +70,6 @@ def reproduce(
     from ragwitness.errors import InputError, MissingExtraError
     from research.canary.study import load_study_table, reproduce_study
     from research.collusion_tables import reproduce_figure
-    from research.proof_cost.costs import load_cost_table, reproduce_costs
     from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (
         ComparisonOptions,
@@ -112,14 +107,6 @@ def reproduce(
             screen.print(f"{known:<18}{title}", markup=False, soft_wrap=True)
         return
     kind = table_kind(name, tables)
-    if kind == "proofs":
-        if model or judge or data or prompts is not None:
-            raise InputError(
-                f"{name} measures proofs: it asks no model and reads no corpus.",
-                "Its size is --sizes, its provers are --backends.",
-            )
-        reproduce_costs(load_cost_table(name, tables), out, sizes, backends)
-        return
     if kind == "collusion":
         if model or judge or data or prompts is not None:
             raise InputError(
@@ -132,11 +119,6 @@ def reproduce(
         return
     if policies is not None:
         raise InputError(f"{name} trains no policies: --policies does not apply.")
-    if sizes or backends:
-        raise InputError(
-            f"{name} measures no proofs: --sizes and --backends do not apply.",
-            "Its size is --limit and --calibration, or --prompts.",
-        )
     ours_alone = {
         "--audits": audits,
         "--cases": cases,

@@ -10,8 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-import pytest
-
 from ragwitness.attest.accounts import Request, request_message, sign_request
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge
@@ -122,13 +120,11 @@ class Audited:
 
     Attributes:
         window: Of the honest provider.
-        setup: To prove with.
         receipts: What the accounts kept.
         bundle: The honest bundle over all records.
     """
 
     window: Window
-    setup: object
     receipts: list[bytes]
     bundle: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -136,12 +132,10 @@ class Audited:
     @classmethod
     def load(cls, folder: Path) -> Audited:
         """Return what :func:`make_audited` left in a folder."""
-        from ragwitness.crypto.proofs.provider import load_prover_setup
-
         window = Window.load(folder / "window", (LOG,))
         receipts = [(folder / f"receipt-{turn}.json").read_bytes() for turn in range(9)]
-        setup, bundle = load_prover_setup(folder / "setup"), (folder / "bundle.zip").read_bytes()
-        return cls(window, setup, receipts, bundle, bundle_files(window))
+        bundle = (folder / "bundle.zip").read_bytes()
+        return cls(window, receipts, bundle, bundle_files(window))
 
     @property
     def trust(self):
@@ -151,8 +145,8 @@ class Audited:
         count = len(read_bundle(self.bundle).records)
         pins = Pins(bounds=WIDE)
         opened = checkpoint_token(1, self.window.ledger.log.root(1))
-        digest, noise = self.setup.verifier.digest, bytes.fromhex(NOISE)
-        return Trust(signers, digest, BEACON, count, token, pins, noise, opened)
+        noise = bytes.fromhex(NOISE)
+        return Trust(signers, BEACON, count, token, pins, noise, opened)
 
     @property
     def records(self):
@@ -186,19 +180,14 @@ def believing(audited, data):
     return replace(audited.trust, close=token, records=count, noise_open=opened)
 
 
-def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
+def make_audited(folder: Path, count=9, policy=POLICY) -> Audited:
     """Serve a window from open to close and prove ``count`` of its nine records."""
-    from ragwitness.crypto.proofs import provider
-
-    loaded = provider.load_prover_setup(setup)  # its keys are read once
     contents = {
         name: Contents(rows(seed), ["5e" * 32] * 12 + [""] * 4)
         for seed, name in enumerate(policy.tenants)
     }
     embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(provider, "load_prover_setup", lambda folder: loaded)
-        open_window(folder / "window", policy, contents, embedder, setup, (LOG,))
+    open_window(folder / "window", policy, contents, embedder, (LOG,))
     window = Window.load(folder / "window", (LOG,))
     receipts = []
     window.begin(NOISE, "a test")
@@ -211,9 +200,9 @@ def make_audited(folder: Path, setup: Path, count=9, policy=POLICY) -> Audited:
                 window.record(request_of(window, tenant, account, turn)).receipt.encode()
             )
     close_window(window)
-    made = Audited(window, loaded, receipts)
+    made = Audited(window, receipts)
     challenge = make_challenge(BEACON, made.close(), 9, count)
-    made.bundle = prove_window(window, challenge, made.setup)
+    made.bundle = prove_window(window, challenge)
     made.files = bundle_files(window)
     (folder / "bundle.zip").write_bytes(made.bundle)
     for turn, receipt in enumerate(receipts):
@@ -230,14 +219,6 @@ def signed(record):
     key = KEYS.get(record.account, STRANGER)
     message = request_message(**(said | {"sequence": int(record.sequence)}))
     return record.model_copy(update={"signature": key.sign(message).hex()})
-
-
-def make_setup_for(policy, folder):
-    """Draw a setup for the policy's shape."""
-    from ragwitness.crypto.proofs.provider import make_setup
-
-    make_setup(folder, proof_shape(policy))
-    return folder
 
 
 @dataclass
@@ -360,7 +341,8 @@ class Story:
 
     def prove(self, place, *, columns=None, noise=None):
         """Make a proof of a record as it is told, with other secrets where they are given."""
-        from ragwitness.crypto.proofs.provider import prove_selection
+        from ragwitness.crypto.proofs.answers import AnswerClaim
+        from ragwitness.crypto.proofs.prove_answers import prove_answer
 
         window, record, opened = self.audited.window, self.records[self.places[place]], self.opened
         columns = columns or window.secret_columns(record.tenant)
@@ -369,9 +351,8 @@ class Story:
             seed = seed or window.seed_opening(int(record.number)).seed
             noise = noise_of(MECHANISM, record, seed, opened[place].query, window.ledger.beacon)
         vector, ids = opened[place].vector.astype(np.int16), opened[place].ids
-        return prove_selection(
-            self.audited.setup, columns, vector, noise, ids, link_context(record)
-        )
+        claim = AnswerClaim(columns.public, vector, noise, ids, link_context(record))
+        return prove_answer(proof_shape(POLICY), claim, columns)
 
     def _record(self, place):
         record, opened = self.records[self.places[place]], self.opened[place]

@@ -1,13 +1,10 @@
 """Proofs that held are not multiplied again: a check of a proof is a function of its bytes."""
 
 import hashlib
-import os
 
 import pytest
 
-from ragwitness.crypto.proofs.norms import verify as norms
-from ragwitness.crypto.proofs.selection import statement
-from ragwitness.crypto.proofs.selection import verify as selection
+from ragwitness.crypto.proofs import answers, norms
 
 
 def remember_proofs(patch: pytest.MonkeyPatch) -> None:
@@ -23,16 +20,11 @@ def remember_proofs(patch: pytest.MonkeyPatch) -> None:
 
         return checked
 
-    def of_norms(setup, columns, context, proof):
-        return setup.digest_bytes, columns.encode(), context, proof
+    def of_norms(shape, columns, context, proof):
+        return shape.digest, columns.encode(), context, proof
 
-    def of_selections(setup, claims, proofs, beside=()):
-        sides = [(statement.statement_digest(setup.digest_bytes, c), c) for c in claims]
-        said = [digest + statement.noise_digest(claim) for digest, claim in sides]
-        once = os.urandom(16) if beside else b""  # equations have no bytes: checked every time
-        return [b"selections", once, *said, b"proofs", *proofs]
+    def of_answers(shape, claims, proofs):
+        return [b"answers", *(claim.heads(shape) for claim in claims), b"proofs", *proofs]
 
     patch.setattr(norms, "verify_norms", remembering(norms.verify_norms, of_norms))
-    patch.setattr(
-        selection, "verify_selections", remembering(selection.verify_selections, of_selections)
-    )
+    patch.setattr(answers, "verify_answers", remembering(answers.verify_answers, of_answers))

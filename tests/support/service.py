@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 from ragwitness.attest.commit import open_window
-from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import read_policy
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import write_key
@@ -69,13 +69,11 @@ def commit_without_proofs(
     path, key, window = folder / "policy.toml", folder / "log.key", folder / "W"
     path.write_text(policy_text(store, tenant))
     promised = read_policy(path)
-    stand_in(patch, proof_shape(promised))
-    (folder / "setup").mkdir()
-    (folder / "setup/setup.json").write_bytes(b"{}")
+    stand_in(patch)
     write_key(key, KEY)
     held = read_contents(store, promised)
     by = CommittedEmbedder.of({"name": hashlib.sha256(held.embedder.encode()).hexdigest()})
-    open_window(window, promised, held.contents, by, folder / "setup", [KEY])
+    open_window(window, promised, held.contents, by, [KEY])
     held_window = Window.load(window)
     held_window.begin("be" * 32, "a test")
     opened = held_window.ledger.opened

@@ -1,20 +1,17 @@
 """Small audit windows; the prover of the columns is a stand-in where a test proves nothing."""
 
-import sys
-from types import ModuleType, SimpleNamespace
-
 import numpy as np
 
 from ragwitness.attest.accounts import Request
 from ragwitness.attest.commit import Contents, open_window
-from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.proofs.native import to_native_g1
-from ragwitness.crypto.proofs.opening import Columns
-from ragwitness.crypto.proofs.points import G1_GENERATOR, encode_g1
-from ragwitness.crypto.proofs.secret import SecretColumns
+from ragwitness.crypto.proofs import columns, prove_norms
+from ragwitness.crypto.proofs.columns import Columns, SecretColumns
+from ragwitness.crypto.proofs.group import encode_point, generator
+from ragwitness.crypto.proofs.prove_answers import SecretCoins
 from ragwitness.privacy.mechanism.config import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
@@ -55,33 +52,27 @@ def contents(given):
     }
 
 
-def stand_in(monkeypatch, shape):
+def stand_in(monkeypatch):
     """Put a prover in place that commits to nothing and proves nothing."""
+    point = encode_point(generator())
 
-    def commit_columns(held, setup):
-        chunks = len(held) // shape.slots
-        blinds = tuple(((0, 0, 0),) * shape.dimension for _ in range(chunks))
-        points = ((encode_g1(G1_GENERATOR),) * shape.dimension,) * chunks
-        return SecretColumns(held, blinds, Columns(points))
+    def commit_columns(held, shape):
+        chunks = shape.chunks(len(held))
+        blinds = tuple(((0, 0),) * shape.dimension for _ in range(chunks))
+        return SecretColumns(held, blinds, Columns(((point,) * shape.dimension,) * chunks))
 
-    made = ModuleType("ragwitness.crypto.proofs.provider")
-    powers = [to_native_g1(G1_GENERATOR)] * shape.coefficients  # of 1: they bind to nothing
-    held = SimpleNamespace(verifier=SimpleNamespace(shape=shape), shape=shape, powers=powers)
-    made.load_prover_setup = lambda folder: held
-    made.commit_columns = commit_columns
-    made.prove_norms = lambda setup, secret, context: b"norms of " + context
-    monkeypatch.setitem(sys.modules, made.__name__, made)
+    monkeypatch.setattr(columns, "commit_columns", commit_columns)
+    monkeypatch.setattr(prove_norms, "prove_norms", lambda *given: b"norms of " + given[-1])
+    alone = lambda self, shape: (point,) * shape.chunks(len(self.numbers))  # noqa: E731
+    monkeypatch.setattr(SecretCoins, "commit", alone)
 
 
 def window(folder, monkeypatch, given=None, keys=(KEY,)):
     """Open a window with the stand-in and load it."""
     given = given or policy()
-    stand_in(monkeypatch, proof_shape(given))
-    setup = folder / "setup"
-    setup.mkdir(exist_ok=True)
-    (setup / "setup.json").write_bytes(b"{}")
+    stand_in(monkeypatch)
     embedder = CommittedEmbedder.of({"weights": DIGEST})
-    open_window(folder / "window", given, contents(given), embedder, setup, keys)
+    open_window(folder / "window", given, contents(given), embedder, keys)
     return Window.load(folder / "window", keys)
 
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from filelock import FileLock
 
-from tests.support.attested import POLICY, Audited, Story, make_audited, make_setup_for
+from tests.support.attested import Audited, Story, make_audited
 from tests.support.held import remember_proofs
 
 
@@ -14,11 +14,11 @@ def audited(tmp_path_factory, worker_id):
     """Made by the first of several workers; each has a copy of its own, which it may change."""
     mine = tmp_path_factory.mktemp("audited")
     if worker_id == "master":
-        return make_audited(mine, make_setup_for(POLICY, mine / "setup"), 3)
+        return make_audited(mine, 3)
     shared = tmp_path_factory.getbasetemp().parent / "audited"
     with FileLock(f"{shared}.lock"):
         if not shared.exists():
-            make_audited(mine, make_setup_for(POLICY, mine / "setup"), 3)
+            make_audited(mine, 3)
             mine.rename(shared)
     return Audited.load(shutil.copytree(shared, mine, dirs_exist_ok=True))
 

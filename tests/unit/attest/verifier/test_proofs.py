@@ -9,7 +9,8 @@ import pytest
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.commitments import norm_context
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.proofs.secret import SecretColumns
+from ragwitness.attest.commitments import proof_shape
+from ragwitness.crypto.proofs.columns import SecretColumns
 from tests.support.attested import LOG, MECHANISM, POLICY
 from tests.support.lies import as_honest, first_drawn, judged, named, reindex
 
@@ -18,15 +19,15 @@ def test_a_run_that_was_stopped_goes_on(audited, monkeypatch):
     """Proofs are kept as they are made; the bundle is the same to the byte."""
     from ragwitness.attest.challenge import make_challenge
     from ragwitness.attest.prove import prove_window
-    from ragwitness.crypto.proofs import provider as proving
+    from ragwitness.crypto.proofs import prove_answers as proving
 
     def never(*_):
         raise AssertionError("a proof was made again")
 
-    monkeypatch.setattr(proving, "prove_selection", never)
+    monkeypatch.setattr(proving, "prove_answer", never)
     challenge = make_challenge(audited.trust.beacon, audited.close(), 9, 3)
     told = []
-    again = prove_window(audited.window, challenge, audited.setup, lambda *at: told.append(at))
+    again = prove_window(audited.window, challenge, lambda *at: told.append(at))
     assert again == audited.bundle
     assert told[-1] == ("proofs", 3, 3)
 
@@ -41,7 +42,7 @@ def test_only_what_was_drawn_is_opened(audited):
     other = (0, 1, 2) if drawn != (0, 1, 2) else (0, 1, 3)
     for picked in (Challenge(bytes(32), 9, other), Challenge(bytes(32), 8, (0,))):
         with pytest.raises(InputError, match="not drawn from this window"):
-            prove_window(audited.window, picked, audited.setup)
+            prove_window(audited.window, picked)
 
 
 def test_a_window_answers_one_challenge(audited):
@@ -52,8 +53,8 @@ def test_a_window_answers_one_challenge(audited):
 
     other = make_challenge(bytes(32), audited.close(), 9, 1)
     with pytest.raises(InputError, match="has answered another challenge"):
-        prove_window(audited.window, other, audited.setup)
-    more = prove_window(audited.window, other, audited.setup, again=True)
+        prove_window(audited.window, other)
+    more = prove_window(audited.window, other, again=True)
     assert read_bundle(more).records == other.records
 
 
@@ -199,7 +200,7 @@ def test_one_falsified_score(audited):
 
     data = _lie(audited, answer, columns=without)
     assert hidden["left"]
-    named(audited, data, "link.scores")
+    named(audited, data, "link.opening")
 
 
 def test_the_rows_of_another_tenant(audited):
@@ -217,7 +218,7 @@ def test_the_rows_of_another_tenant(audited):
         other = audited.window.secret_columns(names[record.tenant])
         return SecretColumns(other.rows, other.blinds, mine.public)
 
-    named(audited, _lie(audited, answer, columns=columns), "link.scores")
+    named(audited, _lie(audited, answer, columns=columns), "link.opening")
 
 
 def test_wrong_slots(audited):
@@ -240,8 +241,10 @@ def test_wrong_slots(audited):
         (lambda proof: proof[:-1], "link.size"),
         (lambda proof: proof + b"\0", "link.size"),
         (lambda proof: b"", "link.size"),
-        (lambda proof: proof[:96] + b"\xff" * 64 + proof[160:], "point.field"),
-        (lambda proof: proof[:96] + (bytes(31) + b"\1") * 2 + proof[160:], "point.curve"),
+        (lambda proof: proof[:-32] + b"\xff" * 32, "point.field"),
+        (lambda proof: proof[:64] + b"\xff" * 48 + proof[112:], "point.encoding"),
+        (lambda proof: proof[:64] + b"\x80" + bytes(46) + b"\1" + proof[112:], "point.curve"),
+        (lambda proof: proof[:64] + b"\x80" + bytes(47) + proof[112:], "point.subgroup"),
         (lambda proof: bytes(32) + proof[32:], "link.statement"),
         (lambda proof: proof[:32] + bytes(32) + proof[64:], "link.noise"),
     ],
@@ -264,18 +267,18 @@ def test_the_proof_of_another_record(audited):
 @pytest.mark.slow
 def test_a_row_above_the_norm(audited, story):
     """The sensitivity rests on it; the best that can be shown is a proof over shorter rows."""
-    from ragwitness.crypto.proofs import secret
-    from ragwitness.crypto.proofs.provider import commit_columns, prove_norms
+    from ragwitness.crypto.proofs import columns, prove_norms
 
     rows = audited.window.secret_columns("archive").rows.copy()
     long = rows.copy()
     long[3] = 11  # 11 · √8 = 31 > 16
     with pytest.MonkeyPatch.context() as free:
-        free.setattr(secret, "check_integer_rows", lambda *_: None)
-        held = commit_columns(long, audited.setup)
-        free.setattr("ragwitness.crypto.proofs.norms.prove.verify_norms", lambda *_: None)
+        free.setattr(columns, "check_integer_rows", lambda *_: None)
+        held = columns.commit_columns(long, proof_shape(POLICY))
+        free.setattr(prove_norms, "verify_norms", lambda *_: None)
         short = SecretColumns(rows, held.blinds, held.public)
-        norms = prove_norms(audited.setup, short, norm_context(POLICY.window, "archive"))
+        context = norm_context(POLICY.window, "archive")
+        norms = prove_norms.prove_norms(proof_shape(POLICY), short, context)
     reindex(story, columns=held.public, norms=norms)
     named(audited, story.tell(), "norm.opening")
 
@@ -285,7 +288,7 @@ def test_a_row_above_the_norm(audited, story):
     [
         (lambda proof: proof[:-1], "norm.size"),
         (lambda proof: proof + b"\0", "norm.size"),
-        (lambda proof: b"\xff" * 64 + proof[64:], "point.field"),
+        (lambda proof: proof[:-32] + b"\xff" * 32, "point.field"),
     ],
 )
 def test_a_norm_proof_that_was_bent(audited, story, bend, check):

@@ -1,1 +1,0 @@
-"""What a proof of one answer costs, measured and beside the collusion paper's model (§5.8)."""

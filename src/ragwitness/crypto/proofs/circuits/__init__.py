@@ -1,1 +1,0 @@
-"""The relations that are proved, as constraint systems (docs/design/circuits.md)."""
