@@ -305,8 +305,7 @@ def chunk_factors(
     basis = lagrange_at(shape.slots, held.zeta)
     chunks = claim.chunks(shape)
     # Powers of μ behind those of the opened columns: two a chunk, then F - Z·T.
-    first = pow(held.mu, len(values), R)
-    *beside, last = (first * power % R for power in powers(held.mu, 2 * len(chunks) + 1))
+    *beside, last = place_weights(held.mu, len(values), len(chunks))
     found = []
     for chunk, weights in zip(chunks, row_weights(claim, shape, held.kappa), strict=True):
         own = values[chunk.number * width : (chunk.number + 1) * width]
@@ -340,6 +339,12 @@ def chunk_factors(
             )
         )
     return found, -last * vanish % R
+
+
+def place_weights(mu: int, opened_columns: int, chunks: int) -> list[int]:
+    """Return the powers of μ behind those of the opened columns: two a chunk, then F - Z·T's."""
+    first = pow(mu, opened_columns, R)
+    return [first * power % R for power in powers(mu, 2 * chunks + 1)]
 
 
 def number_rows(chunk: PublicChunk, top: int, basis: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -113,6 +113,23 @@ def prove_answer(
     return argue(shape, claim, *witness(shape, claim, secret, coins)).encode()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkScores:
+    """What one chunk's scores are made of.
+
+    Attributes:
+        scores: ⟨v_j, q⟩.
+        committed: Secret numbers a; zeros for public noise.
+        tossed: Bits of a + p and the carry, shape (n, bits + 1); no columns for public noise.
+        noisy: y.
+    """
+
+    scores: SecretColumn
+    committed: SecretColumn
+    tossed: NDArray[np.int64]
+    noisy: NDArray[np.int64]
+
+
 def witness(
     shape: Shape, claim: AnswerClaim, secret: SecretColumns, coins: SecretCoins | None
 ) -> tuple[list[int], list[ChunkWitness]]:
@@ -121,19 +138,10 @@ def witness(
     Raises:
         InputError: The answer is not the one that query, noise and index give.
     """
-    query = claim.query.astype(np.int64)
-    chunks, scores, drawn, noisy = claim.chunks(shape), [], [], []
-    for chunk in chunks:
-        # y: scores, public noise, and what the coins add.
-        rows = secret.group(chunk.number, shape)
-        blinds = [dot(query.tolist(), row) for row in zip(*rows.blinds, strict=True)]
-        scores.append(SecretColumn((rows.values @ query).tolist(), blinds))
-        drawn.append(_tossed(shape, claim, coins, chunk))
-        noisy.append(rows.values @ query + np.array(chunk.noise, np.int64))
-        if claim.coins:
-            noisy[-1] += drawn[-1][1][:, :-1] @ np.array(claim.coins.coefficients, np.int64)
+    chunks = claim.chunks(shape)
+    found = [noisy_scores(shape, claim, secret, coins, chunk) for chunk in chunks]
     # No proof can be made of another answer than the mechanism's.
-    whole = np.concatenate(noisy)[: len(claim.noise)]
+    whole = np.concatenate([part.noisy for part in found])[: len(claim.noise)]
     best = tuple(np.argsort(-whole, kind="stable")[: len(claim.ids)].tolist())
     if best != claim.ids:
         raise InputError(
@@ -142,19 +150,43 @@ def witness(
             "No proof can be made of another answer than the mechanism's.",
         )
     numbers = [int(whole[slot]) for slot in claim.ids]
-    parts = []
-    for chunk, score, (committed, tossed), y in zip(chunks, scores, drawn, noisy, strict=True):
-        upper, own = image(shape, chunk, numbers)
-        sign = np.ones(shape.slots, np.int64)
-        sign[[slot for _, slot in chunk.here]] = -1
-        margins = sign * (np.array(upper) - y) - np.array(chunk.late)
-        digits = margins[:, None] >> np.arange(shape.bits) & 1
-        matrix = np.concatenate([tossed, digits], axis=1)
-        blinds = draw_scalars(2 * matrix.shape[1] + 2)
-        pairs = [blinds[i : i + 2] for i in range(0, len(blinds), 2)]
-        ends = [SecretColumn(v, [b]) for v, b in zip((upper, own), pairs.pop(), strict=True)]
-        parts.append(ChunkWitness(SecretGroup(matrix, pairs), committed, score, *ends))
-    return numbers, parts
+    pairs = zip(chunks, found, strict=True)
+    return numbers, [chunk_witness(shape, chunk, numbers, part) for chunk, part in pairs]
+
+
+def noisy_scores(
+    shape: Shape,
+    claim: AnswerClaim,
+    secret: SecretColumns,
+    coins: SecretCoins | None,
+    chunk: PublicChunk,
+) -> ChunkScores:
+    """Return y of one chunk and its parts: scores, public noise, and what the coins add."""
+    rows, query = secret.group(chunk.number, shape), claim.query.astype(np.int64)
+    blinds = [dot(query.tolist(), row) for row in zip(*rows.blinds, strict=True)]
+    scores = rows.values @ query
+    committed, tossed = _tossed(shape, claim, coins, chunk)
+    noisy = scores + np.array(chunk.noise, np.int64)
+    if claim.coins:
+        noisy += tossed[:, :-1] @ np.array(claim.coins.coefficients, np.int64)
+    return ChunkScores(SecretColumn(scores.tolist(), blinds), committed, tossed, noisy)
+
+
+def chunk_witness(
+    shape: Shape, chunk: PublicChunk, numbers: Sequence[int], held: ChunkScores
+) -> ChunkWitness:
+    """Return one chunk's columns, given the K winners' numbers."""
+    upper, own = image(shape, chunk, numbers)
+    sign = np.ones(shape.slots, np.int64)
+    sign[[slot for _, slot in chunk.here]] = -1
+    margins = sign * (np.array(upper) - held.noisy) - np.array(chunk.late)
+    digits = margins[:, None] >> np.arange(shape.bits) & 1
+    matrix = np.concatenate([held.tossed, digits], axis=1)
+    drawn = draw_scalars(2 * matrix.shape[1] + 2)
+    *blinds, ends = [drawn[i : i + 2] for i in range(0, len(drawn), 2)]
+    group = SecretGroup(matrix, blinds)
+    both = [SecretColumn(v, [b]) for v, b in zip((upper, own), ends, strict=True)]
+    return ChunkWitness(group, held.committed, held.scores, *both)
 
 
 def _tossed(
@@ -205,7 +237,8 @@ def answer_quotient(
         # s (2 margin (y - U) + winner (y - A)): the other sign at winners, and their own numbers.
         both = [(2 * margin + winner, scores), (-2 * margin, part.upper), (-winner, part.own)]
         picks = np.zeros((shape.slots, 1), np.int64)
-        picks[[slot for _, slot in chunk.here]] = 1
+        for _, slot in chunk.here:
+            picks[slot] += 1
         made.products(picks, SecretColumn.total(shape.slots, both).group, [1])
     return made.coefficients()
 
