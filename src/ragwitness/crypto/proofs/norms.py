@@ -172,6 +172,11 @@ class Conversation:
         return self._talk.challenge("mu")
 
 
+def row_weights(shape: Shape, kappa: int) -> list[int]:
+    """Return κ's powers: one per bit's column, of the squares' equation and of the sums'."""
+    return powers(kappa, sum(bit_counts(shape)) + 2)
+
+
 def linear_weights(shape: Shape, weights: Sequence[int]) -> list[int]:
     """Return what each bit's column is multiplied with in F, beside its square and beside P·ξ."""
     *own, squares, _ = weights
@@ -199,7 +204,7 @@ def norm_factors(
     basis = lagrange_at(shape.slots, held.zeta)
     *own, turned = values
     columns, bits = own[:dimension], own[dimension:]
-    weights = powers(held.kappa, len(bits) + 2)
+    weights = row_weights(shape, held.kappa)
     *each, squares, sums = weights
     small, _ = bit_counts(shape)
     xis = powers(held.xi, PROJECTIONS)

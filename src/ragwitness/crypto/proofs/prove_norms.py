@@ -21,9 +21,10 @@ from ragwitness.crypto.proofs.norms import (
     linear_weights,
     norm_factors,
     projection_bits,
+    row_weights,
     verify_norms,
 )
-from ragwitness.crypto.proofs.prover import Quotient, SecretColumn, SecretGroup, opening_quotient
+from ragwitness.crypto.proofs.prover import Quotient, SecretColumn, SecretGroup, opening_quotient, weighted
 from ragwitness.crypto.proofs.shape import Shape
 from ragwitness.crypto.proofs.transcript import ProofTranscript
 from ragwitness.errors import InputError, VerificationError
@@ -118,7 +119,7 @@ def norm_witness(shape: Shape, rows: SecretGroup, talk: Conversation) -> NormWit
 def running_sum(drawn: Projections, held: NormWitness, xi: int) -> SecretColumn:
     """Return G: before each row the sum of Σ_i ξ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ξ-column · s of all rows above."""
     xis = powers(xi, PROJECTIONS)
-    steps = combine(drawn.rows.T * held.image.values, xis)
+    steps = weighted(drawn.rows.T * held.image.values, xis)
     ends = [r * s for r, s in zip(xis, held.shown[:PROJECTIONS], strict=True)]
     steps = [x - y for x, y in zip(steps, ends + [0] * (len(steps) - PROJECTIONS), strict=True)]
     sums = accumulate(steps[:-1], lambda total, step: (total + step) % R, initial=0)
@@ -135,7 +136,7 @@ def norm_quotient(
 ) -> list[int]:
     """Return T's coefficients, T = F / Z, for ξ and κ."""
     made, (xi, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
-    weights, slots = powers(kappa, count + 2), shape.slots
+    weights, slots = row_weights(shape, kappa), shape.slots
     *each, squares, sums = weights
     xis, (small, _) = powers(xi, PROJECTIONS), bit_counts(shape)
     # Bits; norms.
