@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+
 from ragwitness.attest.accounts import Request, request_message, sign_request
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge

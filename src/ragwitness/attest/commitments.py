@@ -191,11 +191,12 @@ def proof_shape(policy: WindowPolicy) -> Shape:
     """Return the size of the proofs that fit all of a policy's indexes.
 
     An index of more than 2,048 slots is proved in chunks of as many. The exact sampler's noise has
-    no bound; beyond 40 sigma, where a slot's lies once in 2¹¹⁵³ draws, an answer could not be proved.
+    no bound; beyond 40 sigma, where a slot's lies once in 2¹¹⁵³ draws, an answer could not be
+    proved.
 
     Raises:
-        InputError: The indexes differ in dimension, top or scale, or a mechanism cannot be proved: one
-            with a shift, or with clipping.
+        InputError: The indexes differ in dimension, top or scale, or a mechanism cannot be proved:
+            one with a shift, or with clipping.
     """
     # 1. Every mechanism is linear in the rows: no shift, no clipping.
     for name, mechanism in policy.tenants.items():

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, noise_record_of
@@ -19,7 +20,6 @@ from ragwitness.attest.noise import (
 )
 from ragwitness.attest.policy import EXAMPLE, WindowPolicy, read_policy
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from importlib.resources import files
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +139,7 @@ class Domain:
             total = reduce(add, chosen, total + total)
         return total + self.powers[0] * scalar(least) if least else total
 
-    def extend(self, matrix: NDArray[np.generic]) -> Iterator[list[int]]:
+    def extend(self, matrix: NDArray[Any]) -> Iterator[list[int]]:
         """Yield each column's values on the coset 7·H, modulo R or below 2³²⁰, without blinds.
 
         Args:

@@ -23,7 +23,7 @@ from ragwitness.crypto.proofs.argument import Proof
 from ragwitness.crypto.proofs.columns import SecretColumns
 from ragwitness.crypto.proofs.domain import Domain, ceremony_domain, draw_scalars
 from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import R, encode_point
+from ragwitness.crypto.proofs.group import Point, R, encode_point
 from ragwitness.crypto.proofs.prover import (
     Quotient,
     SecretColumn,
@@ -257,19 +257,18 @@ def argue(
     talk = Conversation(heads)
     # Round 2, columns: bits, U, A, and the first messages about U and A. Challenge: κ, c.
     masks = draw_scalars(top + 2 * len(parts))
-    hidden = []
-    for chunk in chunks:
-        pair = masks[top + 2 * chunk.number :]
-        values = image(shape, chunk, masks[:top])
-        hidden.append([SecretColumn(v, [b]) for v, b in zip(values, pair, strict=False)])
-    points = []
-    for part, pair in zip(parts, hidden, strict=True):
+    hidden, points = list[list[SecretColumn]](), list[Point]()
+    for chunk, part in zip(chunks, parts, strict=True):
+        blinds = masks[top + 2 * chunk.number :]
+        both = zip(image(shape, chunk, masks[:top]), blinds, strict=False)
+        hidden.append([SecretColumn(column, [blind]) for column, blind in both])
         points += part.bits.commit(domain)
-        points += [domain.commit(c.values, c.blinds) for c in (part.upper, part.own, *pair)]
+        columns = (part.upper, part.own, *hidden[-1])
+        points += [domain.commit(column.values, column.blinds) for column in columns]
     sent = [encode_point(point) for point in points]
     kappa, c = talk.columns(sent)
     # Round 3, responses; T = F / Z. Challenge: ζ.
-    ends = [part.blinds[0] for held in parts for part in (held.upper, held.own)]
+    ends = [column.blinds[0] for part in parts for column in (part.upper, part.own)]
     known = [*numbers, *ends]
     responses = [(mask + c * x) % R for mask, x in zip(masks, known, strict=True)]
     quotient = answer_quotient(shape, claim, parts, kappa, domain)
@@ -282,16 +281,15 @@ def argue(
     # Round 5, opening.
     factors, at_quotient = chunk_factors(claim, shape, held, responses, values)
     weights = iter(powers(held.mu, len(values)))
-    summed = []
-    for part, pair, factor in zip(parts, hidden, factors, strict=True):
-        own = [next(weights) for _ in part.bits.blinds]
+    summed = list[tuple[int, SecretColumn]]()
+    for part, masked, factor in zip(parts, hidden, factors, strict=True):
         summed += [
-            (1, part.bits.summed(own)),
+            (1, part.bits.summed([next(weights) for _ in part.bits.blinds])),
             (factor.committed, part.committed),
             (factor.scores, part.scores),
             (factor.upper, part.upper),
             (factor.own, part.own),
-            *zip(factor.masks, pair, strict=True),
+            *zip(factor.masks, masked, strict=True),
         ]
     joint = SecretColumn.total(shape.slots, summed)
     opened = opening_quotient(domain, joint, at_quotient, quotient, zeta)

@@ -24,7 +24,13 @@ from ragwitness.crypto.proofs.norms import (
     row_weights,
     verify_norms,
 )
-from ragwitness.crypto.proofs.prover import Quotient, SecretColumn, SecretGroup, opening_quotient, weighted
+from ragwitness.crypto.proofs.prover import (
+    Quotient,
+    SecretColumn,
+    SecretGroup,
+    opening_quotient,
+    weighted,
+)
 from ragwitness.crypto.proofs.shape import Shape
 from ragwitness.crypto.proofs.transcript import ProofTranscript
 from ragwitness.errors import InputError, VerificationError

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.crypto.proofs.domain import Domain
 from ragwitness.crypto.proofs.field import GENERATOR, combine, dot, interpolate, vanishing
-from ragwitness.crypto.proofs.group import R
+from ragwitness.crypto.proofs.group import Point, R
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,10 +24,10 @@ class SecretGroup:
         blinds: Of each column, β₀ and β₁; or β₀ alone.
     """
 
-    values: NDArray[np.generic] = field(repr=False)
+    values: NDArray[Any] = field(repr=False)
     blinds: Sequence[Sequence[int]] = field(repr=False)
 
-    def commit(self, domain: Domain) -> list[object]:
+    def commit(self, domain: Domain) -> list[Point]:
         """Return all commitments."""
         pairs = zip(self.values.T, self.blinds, strict=True)
         return [domain.commit(list(c) if c.dtype == object else c, b) for c, b in pairs]
@@ -67,7 +68,7 @@ class SecretColumn:
         return cls(values, blinds)
 
 
-def weighted(matrix: NDArray[np.generic], weights: Sequence[int]) -> list[int]:
+def weighted(matrix: NDArray[Any], weights: Sequence[int]) -> list[int]:
     """Return matrix · weights modulo R."""
     if matrix.dtype == object:
         return [dot(row, weights) for row in matrix.tolist()]
@@ -99,9 +100,7 @@ class Quotient:
             for i, value in enumerate((low * low, 2 * low * high, high * high)):
                 self._ends[i] = (self._ends[i] + weight * value) % R
 
-    def products(
-        self, left: NDArray[np.generic], group: SecretGroup, weights: Sequence[int]
-    ) -> None:
+    def products(self, left: NDArray[Any], group: SecretGroup, weights: Sequence[int]) -> None:
         """Add Σ weight · L · P, L public polynomials by their values on H."""
         extended = zip(self._domain.extend(left), self._domain.extend(group.values), strict=True)
         for weight, (one, two) in zip(weights, extended, strict=True):
@@ -113,9 +112,7 @@ class Quotient:
         """Add factor · P."""
         self._rest.append((factor, column))
 
-    def _blind(
-        self, group: SecretGroup, matrix: NDArray[np.generic], weights: Sequence[int]
-    ) -> None:
+    def _blind(self, group: SecretGroup, matrix: NDArray[Any], weights: Sequence[int]) -> None:
         for held, row in zip(self._beside, zip_longest(*group.blinds, fillvalue=0), strict=False):
             scaled = [w * x % R for w, x in zip(weights, row, strict=True)]
             held[:] = [(h + x) % R for h, x in zip(held, weighted(matrix, scaled), strict=True)]

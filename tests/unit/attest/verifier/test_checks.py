@@ -5,12 +5,12 @@ from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
+from ragwitness.crypto.proofs.setup import make_srs
 
 from ragwitness.attest.bundle import contents, listing
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.verifier import verify
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.proofs.setup import make_srs
 from ragwitness.crypto.transcript.records import encode
 from tests.support.attested import MECHANISM, POLICY, signed
 from tests.support.lies import as_honest, first_drawn, judged, named, recommit

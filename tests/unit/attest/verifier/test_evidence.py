@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ragwitness.crypto.proofs.curve import bn128
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verifier import PROOFS, verify
-from ragwitness.crypto.proofs.curve import bn128
 from tests.support.attested import LOG, POLICY
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"

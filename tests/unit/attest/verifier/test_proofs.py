@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
-from ragwitness.attest.commitments import norm_context
+from ragwitness.attest.commitments import norm_context, proof_shape
 from ragwitness.attest.verifier import verify
-from ragwitness.attest.commitments import proof_shape
 from ragwitness.crypto.proofs.columns import SecretColumns
 from tests.support.attested import LOG, MECHANISM, POLICY
 from tests.support.lies import as_honest, first_drawn, judged, named, reindex

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ragwitness.crypto.proofs.setup import CeremonySeal
 
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.pins import Pins
@@ -14,7 +15,6 @@ from ragwitness.attest.verifier import checks, terms, verify
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.proofs import embedded
-from ragwitness.crypto.proofs.setup import CeremonySeal
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed

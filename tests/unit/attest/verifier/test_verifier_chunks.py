@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ragwitness.crypto.proofs.provider import load_prover_setup
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import make_challenge
@@ -17,7 +18,6 @@ from ragwitness.attest.verifier import verify
 from ragwitness.attest.window import Window
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.proofs.provider import load_prover_setup
 from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, make_setup_for, request_of
 
 

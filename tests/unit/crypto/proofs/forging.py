@@ -173,7 +173,10 @@ def drawn_early(label: str) -> Iterator[None]:
         return self.known if name == label else value  # type: ignore[attr-defined]
 
     made = ProofTranscript.__init__
-    with instead(ProofTranscript, "__init__", start), instead(ProofTranscript, "challenge", challenge):
+    with (
+        instead(ProofTranscript, "__init__", start),
+        instead(ProofTranscript, "challenge", challenge),
+    ):
         yield
 
 
@@ -203,8 +206,9 @@ def without_rows(*dropped: str) -> Iterator[None]:
                 weights[place] = 0
             yield weights
 
-    with instead(answers, "row_weights", row_weights), instead(
-        prove_answers, "row_weights", row_weights
+    with (
+        instead(answers, "row_weights", row_weights),
+        instead(prove_answers, "row_weights", row_weights),
     ):
         yield
 

@@ -18,23 +18,20 @@ from ragwitness.crypto.proofs import answers, argument, prove_answers
 from ragwitness.crypto.proofs.answers import (
     DOMAIN,
     AnswerClaim,
-    ClaimError,
     Coins,
-    check_claim,
     verify_answers,
 )
 from ragwitness.crypto.proofs.argument import Proof
 from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
-from ragwitness.crypto.proofs.group import R, curve, encode_point, parse_point, scalar
-from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.group import R, curve, encode_point, scalar
+from ragwitness.crypto.proofs.prove_answers import prove_answer
 from ragwitness.crypto.proofs.prover import SecretColumn
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.errors import InputError
 from tests.unit.crypto.proofs.forging import (
     COEFFICIENTS,
     SHAPE,
     SLOTS,
-    P,
     World,
     argued,
     believing,
@@ -456,7 +453,9 @@ def _image(given: tuple, claim: AnswerClaim) -> tuple[list[int], list[int]]:
     _, chunk, numbers = given
     rows = [answers.number_rows(chunk, 3, _unit(slot)) for slot in range(SLOTS)]
     both = zip(*rows, strict=True)
-    upper, own = ([sum(a * b for a, b in zip(r, numbers, strict=True)) for r in row] for row in both)
+    upper, own = (
+        [sum(a * b for a, b in zip(r, numbers, strict=True)) for r in row] for row in both
+    )
     return upper, own
 
 
@@ -669,9 +668,7 @@ FORGERIES: dict[str, Forgery] = {
         wrapped, "link.size", lambda: instead(Shape, "bits", property(lambda _: 255))
     ),
     # U and A.
-    "one loser's own threshold": Forgery(
-        lambda: moved(0, 40), "link.opening", without_places
-    ),
+    "one loser's own threshold": Forgery(lambda: moved(0, 40), "link.opening", without_places),
     "two chunks with two thresholds": Forgery(
         lambda: moved(0, 600), "link.opening", without_places
     ),
@@ -699,7 +696,9 @@ FORGERIES: dict[str, Forgery] = {
         lambda: believing("claimed", query=told("query")),
     ),
     "argued for other noise": Forgery(
-        argued_for(noise=_noise()), "link.opening", lambda: believing("claimed", noise=told("noise"))
+        argued_for(noise=_noise()),
+        "link.opening",
+        lambda: believing("claimed", noise=told("noise")),
     ),
     "argued for another index": Forgery(
         argued_for(columns=world(2).claim.columns),
@@ -732,9 +731,7 @@ FORGERIES: dict[str, Forgery] = {
         renamed(noise=_noise()), "link.opening", lambda: believing("named", noise=told("noise"))
     ),
     "the chunks swapped": Forgery(
-        replayed(
-            capacity=600, columns=Columns(told("columns", capacity=600).chunks[::-1])
-        ),
+        replayed(capacity=600, columns=Columns(told("columns", capacity=600).chunks[::-1])),
         "link.statement",
         lambda: believing(columns=told("columns", capacity=600)),
     ),
@@ -785,9 +782,7 @@ FORGERIES: dict[str, Forgery] = {
     "the worst proved the best, by a trapdoor": Forgery(
         by_a_trapdoor, "link.opening", own_trapdoor
     ),
-    "argued over powers of one's own": Forgery(
-        honest_by_a_trapdoor, "link.opening", own_trapdoor
-    ),
+    "argued over powers of one's own": Forgery(honest_by_a_trapdoor, "link.opening", own_trapdoor),
 }
 
 

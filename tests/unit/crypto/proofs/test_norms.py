@@ -149,7 +149,10 @@ def witness_of(group: SecretGroup, talk: Conversation) -> NormWitness:
     digits = np.zeros((SHAPE.slots, SMALL + LONG), object)
     for row in range(SHAPE.slots):
         told = (shown[row] + (1 << projection_bits(SHAPE))) % R
-        digits[row] = [*(left[row] >> i & 1 for i in range(SMALL)), *(told >> i & 1 for i in range(LONG))]
+        digits[row] = [
+            *(left[row] >> i & 1 for i in range(SMALL)),
+            *(told >> i & 1 for i in range(LONG)),
+        ]
     bits = SecretGroup(short_ints(digits), short.bits.blinds)
     made = SecretGroup(short_ints(image), short.image.blinds)
     rows = SecretGroup(short_ints(group.values), group.blinds)
@@ -332,8 +335,9 @@ def beside_the_group() -> Made:
         seen.append(1)
         return encode_point(value + low if len(seen) == 1 else value)
 
-    with instead(prove_norms, "encode_point", encode), instead(
-        prove_norms, "verify_norms", lambda *_: None
+    with (
+        instead(prove_norms, "encode_point", encode),
+        instead(prove_norms, "verify_norms", lambda *_: None),
     ):
         return secret.public, b"window", prove_norms.prove_norms(SHAPE, secret, b"window")
 
@@ -352,8 +356,9 @@ def without_rows(*dropped: str) -> Iterator[None]:
             weights[place] = 0
         return weights
 
-    with instead(norms, "row_weights", row_weights), instead(
-        prove_norms, "row_weights", row_weights
+    with (
+        instead(norms, "row_weights", row_weights),
+        instead(prove_norms, "row_weights", row_weights),
     ):
         yield
 
