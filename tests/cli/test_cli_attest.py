@@ -59,15 +59,13 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A prover that proves nothing, for what needs no proof."""
-    stand_in(monkeypatch, proof_shape(read_policy(Path("policy.toml"))))
-    Path("setup").mkdir()
-    Path("setup/setup.json").write_bytes(b"{}")
+    stand_in(monkeypatch)
 
 
 def _commit(command: Command, *more: object) -> tuple[int, str]:
     index = ("--index", "clinic=docs.jsonl", "--embedder", "hashing:16")
     key = ("--key", "log.key", "--name", "example.org/log")
-    return command("commit", "--policy", "policy.toml", *index, "--setup", "setup", *key, *more)
+    return command("commit", "--policy", "policy.toml", *index, *key, *more)
 
 
 def _ask(text: str, account: str = "a") -> Window:
@@ -149,7 +147,7 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     )
     assert code == 0, text
     assert "pins no policy yet" in text
-    proving = ("prove", "W", "challenge.json", "--setup", "setup", "--key", "log.key")
+    proving = ("prove", "W", "challenge.json", "--key", "log.key")
     code, text = command(*proving, "-o", "bundle.zip")
     assert code == 0, text
     assert "records  2" in text
@@ -201,7 +199,7 @@ def test_documents_lie_in_slots_drawn_by_lot_and_the_provider_knows_which(comman
 def test_vectors_are_taken_as_they_lie(command: Command) -> None:
     whole = np.arange(-80, 80).reshape(10, 16).astype(np.int16) // 16
     np.save("rows.npy", whole)
-    arguments = ("--policy", "policy.toml", "--setup", "setup", "--key", "log.key")
+    arguments = ("--policy", "policy.toml", "--key", "log.key")
     more = ("--name", "example.org/log", "--embedder", "hashing:16")
     code, text = command("commit", *arguments, *more, "--index", "clinic=rows.npy", "-o", "W")
     assert code == 0, text
@@ -216,7 +214,7 @@ def test_vectors_are_taken_as_they_lie(command: Command) -> None:
 @pytest.mark.usefixtures("_fast")
 def test_an_embedder_of_another_dimension_is_named(command: Command) -> None:
     more = ("--embedder", "hashing:24", "-o", "W")
-    index = ("--index", "clinic=docs.jsonl", "--setup", "setup", "--key", "log.key")
+    index = ("--index", "clinic=docs.jsonl", "--key", "log.key")
     code, text = command("commit", "--policy", "policy.toml", *index, "--name", "x", *more)
     assert (code, Path("W").exists()) == (2, False)
     assert "hashing:24 makes vectors of 24 numbers" in text

@@ -146,10 +146,8 @@ def test_a_window_is_committed_out_of_the_database(
     tenants("create", "grid", *QUICK)
     tenants("add-documents", "acme", corpus)
     Path("acme.toml").write_text(tenants("policy", "acme", "--accounts-most", 5))
-    stand_in(monkeypatch, proof_shape(read_policy(Path("acme.toml"))))
-    Path("setup").mkdir()
-    Path("setup/setup.json").write_bytes(b"{}")
-    given = ("commit", "--policy", "acme.toml", "--setup", "setup", "--key", "log.key", "--json")
+    stand_in(monkeypatch)
+    given = ("commit", "--policy", "acme.toml", "--key", "log.key", "--json")
     code, out = command(*given, *where, "--name", "example.org/log", "-o", "W")
     assert code == 0, out
     told, _ = json.JSONDecoder().raw_decode(out)

@@ -18,7 +18,7 @@ from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
 from tests.support.attested import BEACON, LOG, POLICY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "attest"
-BUNDLE, TRUST = GOLDEN / "window-v2.zip", GOLDEN / "trust-v2.json"
+BUNDLE, TRUST = GOLDEN / "window-v3.zip", GOLDEN / "trust-v3.json"
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def public(tmp_path):
 
 def test_verify_passes_the_golden_bundle(command):
     code, text = command(
-        "verify", BUNDLE, "--trust", TRUST, "--receipt", GOLDEN / "receipt-v2.json",
-        "--checkpoint", GOLDEN / "close-v2.checkpoint",
+        "verify", BUNDLE, "--trust", TRUST, "--receipt", GOLDEN / "receipt-v3.json",
+        "--checkpoint", GOLDEN / "close-v3.checkpoint",
     )  # fmt: skip
     assert code == 0, text
     assert "PASS  window 2026-W47" in text
@@ -71,7 +71,7 @@ def test_verify_fails_a_lie_by_its_name(command, tmp_path):
 def test_verify_takes_a_folder_of_receipts(command, tmp_path):
     folder = tmp_path / "receipts"
     folder.mkdir()
-    shutil.copy(GOLDEN / "receipt-v2.json", folder / "a.json")
+    shutil.copy(GOLDEN / "receipt-v3.json", folder / "a.json")
     code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
     assert code == 0
     assert "1 receipts stand in the log" in text

@@ -151,7 +151,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     ]
     Path("p.toml").write_text(told("tenants", "policy", "acme"))
     told("setup", "--policy", "p.toml", "-o", "setup")
-    committing = ("commit", "--policy", "p.toml", "--database", "s.db", "--setup", "setup")
+    committing = ("commit", "--policy", "p.toml", "--database", "s.db")
     told(*committing, "--key", "log.key", "--name", "example.org/log", "-o", "W")
 
     def watch(window: str = "W", *more: str) -> tuple[int, str]:
@@ -206,7 +206,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
             told("tenants", "remove-documents", "acme", "d3", "d7", "--end-window")
         else:
             told("tenants", "erase", "acme", "--yes")
-        signing = ("--setup", "setup", "--key", "log.key")
+        signing = ("--key", "log.key")
         told("prove", window, challenge, *signing, "-o", bundle)
         told("attest", "pin", f"{window}/public", "--trust", trust, "--policy")
         code, text = command("verify", bundle, "--trust", trust, *options)

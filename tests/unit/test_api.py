@@ -93,15 +93,16 @@ def test_bounds_are_those_of_the_guide():
 
 def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
     golden = STORED.parent / "attest"
-    bundle, trust = golden / "window-v2.zip", golden / "trust-v2.json"
+    bundle, trust = golden / "window-v3.zip", golden / "trust-v3.json"
     assert rw.verify(bundle, trust).outcome == "pass"
     assert rw.verify(bundle).outcome == "inconclusive"
     unpinned = tmp_path / "trust.json"
     unpinned.write_text(json.dumps(json.loads(trust.read_bytes()) | {"pins": {}}))
     assert rw.verify(bundle, unpinned).outcome == "inconclusive"
-    # A window from before beacons holds as what it is: nobody else chose its noise.
+    # A window of an earlier proof system is left to the release that checks it.
     before = rw.verify(golden / "window-v1.zip", golden / "trust-pinned.json")
     assert before.outcome == "inconclusive"
+    assert "ragwitness 0.2.0" in before.why
 
 
 def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_not(

@@ -6,7 +6,7 @@ Only for a new version of a format, beside the old files: what is here must veri
 import tempfile
 from pathlib import Path
 
-from tests.support.attested import PINNED, POLICY, make_audited, make_setup_for
+from tests.support.attested import PINNED, POLICY, make_audited
 
 HERE = Path(__file__).parent
 
@@ -25,11 +25,11 @@ def pinned(made):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        made = make_audited(root, make_setup_for(POLICY, root / "setup"), 3)
-        (HERE / "window-v2.zip").write_bytes(made.bundle)
-        (HERE / "trust-v2.json").write_bytes(pinned(made).encode())
-        (HERE / "receipt-v2.json").write_bytes(made.receipts[4])
-        (HERE / "close-v2.checkpoint").write_bytes(made.files["log/close.checkpoint"])
+        made = make_audited(root, 3)
+        (HERE / "window-v3.zip").write_bytes(made.bundle)
+        (HERE / "trust-v3.json").write_bytes(pinned(made).encode())
+        (HERE / "receipt-v3.json").write_bytes(made.receipts[4])
+        (HERE / "close-v3.checkpoint").write_bytes(made.files["log/close.checkpoint"])
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ FILES = {
         "records/0.proof",
         "records/12.json",
         "records/12.proof",
-        "setup.json",
         "tenants/0/columns.bin",
         "tenants/0/index.json",
         "tenants/0/norms.bin",
@@ -196,9 +195,9 @@ def test_sizes_that_are_only_claimed_are_refused(bundle):
 
 
 def test_a_file_above_its_limit_is_refused():
-    big = {**FILES, "setup.json": bytes((64 << 10) + 1)}
+    big = {**FILES, "embedder.json": bytes((64 << 10) + 1)}
     _fails(_packed(big), "bundle.member_size")
-    with pytest.raises(InputError, match=r"setup\.json"):
+    with pytest.raises(InputError, match=r"embedder\.json"):
         write_bundle("w1", big, [KEY])
 
 

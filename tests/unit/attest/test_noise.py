@@ -6,14 +6,16 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from ragwitness.crypto.proofs.coins.prove import SecretCoins, prove_coins
+from ragwitness.attest.commitments import link_context, proof_shape
+from ragwitness.crypto.proofs.answers import AnswerClaim
+from ragwitness.crypto.proofs.prove_answers import prove_answer
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, noise_record_of
 from ragwitness.attest.noise import (
-    coin_claim,
     coins_of,
     drawn_noise,
+    public_coins_of,
     public_numbers,
     secret_coins,
     split_points,
@@ -24,18 +26,19 @@ from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import sub_seed
-from tests.support.attested import LOG, POLICY, Audited, make_audited, make_setup_for
+from tests.support.attested import LOG, POLICY, Audited, make_audited
 from tests.support.mutations import changed_fields, flipped
 
 NOISE = CoinNoise(9, (3,) * 12)
 COINED = coin_mechanism(8, 16, 2, NOISE, 16)
 PROVED = replace(POLICY, tenants=dict.fromkeys(POLICY.tenants, COINED), epsilon=6.0, delta=1e-8)
+SHAPE = proof_shape(PROVED)
 
 
 @pytest.fixture(scope="module")
 def proved(tmp_path_factory) -> Audited:
     folder = tmp_path_factory.mktemp("coins")
-    return make_audited(folder, make_setup_for(PROVED, folder / "setup"), 3, PROVED)
+    return make_audited(folder, 3, PROVED)
 
 
 def verdict(audited, files=None):
@@ -100,18 +103,22 @@ def test_commitments_are_those_of_the_numbers_and_no_two_are_alike(proved):
     every = list(split_points(data, PROVED.seed_count))
     assert len(set(every)) == PROVED.seed_count
     again = secret_coins(PROVED, sub_seed(window._seed, PROVED.window, 5))
-    assert b"".join(again.commit(proved.setup.powers, 16)) == every[5]
+    assert b"".join(again.commit(SHAPE)) == every[5]
 
 
-def test_a_challenge_that_is_answered_again_shows_nothing_more(proved):
-    place, record, coins, opened = challenged(proved)
-    for path in (proved.window.folder.secret / "proofs").glob("*.coins"):
-        path.unlink()
-    from ragwitness.attest.prove import _coins
-
-    again, _ = _coins(proved.window, proved.setup, record, opened.query, NOISE)
-    assert again == coins
-    assert place == read_bundle(proved.bundle).records[0]
+def proof_of(proved, record, opened, public, secret):
+    """Return a proof of a challenged record under public coins and numbers of one's own."""
+    place = read_bundle(proved.bundle).records[0]
+    rows, kept = proved.window.secret_columns(record.tenant), proved.window.kept(place).opened
+    scores = rows.rows.astype(np.int64) @ kept.vector.astype(np.int64)
+    sums = [(a + p) % (1 << NOISE.bits) for a, p in zip(secret.numbers, public.public, strict=True)]
+    bits = np.array([[total >> i & 1 for i in range(NOISE.bits)] for total in sums])
+    noise = np.full(16, -NOISE.centre, np.int64)
+    noisy = scores + noise + bits @ np.array(NOISE.coefficients, np.int64)
+    ids = tuple(np.argsort(-noisy, kind="stable")[:2].tolist())
+    vector, context = kept.vector.astype(np.int16), link_context(record)
+    claim = AnswerClaim(rows.public, vector, noise, ids, context, public)
+    return prove_answer(SHAPE, claim, rows, secret)
 
 
 # Lies about the noise.
@@ -120,21 +127,21 @@ def test_a_challenge_that_is_answered_again_shows_nothing_more(proved):
 def test_another_number_s_commitment_is_refused(proved):
     place, record, coins, _ = challenged(proved)
     other = proved.window.coin_points(int(record.number) ^ 1)
-    failed(proved, {f"records/{place}.coins": other + coins[64:]}, "coins.commitment")
+    failed(proved, {f"records/{place}.coins": other}, "coins.commitment")
 
 
 def test_a_commitment_that_no_leaf_holds_is_refused(proved):
     """The provider draws new numbers for an answer that it has seen asked."""
     place, record, _, opened = challenged(proved)
     fresh = secret_coins(PROVED, sha256(b"fresh").digest())
-    points = b"".join(fresh.commit(proved.setup.powers, 16))
-    made_of = noise_record_of(record, opened.query)
-    public = public_numbers(NOISE, proved.window.ledger.beacon, made_of, int(record.number), 16)
-    claim = coin_claim(NOISE, points, public, record, 16)
-    data = points + prove_coins(proved.setup, claim, fresh).proof.encode()
+    points = b"".join(fresh.commit(SHAPE))
     from ragwitness.attest.noise import coin_leaf
 
-    changed = {f"records/{place}.coins": data}
+    made_of = noise_record_of(record, opened.query)
+    limbs = public_numbers(NOISE, proved.window.ledger.beacon, made_of, int(record.number), 16)
+    public = public_coins_of(NOISE, points, limbs, SHAPE)
+    proof = proof_of(proved, record, opened, public, fresh)
+    changed = {f"records/{place}.coins": points, f"records/{place}.proof": proof}
     failed(proved, changed, "coins.commitment")
     bent = replace(opened, seed=coin_leaf(points)).encode()
     failed(proved, {**changed, f"records/{place}.json": bent}, "seed.opening")
@@ -152,11 +159,14 @@ def test_coins_of_another_request_are_refused(proved, what):
         beacon = bytes(32)
     else:
         made_of = replace(made_of, **{what: "other"})
-    public = public_numbers(NOISE, beacon, made_of, number, 16)
-    claim = coin_claim(NOISE, coins[:64], public, record, 16)
+    limbs = public_numbers(NOISE, beacon, made_of, number, 16)
+    public = public_coins_of(NOISE, coins, limbs, SHAPE)
     secret = secret_coins(PROVED, proved.window.sub_seed(int(record.number)))
-    made = prove_coins(proved.setup, claim, SecretCoins(secret.numbers, secret.seed))
-    failed(proved, {f"records/{place}.coins": coins[:64] + made.proof.encode()}, "coins.statement")
+    proof = proof_of(proved, record, opened, public, secret)
+    assert verdict(proved, {f"records/{place}.proof": proof}).failures[0].failure in (
+        "link.statement",  # the answer is another too
+        "link.noise",
+    )
 
 
 def test_another_record_s_proof_is_refused(proved):
@@ -181,10 +191,10 @@ def test_a_bundle_without_the_proof_of_its_noise_is_refused(proved, audited):
 
 def test_every_part_of_the_file_of_coins_is_bound(proved):
     place, _, coins, _ = challenged(proved)
-    for at in range(5, len(coins), 1031):
+    for at in range(5, len(coins), 7):
         bent = coins[:at] + bytes([coins[at] ^ 1]) + coins[at + 1 :]
         assert verdict(proved, {f"records/{place}.coins": bent}).outcome == "fail", at
-    for bent in (b"", coins[:64], coins[:-1], coins + b"\0"):
+    for bent in (b"", coins[:-1], coins + b"\0"):
         assert verdict(proved, {f"records/{place}.coins": bent}).outcome == "fail"
 
 

@@ -138,19 +138,18 @@ def test_k_max_times_delta_must_stay_below_delta_star():
         policy(k_max=100)
 
 
-def test_the_shape_of_the_proofs_is_the_largest_common_chunk():
+def test_the_shape_of_the_proofs_is_a_power_of_two_for_the_largest_index():
     def shape(*capacities, **change):
         fields = {"dimension": 8, "top": 2, "variance": 400, "shift": 0, "scale": 64} | change
         tenants = {f"t{i}": Mechanism(capacity=c, **fields) for i, c in enumerate(capacities)}
         return proof_shape(policy(tenants=tenants))
 
-    assert shape(16, 24).slots == 8
-    assert shape(1000).slots == 1000
-    assert shape(8192).slots == 4096
-    assert shape(3 * 4096, 4096).slots == 4096
+    assert shape(16, 24).slots == 512
+    assert shape(16, 1000).slots == 1024
+    assert shape(1024).slots == 1024
+    assert shape(1025).slots == shape(8192).slots == 2048
+    assert shape(8192).chunks(4099) == 3
     assert shape(16).reach >= 12 * 20  # a table reaches beyond 12 sigma
-    with pytest.raises(InputError, match="no common part"):
-        shape(4099)  # a prime above a chunk
     with pytest.raises(InputError, match="shift"):
         shape(16, shift=1)
     with pytest.raises(InputError, match="clips"):

@@ -247,14 +247,12 @@ def test_one_key_signs_each_window_under_a_name_of_its_own(tmp_path: Path, monke
 
 def test_opening_is_whole_or_not_at_all(tmp_path: Path, monkeypatch):
     given = policy()
-    stand_in(monkeypatch, proof_shape(given))
-    (tmp_path / "setup").mkdir()
-    (tmp_path / "setup" / "setup.json").write_bytes(b"{}")
+    stand_in(monkeypatch)
     by = CommittedEmbedder.of({"weights": DIGEST})
 
     def opened(held=None, keys=(KEY,), named=given):
         held = contents(given) if held is None else held
-        open_window(tmp_path / "w", named, held, by, tmp_path / "setup", keys)
+        open_window(tmp_path / "w", named, held, by, keys)
 
     long = contents(given)
     long["clinic"] = Contents(np.full((16, 8), 60, np.int16), [DIGEST] * 16)
@@ -268,14 +266,10 @@ def test_opening_is_whole_or_not_at_all(tmp_path: Path, monkeypatch):
     ):
         with pytest.raises(InputError, match=said):
             case()
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["setup"]
+        assert not list(tmp_path.iterdir())
     opened()
     with pytest.raises(InputError, match="opened once"):
         opened()
-    larger = {name: Mechanism(8, 32, 2, 400, 0, scale=64) for name in given.tenants}
-    stand_in(monkeypatch, proof_shape(policy(tenants=larger)))
-    with pytest.raises(InputError, match="another shape"):
-        open_window(tmp_path / "v", given, contents(given), by, tmp_path / "setup", [KEY])
 
 
 def test_tokens_are_one_text_each():

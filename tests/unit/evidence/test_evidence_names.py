@@ -135,7 +135,7 @@ def test_every_kind_of_sealed_file_is_verified_without_a_socket(
         given = [PackKnown(key=_apart(path).key_named)]
     found = SEALED.load(kind)(data, *given)
     assert found.failures == ()
-    # Hidden texts, and a window of before noise had a beacon, leave something open.
+    # Hidden texts, and proofs of an earlier system, leave something open.
     open_ = path.name in ("hidden-v1.zip", "window-v1.zip")
     assert found.outcome == ("inconclusive" if open_ else "pass"), found.why
     assert offline == []

@@ -24,13 +24,13 @@ from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LIST = GOLDEN / "evidence" / "loaded.txt"
-BUNDLE = GOLDEN / "attest" / "window-v2.zip"
+BUNDLE = GOLDEN / "attest" / "window-v3.zip"
 FILES = {
     name: (pack, "--key", Forger.of(pack, PrivateKey.generate("any")).key_named.text)
     for name in ("audit", "leak")
     for pack in [GOLDEN / "evidence" / f"{name}-v1.zip"]
 } | {
-    "bundle": (BUNDLE, "--trust", BUNDLE.with_name("trust-v2.json")),
+    "bundle": (BUNDLE, "--trust", BUNDLE.with_name("trust-v3.json")),
 }
 MOST_LINES = {"audit": 22_900, "leak": 23_750, "bundle": 20_300}
 """Lines with words; the goal is 12,000. Lowered with what leaves, never raised beside a feature."""

@@ -109,7 +109,7 @@ def test_bounds_and_verdicts_show_themselves() -> None:
     if importlib.util.find_spec("py_ecc") is None:
         pytest.skip("py_ecc is not installed")
     golden = STORED.parent / "attest"
-    told = html_of(rw.verify(golden / "window-v2.zip", golden / "trust-v2.json"))
+    told = html_of(rw.verify(golden / "window-v3.zip", golden / "trust-v3.json"))
     assert "PASS" in told
     check(told)
 

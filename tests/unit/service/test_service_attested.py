@@ -59,9 +59,7 @@ class World:
         self.service, self.store, self.folder = service, service.store, folder
         self.keys = make_tenant(self.store, "acme", 3, claim=CLAIM)
         self.promised = self.policy(accounts_most=2)
-        stand_in(monkeypatch, proof_shape(self.promised))
-        (folder / "setup").mkdir()
-        (folder / "setup/setup.json").write_bytes(b"{}")
+        stand_in(monkeypatch)
         write_key(folder / "log.key", KEY)
         self.taken = self.commit(self.promised, "W")
         self.begin("W")
@@ -74,8 +72,8 @@ class World:
     def open(self, promised: WindowPolicy, name: str) -> tuple[Window, HeldIndexes]:
         held = read_contents(self.store, promised)
         by = CommittedEmbedder.of({"name": sha256(held.embedder.encode()).hexdigest()})
-        root, setup = self.folder / name, self.folder / "setup"
-        open_window(root, promised, held.contents, by, setup, [KEY])
+        root = self.folder / name
+        open_window(root, promised, held.contents, by, [KEY])
         window = Window.load(root)
         window.begin("be" * 32, "a test")
         return window, held
@@ -207,7 +205,7 @@ def test_a_window_without_a_beacon_is_not_served(world: World) -> None:
     promised = world.policy(accounts_most=2, window="acme-1")
     held = read_contents(world.store, promised)
     by = CommittedEmbedder.of({"name": sha256(b"x").hexdigest()})
-    open_window(world.folder / "V", promised, held.contents, by, world.folder / "setup", [KEY])
+    open_window(world.folder / "V", promised, held.contents, by, [KEY])
     with pytest.raises(InputError, match="has no beacon") as found:
         world.begin("V")
     assert "attest begin" in found.value.hint

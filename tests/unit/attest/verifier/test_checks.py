@@ -5,7 +5,6 @@ from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
-from ragwitness.crypto.proofs.setup import make_srs
 
 from ragwitness.attest.bundle import contents, listing
 from ragwitness.attest.commitments import checkpoint_token
@@ -232,15 +231,6 @@ def test_an_index_that_was_exchanged(audited):
 def test_an_embedder_that_was_exchanged(audited):
     other = {"embedder.json": audited.files["embedder.json"].replace(b"5e5e", b"5f5e", 1)}
     named(audited, as_honest(audited, other), "embedder.commitment")
-
-
-def test_a_setup_of_the_provider_s_own(audited):
-    """Powers of a number that it knows: it could open every commitment to anything."""
-    shape = audited.setup.shape
-    srs = make_srs(shape)
-    other = replace(audited.setup.verifier, tau=srs.tau, masks=srs.powers[shape.slots :])
-    data = as_honest(audited, {"setup.json": other.encode()})
-    named(audited, data, "setup.trusted")
 
 
 # --- who asked what

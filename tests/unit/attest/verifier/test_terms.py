@@ -5,23 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ragwitness.crypto.proofs.setup import CeremonySeal
-
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.pins import Pins
 from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import parse_trust
-from ragwitness.attest.verifier import checks, terms, verify
+from ragwitness.attest.verifier import terms, verify
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.proofs import embedded
+from ragwitness.crypto.proofs.shape import TAU
 from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
-BUNDLE = (GOLDEN / "window-v1.zip").read_bytes()
-TRUST = parse_trust((GOLDEN / "trust-pinned.json").read_bytes())
+BUNDLE = (GOLDEN / "window-v3.zip").read_bytes()
+TRUST = parse_trust((GOLDEN / "trust-v3.json").read_bytes())
 EVIDENCE = read_evidence(read_bundle(BUNDLE))
 
 
@@ -30,8 +29,7 @@ def _case(**change):
 
 
 def test_a_trust_file_without_pins_passes_nothing_and_the_policy_s_weak_points_are_said():
-    old = parse_trust((GOLDEN / "trust-v1.json").read_bytes())
-    assert old.pins == Pins()
+    old = replace(TRUST, pins=Pins())
     found = verify(BUNDLE, old)
     assert (found.outcome, found.epsilon) == ("inconclusive", None)
     assert "pins no policy" in found.why
@@ -44,25 +42,19 @@ def test_the_digest_of_another_window_s_policy_is_refused_by_name():
         terms.pinned_policy(_case(trust=replace(TRUST, pins=Pins(policy="ab" * 32))))
     assert found.value.check == "terms.policy"
     # And bounds beside a right digest count still.
-    both = replace(TRUST.pins, bounds=WIDE)
+    both = replace(TRUST.pins, bounds=replace(WIDE, k_max_least=99))
     with pytest.raises(VerificationError) as found:
         terms.pinned_policy(_case(trust=replace(TRUST, pins=both)))
-    assert found.value.check == "terms.estimator"  # version 1 takes tenants apart
+    assert found.value.check == "terms.k_max"
 
 
-def test_another_embedder_and_a_ceremony_that_is_not_there_are_refused_by_name():
-    from ragwitness.attest.verifier.checks import setup
-
+def test_another_embedder_is_refused_by_name():
     other = replace(TRUST, pins=replace(TRUST.pins, embedder="ab" * 32))
     with pytest.raises(VerificationError) as found:
         terms.pinned_embedder(_case(trust=other))
     assert found.value.check == "terms.embedder"
     with pytest.raises(NotCheckedError):
         terms.pinned_embedder(_case(trust=replace(TRUST, pins=Pins())))
-    other = replace(TRUST, pins=replace(TRUST.pins, transcript="ab" * 32))
-    with pytest.raises(VerificationError) as found:
-        setup(_case(trust=other))
-    assert found.value.check == "setup.transcript"
 
 
 def test_withheld_texts_are_counted_and_named():
@@ -82,7 +74,7 @@ def test_a_verdict_says_what_its_bundle_tells_and_on_whom_it_rests():
     assert f"sub-seeds of {len(EVIDENCE.disclosures)} answers" in noise
     assert f"vectors of all {len(EVIDENCE.queries)} queries" in vectors
     said = " ".join(terms.rests(_case()))
-    for part in ("Setup:", "beacon", "Witnesses: none", "files are committed", "Seed:"):
+    for part in ("Proofs:", "beacon", "Witnesses: none", "files are committed", "Seed:"):
         assert part in said
     named = replace(EVIDENCE.embedder, artifacts={"name": "5e" * 32, "template": "5e" * 32})
     said = " ".join(terms.rests(_case(evidence=replace(EVIDENCE, embedder=named))))
@@ -132,28 +124,7 @@ def test_an_entry_next_to_a_rounding_boundary_may_lie_on_either_side(entry, logg
             embedded(case)
 
 
-def test_who_made_the_setup_is_said():
+def test_what_the_proofs_rest_on_is_said():
     said = " ".join(terms.rests(_case()))
-    assert f"one party made {EVIDENCE.setup.digest[:16]}…. Whoever made it" in said
-    assert "can prove anything" in said
-    seal = CeremonySeal("ab" * 32, (("ann", "bob"), ("cid",)))
-    many = replace(EVIDENCE, setup=replace(EVIDENCE.setup, ceremony=seal))
-    said = " ".join(terms.rests(_case(evidence=many)))
-    assert "names 2 (ann, bob) who contributed to round 1 and 1 (cid) to round 2" in said
-    assert "by the transcript abababababababab…" in said
-    assert "one party" not in said
-
-
-def test_the_transcript_of_a_trust_file_is_the_setups():
-    seal = CeremonySeal("ab" * 32, (("ann",), ("cid",)))
-    many = replace(EVIDENCE, setup=replace(EVIDENCE.setup, ceremony=seal))
-    for named, passes in (("", True), ("ab" * 32, True), ("cd" * 32, False)):
-        pins = replace(TRUST.pins, transcript=named)
-        trust = replace(TRUST, setup=many.setup.digest, pins=pins)
-        case = _case(evidence=many, trust=trust)
-        if passes:
-            assert "as in the trust file" in checks.setup(case)
-        else:
-            with pytest.raises(VerificationError) as found:
-                checks.setup(case)
-            assert found.value.check == "setup.transcript"
+    assert f"[tau]2 {TAU.hex()[:16]}…" in said
+    assert "public KZG ceremony" in said

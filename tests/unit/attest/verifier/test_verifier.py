@@ -24,10 +24,10 @@ from ragwitness.results.verdict import KIND, sampling_line
 from tests.support.attested import MECHANISM, POLICY, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
-BUNDLE = (GOLDEN / "window-v2.zip").read_bytes()
-TRUST = parse_trust((GOLDEN / "trust-v2.json").read_bytes())
-RECEIPT = (GOLDEN / "receipt-v2.json").read_bytes()
-CLOSE = (GOLDEN / "close-v2.checkpoint").read_bytes()
+BUNDLE = (GOLDEN / "window-v3.zip").read_bytes()
+TRUST = parse_trust((GOLDEN / "trust-v3.json").read_bytes())
+RECEIPT = (GOLDEN / "receipt-v3.json").read_bytes()
+CLOSE = (GOLDEN / "close-v3.checkpoint").read_bytes()
 UNSIGNED = "clinic/dan: neither a receipt nor a key in your terms"
 
 
@@ -80,16 +80,15 @@ def test_the_golden_bundle_passes(verdict):
     )
 
 
-def test_a_window_of_the_first_version_holds_and_cannot_pass():
-    """Its noise has no beacon and its records no signatures: both are said."""
+def test_a_window_of_an_earlier_proof_system_is_left_to_the_release_that_checks_it():
     old = {name: (GOLDEN / name).read_bytes() for name in ("window-v1.zip", "trust-pinned.json")}
-    receipt = (GOLDEN / "receipt-v1.json").read_bytes()
-    found = verify(old["window-v1.zip"], parse_trust(old["trust-pinned.json"]), receipts=[receipt])
+    found = verify(old["window-v1.zip"], parse_trust(old["trust-pinned.json"]))
     assert found.outcome == "inconclusive"
-    assert "the log holds no beacon of the noise" in found.why
-    assert "clinic/ann hands in 1 receipt" in found.why
-    assert not found.failures
-    assert any("3 accounts: neither a receipt nor a key" in note for note in found.notes)
+    assert "earlier proof system" in found.why
+    assert "Verify it with ragwitness 0.2.0." in found.why
+    assert [(check.name, check.status) for check in found.checks] == [("bundle", "not checked")]
+    assert found.failures == ()
+    assert verify(old["window-v1.zip"], None).outcome == "inconclusive"
 
 
 def test_the_numbers_stand_side_by_side(verdict):
@@ -137,10 +136,9 @@ def test_three_of_nine_is_mode_b(verdict):
     [
         (
             None,
-            {"bundle.note", "setup.trusted", "log.open", "log.close", "challenge.beacon"}
+            {"bundle.note", "log.open", "log.close", "challenge.beacon"}
             | {"policy.pinned", "embedder.pinned", "beacon"},
         ),
-        (replace(TRUST, setup=""), {"setup.trusted"}),
         (replace(TRUST, beacon=b""), {"challenge.beacon"}),
         (replace(TRUST, pins=replace(TRUST.pins, policy="")), {"policy.pinned"}),
         (replace(TRUST, noise_beacon=b""), {"beacon"}),
@@ -198,7 +196,6 @@ def test_the_verifier_needs_neither_prover_nor_network(tmp_path):
     (tmp_path / "trust.json").write_bytes(TRUST.encode())
     script = """
 import socket, sys
-sys.modules["zksnake"] = None  # as where it is not installed
 def refuse(*_, **__): raise RuntimeError("a socket was opened")
 socket.socket = refuse
 from ragwitness.attest.trust import parse_trust

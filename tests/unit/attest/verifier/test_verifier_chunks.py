@@ -1,16 +1,15 @@
-"""An index of several chunks, from the setup to the verdict."""
+"""An index of several chunks, from the opening to the verdict."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from ragwitness.crypto.proofs.provider import load_prover_setup
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import make_challenge
 from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import Contents, open_window
-from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token
+from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token, proof_shape
 from ragwitness.attest.pins import Pins
 from ragwitness.attest.prove import prove_window
 from ragwitness.attest.trust import Trust
@@ -18,19 +17,19 @@ from ragwitness.attest.verifier import verify
 from ragwitness.attest.window import Window
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import Signers
-from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, make_setup_for, request_of
+from ragwitness.crypto.proofs.group import POINT_BYTES
+from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, request_of
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("slots", [4_098, 16_384])
 def test_a_window_over_several_chunks_passes_and_a_mixed_proof_fails(tmp_path, slots):
-    """16,384 slots are four chunks of 4,096; 4,098 are two of 2,049."""
+    """16,384 slots are eight chunks of 2,048; of 4,098 the third chunk holds two."""
     policy = replace(POLICY, tenants={"clinic": replace(MECHANISM, capacity=slots)})
-    setup = make_setup_for(policy, tmp_path / "setup")
     rows = np.random.default_rng(1).integers(-5, 6, (slots, 8)).astype(np.int16)
     held = {"clinic": Contents(rows, ["5e" * 32] * slots)}
     embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
-    open_window(tmp_path / "window", policy, held, embedder, setup, (LOG,))
+    open_window(tmp_path / "window", policy, held, embedder, (LOG,))
     window = Window.load(tmp_path / "window", (LOG,))
     receipts = []
     for account in ("ann", "cid"):
@@ -40,12 +39,9 @@ def test_a_window_over_several_chunks_passes_and_a_mixed_proof_fails(tmp_path, s
     close_window(window)
     log = window.ledger.log
     close = Checkpoint(LOG.name, log.size, log.root())
-    prover = load_prover_setup(setup)
-    data = prove_window(window, make_challenge(BEACON, close, 2, 2), prover)
+    data = prove_window(window, make_challenge(BEACON, close, 2, 2))
     token = checkpoint_token(close.size, close.root)
-    trust = Trust(
-        Signers((LOG.public,)), prover.verifier.digest, BEACON, 2, token, pins=Pins(bounds=WIDE)
-    )
+    trust = Trust(Signers((LOG.public,)), BEACON, 2, token, pins=Pins(bounds=WIDE))
     verdict = verify(data, trust, receipts=receipts)
     made = {check.name: check.status for check in verdict.checks}
     assert (made["norms"], made["answers"]) == ("pass", "pass"), verdict.why
@@ -53,9 +49,10 @@ def test_a_window_over_several_chunks_passes_and_a_mixed_proof_fails(tmp_path, s
     # The chunks' parts of a proof, in another order.
     files = dict(read_bundle(data).files)
     proof = files["records/0.proof"]
-    head, part = proof[:96], proof[96:]
-    size = len(part) // (slots // prover.shape.slots)
-    files["records/0.proof"] = head + part[size:] + part[:size]
+    shape = proof_shape(policy)
+    head, size = proof[:64], (shape.bits + 4) * POINT_BYTES
+    one, two, rest = proof[64 : 64 + size], proof[64 + size : 64 + 2 * size], proof[64 + 2 * size :]
+    files["records/0.proof"] = head + two + one + rest
     lied = verify(write_bundle(policy.window, files, (LOG,)), trust, receipts=receipts)
     assert lied.outcome == "fail"
     assert [check.name for check in lied.failures] == ["answers"]
