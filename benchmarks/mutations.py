@@ -2,11 +2,10 @@
 
     python benchmarks/mutations.py [--flips 10000] [--seed 1] [--fields 1.0]
 
-Two small windows with real proofs, signed requests, a beacon and pins, under a setup with the seal
-of a ceremony: one opens the noise of challenged answers, the other proves it. What is changed is
-signed by the provider's own key, so that its signature refuses none of it; bits of the archive
-itself are flipped too. Each bundle goes through the whole verifier. Prints by which check they
-fail, and every change that does not.
+Two small windows with real proofs, signed requests, a beacon and pins: one opens the noise of
+challenged answers, the other proves it. What is changed is signed by the provider's own key, so
+that its signature refuses none of it; bits of the archive itself are flipped too. Each bundle goes
+through the whole verifier. Prints by which check they fail, and every change that does not.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products: more threads only spin
@@ -32,12 +30,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' small windows
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.pins import Pins
-from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.trust import Trust, parse_trust
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.proofs.setup import CeremonySeal, VerifierSetup
 from ragwitness.errors import InputError
-from tests.support.attested import LOG, POLICY, Audited, make_audited, make_setup_for
+from tests.support.attested import LOG, POLICY, Audited, make_audited
 from tests.support.held import remember_proofs
 from tests.support.mutations import changed_fields, changed_values, flipped
 from tests.unit.attest.test_noise import PROVED
@@ -54,23 +50,13 @@ def main() -> None:
         remember_proofs(patch)
         for what, policy in (("opened", POLICY), ("proved", PROVED)):
             folder = Path(name, what)
-            _setup(policy, folder / "setup")
-            audited = make_audited(folder, folder / "setup", 3, policy)
+            audited = make_audited(folder, 3, policy)
             _tried(what, audited, given, rng)
-
-
-def _setup(policy: WindowPolicy, folder: Path) -> None:
-    """Make a setup, sealed as that of a ceremony of two: its transcript is checked elsewhere."""
-    made = make_setup_for(policy, folder) / "setup.json"
-    setup = VerifierSetup.parse(made.read_bytes())
-    seal = CeremonySeal(sha256(b"a transcript").hexdigest(), (("ann", "bob"), ("bob", "ann")))
-    made.write_bytes(replace(setup, ceremony=seal).encode())
 
 
 def _tried(what: str, audited: Audited, given: argparse.Namespace, rng: random.Random) -> None:
     honest = read_bundle(audited.bundle)
-    seal = audited.setup.verifier.ceremony
-    pins = Pins(policy=audited.window.policy.digest, transcript=seal.transcript)
+    pins = Pins(policy=audited.window.policy.digest)
     trust = replace(audited.trust, pins=pins)
     if _verdict(audited.bundle, trust) != "pass":
         raise SystemExit("The honest bundle does not pass.")

@@ -1,11 +1,9 @@
-"""What the proofs of a window cost: setup, columns, norms, selections, and a verifier's time.
+"""What a window's proofs cost: columns, norms, and answers with noise opened or proved.
 
-    python benchmarks/proofs.py [--slots 1024] [--dimension 384] [--chunks 1] [--records 10] \\
-        [--sigma 15000] [--norms]
+    python benchmarks/proofs.py [--slots 4096] [--dimension 384] [--records 3] [--norms]
+                                [--coins coins:15+12x6]
 
-CPU time of this process (one thread), median and range. Rows are random, of the norm that a
-mechanism with scale 128 stores; noise reaches 14 sigma; answers name 4 slots. ``--norms`` adds the
-norm proof.
+CPU time of this process (one thread), median and range. ``--coins ""`` for noise that is opened.
 """
 
 from __future__ import annotations
@@ -13,91 +11,60 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import secrets
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before zksnake is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before the curve's package is loaded
 
 import numpy as np
 
-from ragwitness.crypto.proofs.circuits.link import link_circuit
-from ragwitness.crypto.proofs.circuits.norm import norm_circuit
-from ragwitness.crypto.proofs.groth16 import Proof
-from ragwitness.crypto.proofs.groth16.zksnake import prove
-from ragwitness.crypto.proofs.norms.verify import verify_norms
-from ragwitness.crypto.proofs.opening import Columns
-from ragwitness.crypto.proofs.provider import (
-    ProverSetup,
-    SecretColumns,
-    commit_columns,
-    load_prover_setup,
-    make_setup,
-    prove_norms,
-    prove_selection,
-)
-from ragwitness.crypto.proofs.selection.statement import SelectionClaim
-from ragwitness.crypto.proofs.selection.verify import verify_selections
-from ragwitness.crypto.proofs.setup import Shape, VerifierSetup
-
-_SCALE, _TOP = 128, 4
+from ragwitness.crypto.proofs.answers import AnswerClaim, Coins, verify_answers
+from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.domain import ceremony_domain
+from ragwitness.crypto.proofs.norms import verify_norms
+from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.prove_norms import prove_norms
+from ragwitness.crypto.proofs.shape import Shape, chunk_slots
+from ragwitness.privacy.sampler.coins import CoinNoise
 
 _T = TypeVar("_T")
-
-
-class _Timed(ProverSetup):
-    """Takes the time of the circuit's two parts."""
-
-    parts: dict[str, list[float]] = {"witness": [], "Groth16": []}  # noqa: RUF012
-
-    def prove_link(self, inputs: object) -> Proof:
-        circuit = link_circuit(self.shape)
-        wires, witness = _timed(lambda: circuit.witness(inputs))
-        proof, groth16 = _timed(lambda: prove(self.keys("link.key"), circuit, wires))
-        self.parts["witness"].append(witness)
-        self.parts["Groth16"].append(groth16)
-        return proof
+_TOP, _SCALE, _SIGMA = 4, 128, 15_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--slots", type=int, default=1024)
+    parser.add_argument("--slots", type=int, default=4096)
     parser.add_argument("--dimension", type=int, default=384)
-    parser.add_argument("--chunks", type=int, default=1)
-    parser.add_argument("--records", type=int, default=10)
-    parser.add_argument("--sigma", type=int, default=15_000, help="in grid steps")
+    parser.add_argument("--records", type=int, default=3)
+    parser.add_argument("--coins", default="coins:15+12x6")
     parser.add_argument("--norms", action="store_true")
     given = parser.parse_args()
-    shape = Shape(given.slots, _TOP, given.dimension, _SCALE, 14 * given.sigma)
-    with tempfile.TemporaryDirectory() as folder:
-        setup = _setup(Path(folder) / "setup", shape)
-    secret = _once("columns", lambda: commit_columns(_rows(shape, given.chunks), setup))
-    data = secret.public.encode()
-    columns = _once("columns, read", lambda: Columns.parse(data, shape))
+    coins = CoinNoise.parse(given.coins) if given.coins else None
+    reach = coins.radius if coins else 14 * _SIGMA
+    shape = Shape(chunk_slots(given.slots), _TOP, given.dimension, _SCALE, reach)
+    print(f"{shape.chunks(given.slots)} chunks of {shape.slots:,}, {shape.bits} bits a margin")
+    _once("powers, once a process", lambda: ceremony_domain(shape.slots))
+    rows = _vectors(np.random.default_rng(1), shape, given.slots)
+    secret = _once("columns", lambda: commit_columns(rows, shape))
+    columns = Columns(secret.public.chunks)
+    _once("columns, read", lambda: columns.points)
     if given.norms:
-        _norms(setup, secret, columns)
-    claims, proofs = _selections(setup, secret, columns, given.records)
-    _verify(setup.verifier, claims, proofs)
-    _peak("peak memory")
-
-
-def _setup(folder: Path, shape: Shape) -> ProverSetup:
-    print(f"constraints: LINK {len(link_circuit(shape).constraints):,}", end=", ")
-    print(f"norms {len(norm_circuit(shape).constraints):,}")
-    _once("setup", lambda: make_setup(folder, shape))
-    data = (folder / "setup.json").read_bytes()
-    print(f"setup.json {len(data):,} bytes, {shape.bits} bits for a margin")
-    _once("setup, verifier's read", lambda: VerifierSetup.parse(data))
-    loaded = _once("setup, provider's read", lambda: load_prover_setup(folder))
-    _once("key of LINK, read", lambda: loaded.keys("link.key"))
-    return _Timed(loaded.verifier, loaded.powers, loaded.keys)
-
-
-def _rows(shape: Shape, chunks: int) -> np.ndarray:
-    return _vectors(np.random.default_rng(1), shape, shape.slots * chunks)
+        proof = _once("norms, prove", lambda: prove_norms(shape, secret, b"window"))
+        print(f"norms' proof {len(proof):,} bytes")
+        _once("norms, verify", lambda: verify_norms(shape, columns, b"window", proof))
+    claims, proofs = _answers(shape, secret, columns, coins, given.records)
+    alone = [
+        _timed(lambda pair=pair: verify_answers(shape, [pair[0]], [pair[1]]))[1]
+        for pair in zip(claims, proofs, strict=True)
+    ]
+    _show("answer, verify alone", alone)
+    batch = _timed(lambda: verify_answers(shape, claims, proofs))[1]
+    _show(f"  of {len(claims)} together, each", [batch / len(claims)])
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
 
 
 def _vectors(rng: np.random.Generator, shape: Shape, count: int) -> np.ndarray:
@@ -106,44 +73,44 @@ def _vectors(rng: np.random.Generator, shape: Shape, count: int) -> np.ndarray:
     return np.rint(found).astype(np.int16)
 
 
-def _norms(setup: ProverSetup, secret: SecretColumns, columns: Columns) -> None:
-    _once("key of norms, read", lambda: setup.keys("norm.key"))
-    proof = _once("norms, prove", lambda: prove_norms(setup, secret, b"window"))
-    print(f"norms' proof {len(proof):,} bytes")
-    _once("norms, verify", lambda: verify_norms(setup.verifier, columns, b"window", proof))
-    _peak("peak memory so far")
-
-
-def _selections(
-    setup: ProverSetup, secret: SecretColumns, columns: Columns, records: int
-) -> tuple[list[SelectionClaim], list[bytes]]:
-    claims, proofs, spent = [], [], []
-    rng = np.random.default_rng(2)
+def _answers(
+    shape: Shape, secret: SecretColumns, columns: Columns, coins: CoinNoise | None, records: int
+) -> tuple[list[AnswerClaim], list[bytes]]:
+    claims, proofs, spent, committing = [], [], [], []
+    rng, slots = np.random.default_rng(2), len(secret.rows)
     for record in range(records):
-        [query] = _vectors(rng, setup.shape, 1)
-        noise = np.rint(rng.normal(size=len(secret.rows)) * setup.shape.reach / 14).astype(np.int64)
-        noisy = secret.rows.astype(np.int64) @ query + noise
+        [query] = _vectors(rng, shape, 1)
+        public = kept = None
+        if coins:
+            numbers, shown = (
+                tuple(secrets.randbits(coins.bits) for _ in range(slots)) for _ in range(2)
+            )
+            kept = SecretCoins(numbers, secrets.token_bytes(32))
+            points, seconds = _timed(lambda kept=kept: kept.commit(shape))
+            committing.append(seconds)
+            public = Coins(coins.coefficients, points, shown)
+            bits = [
+                [(a + p) >> i & 1 for i in range(coins.bits)]
+                for a, p in zip(numbers, shown, strict=True)
+            ]
+            noise = np.full(slots, -coins.centre, np.int64)
+            drawn = noise + np.array(bits) @ np.array(coins.coefficients, np.int64)
+        else:
+            noise = drawn = np.rint(rng.normal(size=slots) * _SIGMA).astype(np.int64)
+        noisy = secret.rows.astype(np.int64) @ query + drawn
         ids = tuple(np.argsort(-noisy, kind="stable")[:_TOP].tolist())
-        claims.append(SelectionClaim(columns, query, noise, ids, record.to_bytes(8, "big")))
-        rest = claims[-1].query, claims[-1].noise, ids, claims[-1].context
-        proof, seconds = _timed(lambda rest=rest: prove_selection(setup, secret, *rest))
+        claim = AnswerClaim(columns, query, noise, ids, record.to_bytes(8, "big"), public)
+        proof, seconds = _timed(
+            lambda claim=claim, kept=kept: prove_answer(shape, claim, secret, kept)
+        )
+        claims.append(claim)
         proofs.append(proof)
         spent.append(seconds)
-    _show("selection, prove", spent)
-    for name, parts in _Timed.parts.items():
-        _show(f"  per chunk, {name}", parts)
-    print(f"selection's proof {len(proofs[0]):,} bytes")
+    if committing:
+        _show("noise, commit an answer's", committing)
+    _show("answer, prove", spent)
+    print(f"answer's proof {len(proofs[0]):,} bytes")
     return claims, proofs
-
-
-def _verify(setup: VerifierSetup, claims: list[SelectionClaim], proofs: list[bytes]) -> None:
-    alone = [
-        _timed(lambda pair=pair: verify_selections(setup, [pair[0]], [pair[1]]))[1]
-        for pair in zip(claims, proofs, strict=True)
-    ]
-    _show("selection, verify alone", alone)
-    batch = _timed(lambda: verify_selections(setup, claims, proofs))[1]
-    _show(f"  of {len(claims)} together, each", [batch / len(claims)])
 
 
 def _timed(call: Callable[[], _T]) -> tuple[_T, float]:
@@ -160,12 +127,8 @@ def _once(name: str, call: Callable[[], _T]) -> _T:
 
 def _show(name: str, values: list[float]) -> None:
     low, high = min(values), max(values)
-    spread = f"({low:.3f} to {high:.3f}, n = {len(values)})"
-    print(f"{name:28} {statistics.median(values):8.3f} s {spread}", flush=True)
-
-
-def _peak(name: str) -> None:
-    print(f"{name} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    spread = f"({low:.4f} to {high:.4f}, n = {len(values)})"
+    print(f"{name:28} {statistics.median(values):8.4f} s {spread}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What verifying a whole window costs: with zksnake, and in Python alone.
+"""What verifying a whole window costs.
 
     python benchmarks/verify_window.py [--slots 1000] [--records 30] [--rounds 5] [--out DIR]
 
 One tenant, random vectors of 384 dimensions, 20 accounts with keys and 25 queries each, a beacon,
 real proofs of noise that stays closed (--noise opened: of noise that is opened). The bundle is made
-once and kept in --out. Each verification is `ragwitness verify` in a process of its
-own, in turns with and without zksnake; CPU seconds of the whole process, median and range.
+once and kept in --out. Each verification is `ragwitness verify` in a process of its own; CPU
+seconds of the whole process, median and range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before zksnake is loaded
+os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before the curve's package is loaded
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
@@ -28,7 +28,7 @@ from ragwitness.attest.accounts import sign_request
 from ragwitness.attest.challenge import make_challenge
 from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import Contents, open_window
-from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token, proof_shape
+from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token
 from ragwitness.attest.pins import Pins
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.prove import prove_window
@@ -37,7 +37,6 @@ from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.proofs.provider import load_prover_setup, make_setup
 from ragwitness.privacy.mechanism.release import quantise
 
 _LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
@@ -63,7 +62,6 @@ capacity = %d
 top = 4
 scale = 128
 """
-_WITHOUT = "import sys; sys.modules['zksnake'] = None; "
 _VERIFY = "import runpy; runpy.run_module('ragwitness', run_name='__main__')"
 
 
@@ -79,20 +77,14 @@ def main() -> None:
     if not (folder / "trust.json").exists():
         _make(folder, given.slots, given.records, given.noise)
     print(f"bundle {(folder / 'bundle.zip').stat().st_size:,} bytes")
-    spent: dict[str, list[float]] = {"zksnake": [], "Python": []}
-    for _ in range(given.rounds):
-        spent["zksnake"].append(_verified(folder, _VERIFY))
-        spent["Python"].append(_verified(folder, _WITHOUT + _VERIFY))
-    for name, values in spent.items():
-        spread = f"({min(values):.2f} to {max(values):.2f}, n = {len(values)})"
-        print(f"verify by {name:8} {statistics.median(values):6.2f} s CPU {spread}")
-    ratios = [b / a for a, b in zip(*spent.values(), strict=True)]
-    print(f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+    spent = [_verified(folder) for _ in range(given.rounds)]
+    spread = f"({min(spent):.2f} to {max(spent):.2f}, n = {len(spent)})"
+    print(f"verify {statistics.median(spent):6.2f} s CPU {spread}")
 
 
-def _verified(folder: Path, code: str) -> float:
+def _verified(folder: Path) -> float:
     """Verify once and return the CPU seconds of the process."""
-    command = [sys.executable, "-c", code, "verify", "bundle.zip", "--trust", "trust.json"]
+    command = [sys.executable, "-c", _VERIFY, "verify", "bundle.zip", "--trust", "trust.json"]
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     if os.waitstatus_to_exitcode(status) != 0:
@@ -107,29 +99,24 @@ def _make(folder: Path, slots: int, records: int, noise: str) -> None:
     [mechanism] = policy.tenants.values()
     rng = np.random.default_rng(1)
     start = time.process_time()
-    if not (folder / "setup" / "setup.json").exists():
-        make_setup(folder / "setup", proof_shape(policy))
-        start = _told("setup", start)
     rows = quantise(rng.normal(size=(slots, 384)), mechanism)
     contents = {"clinic": Contents(rows, ["5e" * 32] * slots)}
     embedder = CommittedEmbedder({"weights": "5e" * 32}, bytes(32))
-    open_window(folder / "window", policy, contents, embedder, folder / "setup", (_LOG,))
+    open_window(folder / "window", policy, contents, embedder, (_LOG,))
     start = _told("commit", start)
     window = _served(folder, policy, rng)
     close_window(window)
     start = _told("serve and close", start)
     closed = Checkpoint(_LOG.name, window.ledger.log.size, window.ledger.log.root())
     challenge = make_challenge(_BEACON, closed, _ACCOUNTS * _QUERIES, records)
-    setup = load_prover_setup(folder / "setup")
-    (folder / "bundle.zip").write_bytes(prove_window(window, challenge, setup))
+    (folder / "bundle.zip").write_bytes(prove_window(window, challenge))
     _told("prove", start)
     token = checkpoint_token(closed.size, closed.root)
     signers = Signers((_LOG.public,))
     pins = Pins(policy=policy.digest)
     noise_beacon = bytes.fromhex(_NOISE)
     opened = checkpoint_token(1, window.ledger.log.root(1))
-    digest = setup.verifier.digest
-    trust = Trust(signers, digest, _BEACON, records, token, pins, noise_beacon, opened)
+    trust = Trust(signers, _BEACON, records, token, pins, noise_beacon, opened)
     (folder / "trust.json").write_bytes(trust.encode())
 
 

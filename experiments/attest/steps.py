@@ -35,10 +35,6 @@ class Paths:
         return self.out / "queries.jsonl"
 
     @property
-    def setup(self) -> Path:
-        return self.out / "setup"
-
-    @property
     def window(self) -> Path:
         return self.out / "window"
 

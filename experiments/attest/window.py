@@ -43,7 +43,7 @@ class Phase:
 
 
 def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
-    """Return all phases in order: A setup and commit, B serve, C close, D challenge to verify."""
+    """Return all phases in order: A commit, B serve, C close, D challenge to verify."""
     config = load_config(which)
 
     def step(name: str) -> list[str]:
@@ -57,7 +57,7 @@ def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
     policy, keys = HERE / config["policy"], f"--key {paths.key}"
     public = paths.window / "public"
     indexed = f"--index {config['tenant']}={paths.corpus}"
-    opened = f"--setup {paths.setup} {keys} --name clinic.example/log -o {paths.window}"
+    opened = f"{keys} --name clinic.example/log -o {paths.window}"
     opened += f" --embedder {config['embedder']}"
     drawn = f"--records {config['challenged']} --trust {paths.trust} -o {paths.challenge}"
     handed = (paths.bundle, paths.trust)
@@ -70,11 +70,6 @@ def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
     return [
         Phase("texts", step("texts")),
         Phase(
-            "setup",
-            command(f"attest setup alone --policy {policy} -o {paths.setup}"),
-            (paths.setup,),
-        ),
-        Phase(
             "commit",
             command(f"attest commit --policy {policy} {indexed} {opened}"),
             (public,),
@@ -84,15 +79,12 @@ def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
         Phase("begin", command(f"attest begin {paths.window} {paths.beacon} {keys}")),
         Phase("serve", step("serve"), (public / "log", public / "tile")),
         Phase("close", command(f"attest close {paths.window} {keys}")),
-        # The auditor's: it made the setup, and knows the log's key from the provider's site.
+        # The auditor's: it knows the log's key from the provider's site.
         Phase("challenge", command(f"attest challenge {public} {drawn}")),
         Phase("pin", command(f"attest pin {public} --trust {paths.trust} --policy")),
         Phase(
             "prove",
-            command(
-                f"attest prove {paths.window} {paths.challenge} --setup {paths.setup} {keys}"
-                f" -o {paths.bundle}"
-            ),
+            command(f"attest prove {paths.window} {paths.challenge} {keys} -o {paths.bundle}"),
             (paths.bundle,),
         ),
         *attacks,

@@ -30,7 +30,7 @@ def completed(line: str) -> set[str]:
     [
         ("ragwitness au", {"audit"}),
         ("ragwitness audit --known", {"--known-out", "--known-in"}),
-        ("ragwitness attest setup ch", {"check"}),
+        ("ragwitness attest ch", {"challenge"}),
         ("ragwitness le", {"leak"}),
     ],
 )

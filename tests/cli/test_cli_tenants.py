@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.attest.commitments import proof_shape
-from ragwitness.attest.policy import read_policy
 from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]

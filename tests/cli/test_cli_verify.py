@@ -130,7 +130,7 @@ def test_a_bundle_of_a_later_version_is_refused_and_says_what_to_do(command, tmp
     from ragwitness.attest.bundle import pack
 
     honest = read_bundle(BUNDLE.read_bytes())
-    later = honest.manifest.replace(b"bundle/v1", b"bundle/v9")
+    later = honest.manifest.replace(b"bundle/v2", b"bundle/v9")
     files = {**honest.files, "bundle.json": later, "bundle.note": honest.note, "new.bin": b"?"}
     path = tmp_path / "later.zip"
     path.write_bytes(pack(files))
@@ -154,7 +154,8 @@ def test_an_unknown_kind_of_sealed_file_is_named(command, tmp_path):
 
 def test_pin_shows_a_policy_and_writes_what_is_accepted(command, public, tmp_path):
     trust = tmp_path / "trust.json"
-    shutil.copy(GOLDEN / "trust-v1.json", trust)
+    unpinned = json.loads((GOLDEN / "trust-v3.json").read_bytes()) | {"pins": {}}
+    trust.write_text(json.dumps(unpinned))
     policy = read_bundle(BUNDLE.read_bytes()).files["policy.json"]
     (public / "policy.json").write_bytes(policy)
     before = trust.read_bytes()

@@ -100,7 +100,7 @@ def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
     unpinned.write_text(json.dumps(json.loads(trust.read_bytes()) | {"pins": {}}))
     assert rw.verify(bundle, unpinned).outcome == "inconclusive"
     # A window of an earlier proof system is left to the release that checks it.
-    before = rw.verify(golden / "window-v1.zip", golden / "trust-pinned.json")
+    before = rw.verify(golden / "window-v1.zip", golden / "trust-v1.json")
     assert before.outcome == "inconclusive"
     assert "ragwitness 0.2.0" in before.why
 

@@ -126,7 +126,7 @@ def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -
             raise InputError(
                 f"{embedder} makes vectors of {floats.shape[-1]} numbers; the policy's tenant has"
                 f" dimension {mechanism.dimension}.",
-                "Give another --embedder, or that dimension in the policy (and a new setup).",
+                "Give another --embedder, or that dimension in the policy.",
             )
         vectors = _quantised(floats, batch, mechanism)
         for slot, document, vector in zip(places, batch, vectors, strict=True):

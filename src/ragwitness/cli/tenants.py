@@ -156,7 +156,7 @@ def policy_(
 ) -> None:
     """Print a tenant's promise as a policy.
 
-    ragwitness attest setup and ragwitness attest commit read it.
+    ragwitness attest commit reads it.
 
     Args:
         window: The name of the audit window.

@@ -46,7 +46,7 @@ def verify(
     Args:
         bundle: A sealed file: an evidence pack that ragwitness seal wrote, or the bundle that
             ragwitness attest prove wrote.
-        trust: For a bundle: your own trust.json with log, setup and beacon. Without it no bundle
+        trust: For a bundle: your own trust.json with log and beacon. Without it no bundle
             can pass.
         receipt: For a bundle: an account's receipt, or a folder of them. May be repeated.
         checkpoint: A checkpoint of this log that somebody else was shown. May be repeated.

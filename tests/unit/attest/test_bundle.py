@@ -88,7 +88,7 @@ def test_only_the_log_s_key_signs_the_list_of_files(bundle):
         with pytest.raises(VerificationError) as error:
             verify_note(found, keys)
         assert error.value.check == "bundle.signature"
-    note = sign_note("ragwitness/bundle/v1\n" + "0" * 64 + "\n", [KEY])
+    note = sign_note("ragwitness/bundle/v2\n" + "0" * 64 + "\n", [KEY])
     files = {"bundle.json": found.manifest, "bundle.note": note}
     other = read_bundle(pack({**FILES, **files}))
     with pytest.raises(VerificationError) as error:
@@ -201,8 +201,13 @@ def test_a_file_above_its_limit_is_refused():
         write_bundle("w1", big, [KEY])
 
 
+def test_a_bundle_of_an_earlier_proof_system_is_named_before_its_files_are_judged():
+    manifest = canonical({"members": {}, "version": "ragwitness/bundle/v1", "window": "w"})
+    _fails(pack({"bundle.json": manifest, "setup.json": b""}), "bundle.earlier")
+
+
 def test_another_version_is_named_before_its_files_are_judged():
-    manifest = canonical({"members": {}, "version": "ragwitness/bundle/v2", "window": "w"})
+    manifest = canonical({"members": {}, "version": "ragwitness/bundle/v9", "window": "w"})
     _fails(pack({"bundle.json": manifest, "new/kind.of": b""}), "bundle.version")
 
 
@@ -210,14 +215,14 @@ def test_another_version_is_named_before_its_files_are_judged():
     ("manifest", "check"),
     [
         (b'{"version":"a","version":"b"}', "bundle.manifest.duplicate"),
-        (b'{"members":{},"version":"ragwitness/bundle/v1","window":1e3}', "bundle.manifest.number"),
+        (b'{"members":{},"version":"ragwitness/bundle/v2","window":1e3}', "bundle.manifest.number"),
         (b'{"members": {}}', "bundle.manifest.canonical"),
         (b"[" * 100_000, "bundle.manifest.depth"),
         (b"\xff", "bundle.manifest.utf8"),
         (b"[1]", "bundle.version"),
-        (b'{"members":[],"version":"ragwitness/bundle/v1","window":"w"}', "bundle.manifest"),
+        (b'{"members":[],"version":"ragwitness/bundle/v2","window":"w"}', "bundle.manifest"),
         (
-            b'{"members":{"a":"AA"},"version":"ragwitness/bundle/v1","window":"w"}',
+            b'{"members":{"a":"AA"},"version":"ragwitness/bundle/v2","window":"w"}',
             "bundle.manifest",
         ),
     ],

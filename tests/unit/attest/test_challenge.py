@@ -159,8 +159,10 @@ def test_shares_outside_their_range_are_refused(share, miss):
 
 def test_a_trust_file_reads_back():
     close = checkpoint_token(9, bytes(32))
-    trust = Trust(Signers((LOG,), (WITNESS,), 1), "ab" * 32, bytes(32), 30, close)
+    trust = Trust(Signers((LOG,), (WITNESS,), 1), bytes(32), 30, close)
     assert parse_trust(trust.encode()) == trust
+    before = json.loads(trust.encode()) | {"setup": "ab" * 32}  # of a trust file of before
+    assert parse_trust(json.dumps(before).encode()) == trust
     pretty = json.dumps(json.loads(trust.encode()), indent=2).encode()
     assert parse_trust(pretty) == trust
 

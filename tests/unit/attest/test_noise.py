@@ -6,12 +6,10 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from ragwitness.attest.commitments import link_context, proof_shape
-from ragwitness.crypto.proofs.answers import AnswerClaim
-from ragwitness.crypto.proofs.prove_answers import prove_answer
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, noise_record_of
+from ragwitness.attest.commitments import link_context, proof_shape
 from ragwitness.attest.noise import (
     coins_of,
     drawn_noise,
@@ -22,6 +20,8 @@ from ragwitness.attest.noise import (
 )
 from ragwitness.attest.policy import EXAMPLE, WindowPolicy, read_policy
 from ragwitness.attest.verifier import verify
+from ragwitness.crypto.proofs.answers import AnswerClaim
+from ragwitness.crypto.proofs.prove_answers import prove_answer
 from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise
@@ -125,7 +125,7 @@ def proof_of(proved, record, opened, public, secret):
 
 
 def test_another_number_s_commitment_is_refused(proved):
-    place, record, coins, _ = challenged(proved)
+    place, record, *_ = challenged(proved)
     other = proved.window.coin_points(int(record.number) ^ 1)
     failed(proved, {f"records/{place}.coins": other}, "coins.commitment")
 

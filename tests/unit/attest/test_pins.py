@@ -20,7 +20,7 @@ BOUNDS = PolicyBounds(6.0, 1e-6, 2, 0.95)
 
 
 def test_pins_read_back_out_of_a_trust_file():
-    pins = Pins("ab" * 32, BOUNDS, "cd" * 32, "ef" * 32, 3)
+    pins = Pins("ab" * 32, BOUNDS, "cd" * 32, 3)
     trust = Trust(Signers((LOG,)), pins=pins)
     assert parse_trust(trust.encode()) == trust
     assert b"pins" not in Trust(Signers((LOG,))).encode()
@@ -70,7 +70,6 @@ def test_a_bound_that_bounds_nothing_is_refused(change, said):
         {"policy": "ab"},
         {"policy": 1},
         {"embedder": "x" * 64},
-        {"transcript": None},
         {"bounds": []},
         {"quorum": 1},
         {"unsigned_most": -1},

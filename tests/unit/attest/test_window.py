@@ -17,7 +17,6 @@ from ragwitness.attest.commitments import (
     checkpoint_token,
     index_commitment,
     parse_token,
-    proof_shape,
 )
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.receipts import check_receipt
@@ -32,7 +31,6 @@ from ragwitness.crypto.transcript.records import (
     record_hash,
 )
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex, release
 from ragwitness.privacy.streams import NoiseRecord, record_key
 from tests.support.windows import DIGEST, KEY, ask, contents, policy, stand_in, window

@@ -12,7 +12,7 @@ import pytest
 
 from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import open_window
-from ragwitness.attest.commitments import CommittedEmbedder, proof_shape
+from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window

@@ -77,9 +77,7 @@ def test_a_log_that_no_witness_saw(audited):
     from ragwitness.crypto.notes.witness import Signers
 
     witness = PrivateKey("w.example/1", KeyKind.COSIGNATURE, bytes([9]) * 32)
-    strict = Trust(
-        Signers((LOG.public,), (witness.public,), 1), audited.trust.beacon
-    )
+    strict = Trust(Signers((LOG.public,), (witness.public,), 1), audited.trust.beacon)
     found = verify(audited.bundle, strict)
     assert found.failures[0].failure == "checkpoint.quorum"
 

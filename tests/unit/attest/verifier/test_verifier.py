@@ -81,8 +81,8 @@ def test_the_golden_bundle_passes(verdict):
 
 
 def test_a_window_of_an_earlier_proof_system_is_left_to_the_release_that_checks_it():
-    old = {name: (GOLDEN / name).read_bytes() for name in ("window-v1.zip", "trust-pinned.json")}
-    found = verify(old["window-v1.zip"], parse_trust(old["trust-pinned.json"]))
+    old = {name: (GOLDEN / name).read_bytes() for name in ("window-v1.zip", "trust-v1.json")}
+    found = verify(old["window-v1.zip"], parse_trust(old["trust-v1.json"]))
     assert found.outcome == "inconclusive"
     assert "earlier proof system" in found.why
     assert "Verify it with ragwitness 0.2.0." in found.why

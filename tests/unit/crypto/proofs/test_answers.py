@@ -1,4 +1,4 @@
-"""Answers' proofs: what holds is accepted; every forgery is refused by name, and each of them bites.
+"""Answers' proofs: what holds is accepted; every forgery is refused by name, and each bites.
 
 A forgery is made as well as a forger can, and is also played against a verifier with the one
 mistake that it needs: that one accepts it.

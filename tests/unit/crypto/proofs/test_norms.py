@@ -1,4 +1,4 @@
-"""Proofs of norms: short rows are accepted; every forgery is refused by name, and each of them bites.
+"""Proofs of norms: short rows are accepted; every forgery is refused by name, and each bites.
 
 Each forgery is also played against a verifier with the one mistake that it needs, as in
 ``test_answers.py``.
