@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ragwitness.attest.commitments import proof_shape
-from ragwitness.attest.policy import EXAMPLE, read_policy
+from ragwitness.attest.policy import EXAMPLE
 from ragwitness.cli.main import app, run
 from tests.support.windows import stand_in
 

@@ -19,7 +19,9 @@ def pinned(made):
     from ragwitness.attest.pins import Pins
 
     embedder = CommittedEmbedder.parse(made.files["embedder.json"])
-    return replace(made.trust, pins=Pins(policy=POLICY.digest, embedder=embedder.digest, accounts=PINNED))
+    return replace(
+        made.trust, pins=Pins(policy=POLICY.digest, embedder=embedder.digest, accounts=PINNED)
+    )
 
 
 def main():
