@@ -157,11 +157,6 @@ def test_the_workflow_finds_what_leaks(project: Path, environment: dict[str, str
 
 def test_the_job_passes_where_nothing_leaks(project: Path, environment: dict[str, str]) -> None:
     job = yaml(".gitlab-ci.yml")["privacy"]
-    # What a system does not hold cannot be got out of it, and few texts say little of chance.
-    suite = project / "tests" / "test_privacy.py"
-    given = suite.read_text()
-    suite.write_text(given.replace("=rag_known_out)", '=rag_known_out, inconclusive="warn")'))
-    assert suite.read_text() != given
     with serving(project, "handbook") as address:
         predefined = {"RAG_TARGET": address, "CI_COMMIT_SHA": _SHA}
         variables = {k: predefined[v.removeprefix("$")] for k, v in job["variables"].items()}
