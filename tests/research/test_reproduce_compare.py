@@ -139,7 +139,7 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
         "words": "redact",
     }
     table = CompareTable("sage/tiny", "Tiny", 3, 0, rows, (case,))
-    with writers(lambda _kind, _prompt: "A list?") as server:
+    with writers(lambda _kind, _prompt: "I am sorry, I cannot help with that.") as server:
         model, roles = roles_of("rules", {"extractor": f"{server.url}#m"})
         options = ComparisonOptions(
             data=tmp_path, out=tmp_path / "out", model=model, roles=roles, judge=None, prompts=None,

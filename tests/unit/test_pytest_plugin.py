@@ -35,7 +35,7 @@ def test_contracts(rag_target, rag_known_out, rag_known_in, assert_not_in):
 
 @each("innocent", "leaking")
 def test_leaks(rag_target, rag_corpus, assert_no_leak):
-    assert_no_leak(rag_target, rag_corpus, prompts=10)
+    assert_no_leak(rag_target, rag_corpus, prompts=20)
 """
 _INI = """
 [pytest]
@@ -131,7 +131,7 @@ def test_a_second_run_costs_no_query(team: tuple[Path, str]) -> None:
 def test_workers_side_by_side_share_answers_and_tell_what_they_found(tmp_path: Path) -> None:
     same = "".join(
         f"def test_{n}(rag_target, assert_no_leak, rag_corpus):\n"
-        "    assert_no_leak(rag_target, rag_corpus, prompts=8)\n"
+        "    assert_no_leak(rag_target, rag_corpus, prompts=20)\n"
         for n in range(4)
     )
     suite(tmp_path, same)
@@ -141,7 +141,7 @@ def test_workers_side_by_side_share_answers_and_tell_what_they_found(tmp_path: P
         assert code == 0, said
         assert ended(said)["passed"] == 4
         # Four tests of one system ask the same: each question went out once.
-        assert len(server.prompts) == len(set(server.prompts)) == 8
+        assert len(server.prompts) == len(set(server.prompts)) == 20
     assert said.count("No record was repeated") == 4
 
 

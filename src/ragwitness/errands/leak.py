@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -174,10 +176,32 @@ class LeakErrand(HowRead, Sending, Sealing):
         texts = [one.text for one in as_documents(self.information, note=note)]
         knows = {"texts": texts, "topic": self.topic}
         if OWNERS in names:
-            knows["records"] = [one.text for one in as_documents(self.corpus, note=lambda _: None)]
+            records, others = (
+                as_documents(one, self, note=lambda _: None)
+                for one in (self.corpus, self.background)
+            )
+            aimed, _ = self.aimed_at(names, len(records), others)
+            knows["records"] = [one.text for one in (*records, *aimed)]
         given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
         made = [] if self.transcripts else attacks_of(names, limits, given, **knows)
         return LeakWork(self, names, limits, given, tuple(texts), made)
+
+    def aimed_at(
+        self, names: Sequence[str], records: int, background: Sequence[Document]
+    ) -> tuple[Sequence[Document], Sequence[Document]]:
+        """Return the background texts that are asked for as the records are, and the others.
+
+        The owner's test aims at both alike, or chance would not show in the background what it
+        shows in the records. Few prompts reach the records only where not all of it is aimed at.
+        """
+        from ragwitness.extraction.registry import OWNERS
+
+        most = max(self.prompts - records, records)
+        if list(names) != [OWNERS] or len(background) <= most:
+            return background, ()
+        order = random.Random(self.seed).sample(range(len(background)), len(background))
+        some, rest = (sorted(part) for part in (order[:most], order[most:]))
+        return [background[at] for at in some], [background[at] for at in rest]
 
     def carry_out(self) -> LeakResult:
         """Do it, and return the counts."""
@@ -220,11 +244,21 @@ class LeakWork:
     def identity(self) -> tuple[object, ...]:
         """What a run folder is named by.
 
-        Target, corpus and attacks: another list of secrets, or another background, scores the same
-        answers again.
+        Target, corpus and attacks: another list of secrets, or another background at which nothing
+        was aimed, scores the same answers again.
         """
+        from ragwitness.extraction.registry import OWNERS
+
         it = self.errand
+        known: object
         known = (it.information, it.topic) if it.topic else it.information
+        if OWNERS in self.names:
+            aimed = it.background
+            if aimed is not None and not isinstance(aimed, str | Path):
+                aimed = sha256(
+                    "\0".join(one.text for one in as_documents(aimed)).encode()
+                ).hexdigest()
+            known = (known, aimed)
         pairs = it.options
         if isinstance(pairs, Mapping):
             pairs = [f"{a}.{name}={v}" for a, own in pairs.items() for name, v in own.items()]
@@ -246,6 +280,8 @@ class LeakWork:
         if not records:
             raise InputError("There is no corpus to look for.", "Give the private records.")
         background = as_documents(it.background, it, lost, note)
+        # What was not aimed at explains what an answer says, and is no measure of chance.
+        background, rest = it.aimed_at(self.names, len(records), background)
         plan = plan_of(
             records,
             background,
@@ -255,7 +291,8 @@ class LeakWork:
             pii=it.pii,
         )
         refuse_records("--information", self.texts, records)
-        return dataclasses.replace(plan, left_out=tuple(lost), public=self.texts)
+        public = (*self.texts, *(one.text for one in rest))
+        return dataclasses.replace(plan, left_out=tuple(lost), public=public)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -273,7 +310,8 @@ class LeakWork:
 
         it = self.errand
         order = LeakOrder(
-            str(it.target), self.names, self.options, self.limits, it.budget, self.texts, it.topic,
+            str(it.target), self.names, self.options, self.limits, it.budget,
+            tuple(plan.public), it.topic,
             it.embedder, self.settings,
         )  # fmt: skip
         return subject_of(order, plan)

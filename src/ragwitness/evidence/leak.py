@@ -168,7 +168,7 @@ def _prompts(case: PackCase) -> str:
             order.options.get(name),
             order.texts,
             topic=order.topic,
-            records=[one.text for one in plan.records],
+            records=[one.text for one in (*plan.records, *plan.background)],
         )
         found, ended[name] = _driven(attack, replies, capped)
         transcripts += found

@@ -1,7 +1,8 @@
 """The owner's own test: each record is aimed at by words that tell it apart.
 
 Who holds the corpus need not hope that a fragment of other text draws a private record: a few of
-the record's own rarest words do. They are no more than a third of its telling words, so that what
+the record's own rarest words do. Texts of the background are aimed at in the same way, so that
+what chance gives of them is what it gives of records. The words are no more than a third of its telling words, so that what
 comes back is told by the rest (:mod:`ragwitness.extraction.score.attribution` takes them out).
 """
 
@@ -27,7 +28,7 @@ class AimedConfig:
     Attributes:
         words: Most words of a record in a prompt.
         command: What is asked for.
-        records: The private corpus.
+        records: The private corpus, and the background with it.
         limits: How much is asked.
     """
 
