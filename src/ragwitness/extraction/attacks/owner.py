@@ -2,8 +2,9 @@
 
 Who holds the corpus need not hope that a fragment of other text draws a private record: a few of
 the record's own rarest words do. Texts of the background are aimed at in the same way, so that
-what chance gives of them is what it gives of records. The words are no more than a third of its telling words, so that what
-comes back is told by the rest (:mod:`ragwitness.extraction.score.attribution` takes them out).
+what chance gives of them is what it gives of records. The words are no more than a third of its
+telling words, so that what comes back is told by the rest
+(:mod:`ragwitness.extraction.score.attribution` takes them out).
 """
 
 from __future__ import annotations
