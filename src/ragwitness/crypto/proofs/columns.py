@@ -136,8 +136,8 @@ class SecretColumns:
             InputError: The file cannot be read, or is not of this shape.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
-                held = {name: file[name] for name in ("rows", "blinds", "public")}
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                held = {name: stored[name] for name in ("rows", "blinds", "public")}
             public = Columns.parse(held["public"].tobytes(), shape)
             rows = held["rows"]
             chunks = len(public.chunks)

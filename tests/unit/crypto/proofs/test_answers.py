@@ -18,20 +18,23 @@ from ragwitness.crypto.proofs import answers, argument, prove_answers
 from ragwitness.crypto.proofs.answers import (
     DOMAIN,
     AnswerClaim,
+    ClaimError,
     Coins,
+    check_claim,
     verify_answers,
 )
 from ragwitness.crypto.proofs.argument import Proof
 from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.group import R, curve, encode_point, scalar
-from ragwitness.crypto.proofs.prove_answers import prove_answer
+from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
 from ragwitness.crypto.proofs.prover import SecretColumn
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError
+from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.forging import (
     COEFFICIENTS,
     SHAPE,
     SLOTS,
+    P,
     World,
     argued,
     believing,
@@ -795,3 +798,163 @@ def test_a_forgery_is_refused_and_bites(name: str) -> None:
     claim, data = forgery.make()
     assert verdict(claim, data) == forgery.due
     assert verdict(claim, weak) != "accepted"
+
+
+# --- bytes, and claims, that are none
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "due"),
+    [
+        ("a point off the curve", _encoded(1), "point.curve"),
+        ("a point outside the group", _encoded(4), "point.subgroup"),
+        ("a point of order 3", _LOW, "point.subgroup"),
+        ("a coordinate beyond P", _encoded(P + 4), "point.curve"),
+        ("a flag that is none", _encoded(4, 0), "point.curve"),
+        ("infinity with a rest", _encoded(1, 0xC0), "point.encoding"),
+        ("infinity", _encoded(0, 0xC0), "link.opening"),
+        ("another point", encode_point(curve().G1Point()), "link.opening"),
+    ],
+)
+def test_points_that_are_none(name: str, part: bytes, due: str) -> None:
+    width = true()[0].claim.width(SHAPE)
+    for place in (0, width - 1, width, width + 3, width + 4, width + 5):  # of every kind
+        claim, data = bent(64 + 48 * place, part)()
+        found = verdict(claim, data)
+        assert found == due or {found, due} <= {"point.curve", "point.encoding"}, (name, place)
+
+
+def test_every_scalar_and_every_point_counts() -> None:
+    held, data = true()
+    form = held.claim.form(SHAPE)
+    for at in range(64, form.size, 331):
+        flipped = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        assert verdict(held.claim, flipped) in ("link.opening", "point.curve", "point.subgroup")
+    nothing = data[:64] + _encoded(0, 0xC0) * form.points + bytes(32 * form.scalars)
+    assert verdict(held.claim, nothing) == "link.opening"
+    for wrong in (b"", data[:-1], data[:64], data + b"\0"):
+        assert verdict(held.claim, wrong) == "link.size"
+    assert verdict(held.claim, bytes(32) + data[32:]) == "link.statement"
+    assert verdict(held.claim, data[:32] + bytes(32) + data[64:]) == "link.noise"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ids": (0, 1)},
+        {"ids": (0, 1, 2, 3)},
+        {"ids": (0, 1, -1)},
+        {"ids": (0, 1, True)},
+        {"noise": np.zeros(600, np.int64)},
+        {"noise": np.zeros(40, np.int32)},
+        {"query": np.zeros(3, np.int64)},
+        {"query": np.zeros(4, np.int16)},
+        {"columns": Columns(())},
+        {"columns": Columns(((b"",),))},
+        {"coins": Coins((), (b"",), [0] * 40)},
+        {"coins": Coins((1,) * 241, (b"",), [0] * 40)},
+        {"coins": Coins((1, -1), (b"",), [0] * 40)},
+        {"coins": Coins((1, 2), (), [0] * 40)},
+        {"coins": Coins((1, 2), (b"",), [0] * 39)},
+        {"coins": Coins((1, 2), (b"",), [4] * 40)},
+        {"coins": Coins((1, 1 << 9), (b"",), [0] * 40)},
+    ],
+)
+def test_a_claim_outside_the_bounds(change: dict) -> None:
+    held, data = true()
+    claim = replace(held.claim, **change)
+    with pytest.raises(VerificationError) as found:
+        check_claim(claim, SHAPE)
+    assert found.value.check == "link.claim"
+    assert verdict(claim, data) == "link.claim"
+
+
+def test_a_false_proof_among_many_is_named_by_its_place() -> None:
+    held, data = true()
+    claim, lie = lied(0, 1, 4)
+    verify_answers(SHAPE, [held.claim] * 3, [data] * 3)
+    with pytest.raises(ClaimError, match="Proof 2") as found:
+        verify_answers(SHAPE, [held.claim] * 2 + [claim], [data, data, lie])
+    assert found.value.place == 2
+    with pytest.raises(InputError, match="as many proofs"):
+        verify_answers(SHAPE, [held.claim], [])
+
+
+def test_a_column_of_higher_degree_with_the_same_values_is_no_lie() -> None:
+    """Only values on H are spoken of, so no degree is bounded."""
+    held = world()
+    numbers, [part] = held.parts()
+    blinds = [list(pair) for pair in part.bits.blinds]
+    made = prove_answers.argue(SHAPE, held.claim, numbers, [part]).encode()
+    assert verdict(held.claim, made) == "accepted"
+    wide = replace(part, bits=type(part.bits)(part.bits.values, [[0, b[1] * 3] for b in blinds]))
+    assert verdict(held.claim, argued(held.claim, numbers, [wide])) == "accepted"
+
+
+# --- what a proof shows
+
+
+def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None:
+    """With tau known: other rows, numbers and coins have randomness under which all bytes agree."""
+    tau, domain, _ = trapdoor()
+    one = world(tossed=True)
+    public = tuple(map(encode_point, one.secret.group(0, SHAPE).commit(domain)))
+    secret_a = one.coins.column(SHAPE, 0)
+    committed = (encode_point(domain.commit(secret_a.values, secret_a.blinds)),)
+    coins = replace(one.claim.coins, committed=committed)
+    claim = replace(one.claim, columns=Columns((public,)), coins=coins)
+    first = replace(one, claim=claim)
+    numbers, [part] = first.parts()
+    masks = list(range(101, 101 + len(numbers) + 2))
+    with instead(prove_answers, "draw_scalars", lambda count: masks):
+        proof = prove_answers.argue(SHAPE, claim, numbers, [part], domain)
+    talk = answers.Conversation(claim.heads(SHAPE))
+    _, c = talk.columns(proof.points[:-2])
+    split = len(numbers) + 2
+    zeta = talk.point(proof.scalars[:split], proof.points[-2])
+    # Another index: the best row is longer, a loser's coins are others, so numbers differ.
+    best, loser = claim.ids[0], one.order[-1]
+    rows = one.secret.rows.copy()
+    rows[best] += np.sign(claim.query)
+    tossed = list(one.coins.numbers)
+    tossed[loser] ^= 1
+    two = replace(
+        first,
+        secret=SecretColumns(rows, one.secret.blinds, claim.columns),
+        coins=SecretCoins(tuple(tossed), bytes(32)),
+    )
+    others, [made] = two.parts()
+    assert others != numbers
+
+    def hidden(column: SecretColumn, held: SecretColumn, points: list[int]) -> SecretColumn:
+        """Blinds under which a column looks at these points as the other one does."""
+        need = []
+        for point in points:
+            basis, vanish = answers.lagrange_at(SLOTS, point), answers.vanishing(SLOTS, point)
+            [there] = held.group.at(basis, vanish, point)
+            [here] = replace(column, blinds=[0]).group.at(basis, vanish, point)
+            need.append((there - here) * pow(vanish, -1, R) % R)
+        if len(points) == 1:
+            return replace(column, blinds=need)
+        slope = (need[1] - need[0]) * pow(points[1] - points[0], -1, R) % R
+        return replace(column, blinds=[(need[0] - slope * points[0]) % R, slope])
+
+    bits = [
+        hidden(SecretColumn(v.tolist(), [0]), SecretColumn(w.tolist(), list(b)), [tau, zeta])
+        for v, w, b in zip(made.bits.values.T, part.bits.values.T, part.bits.blinds, strict=True)
+    ]
+    fitted = replace(
+        made,
+        bits=replace(made.bits, blinds=[column.blinds for column in bits]),
+        committed=hidden(made.committed, part.committed, [tau]),
+        scores=hidden(made.scores, part.scores, [tau]),
+        upper=hidden(made.upper, part.upper, [tau]),
+        own=hidden(made.own, part.own, [tau]),
+    )
+    known = [*others, fitted.upper.blinds[0], fitted.own.blinds[0]]
+    drawn = [(r - c * x) % R for r, x in zip(proof.scalars[:split], known, strict=True)]
+    with instead(prove_answers, "draw_scalars", lambda count: drawn):
+        again = prove_answers.argue(SHAPE, claim, others, [fitted], domain)
+    with own_trapdoor():
+        assert verdict(claim, proof.encode()) == "accepted"
+    assert again.encode() == proof.encode()
