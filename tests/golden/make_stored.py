@@ -181,7 +181,7 @@ def make_windows(out: Path) -> None:
     done("setup", "--policy", "policy.toml", "-o", "setup")
     index = ("--index", "clinic=corpus.jsonl", "--embedder", EMBEDDER)
     key = ("--key", "log.key", "--name", "example.org/log")
-    done("commit", "--policy", "policy.toml", *index, *key, "-o", "window")
+    done("commit", "--policy", "policy.toml", *index, "--setup", "setup", *key, "-o", "window")
     window = Window.load(Path("window"), [read_key(Path("log.key"))])
     Path("receipts").mkdir()
     for n, (account, text) in enumerate((("ann", "fever"), ("bob", "rash"), ("ann", "cough"))):
@@ -197,7 +197,7 @@ def make_windows(out: Path) -> None:
     shutil.copy("window/trust.json", "trust.json")
     drawn = ("--trust", "trust.json", "--beacon", BEACON, "--records", 1, "-o", "challenge.json")
     done("challenge", "window/public", *drawn)
-    done("prove", "window", "challenge.json", *key[:2], "-o", "bundle.zip")
+    done("prove", "window", "challenge.json", "--setup", "setup", *key[:2], "-o", "bundle.zip")
     done("receipt", "account", "window", "--tenant", "clinic", *key[:2], "--account", "ann",
          "-o", "account.json")  # fmt: skip
     done("monitor", "window/public", "--trust", "trust.json", "--state", "seen")

@@ -150,7 +150,6 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         for name in ("ann", "bob", "cy")
     ]
     Path("p.toml").write_text(told("tenants", "policy", "acme"))
-    told("setup", "--policy", "p.toml", "-o", "setup")
     committing = ("commit", "--policy", "p.toml", "--database", "s.db")
     told(*committing, "--key", "log.key", "--name", "example.org/log", "-o", "W")
 
