@@ -1,5 +1,5 @@
 """Zero-knowledge proofs over a committed index: of its rows' norms, and of its answers.
 
-What is here is the verifier's and needs the extra ``[verify]`` alone; the provider's side is
-:mod:`.proving` (extra ``[zk]``).
+One argument on committed bits (:mod:`.argument`) over a public ceremony's powers (:mod:`.shape`).
+``prover``, ``domain`` and ``prove_*`` are the provider's side; a verifier loads none of them.
 """

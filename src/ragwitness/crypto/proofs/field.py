@@ -35,8 +35,8 @@ def powers(base: int, count: int) -> list[int]:
 def combine(matrix: NDArray[np.integer], values: Sequence[int]) -> list[int]:
     """Return matrix · values modulo R, as many numbers as the matrix has rows.
 
-    Exact for entries below 2¹⁷ in at most 2²⁰ columns: sums stay below 2⁵³, and floats of 64 bits
-    hold such integers.
+    Exact where the entries' sum in a row is below 2³⁷ in size: with pieces of 16 bits sums stay
+    below 2⁵³, and floats of 64 bits hold such integers.
 
     Args:
         matrix: Shape (rows, columns), small integers.
