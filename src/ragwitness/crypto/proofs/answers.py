@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
+    ColumnOpening,
     Equation,
-    Opening,
     Proof,
     ProofForm,
     first_false,
@@ -212,7 +212,7 @@ class PublicChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Challenges:
+class AnswerChallenges:
     """What the transcript draws, in its order."""
 
     kappa: int
@@ -221,7 +221,7 @@ class Challenges:
     mu: int
 
 
-class Conversation:
+class AnswerConversation:
     """The transcript: prover and verifier call the same methods in one order."""
 
     def __init__(self, heads: bytes) -> None:
@@ -283,7 +283,7 @@ class ChunkFactors:
 def chunk_factors(
     claim: AnswerClaim,
     shape: Shape,
-    held: Challenges,
+    held: AnswerChallenges,
     responses: Sequence[int],
     values: Sequence[int],
 ) -> tuple[list[ChunkFactors], int]:
@@ -399,7 +399,7 @@ def verify_answers(shape: Shape, claims: Sequence[AnswerClaim], proofs: Sequence
         )
 
 
-def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> Opening:
+def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
     """Replay the conversation; return what must be 0 at ζ."""
     check_claim(claim, shape)
     proof, heads = Proof.parse(data, claim.form(shape)), claim.heads(shape)
@@ -416,10 +416,10 @@ def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> Opening:
     size, split = width + 4, len(claim.ids) + 2 * chunks
     responses, values = proof.scalars[:split], proof.scalars[split:]
     # Rounds 2 to 4. Challenge: κ, c; ζ; μ.
-    talk = Conversation(heads)
+    talk = AnswerConversation(heads)
     kappa, c = talk.columns(proof.points[:-2])
     zeta = talk.point(responses, proof.points[-2])
-    held = Challenges(kappa, c, zeta, talk.weight(values))
+    held = AnswerChallenges(kappa, c, zeta, talk.weight(values))
     # Round 5, opening. Check: all values, the places of U and A, and F = Z·T, at ζ.
     bits = [p for i in range(chunks) for p in points[i * size : i * size + width]]
     terms, constant, _ = opened(bits, values, held.mu)
@@ -433,4 +433,4 @@ def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> Opening:
         if claim.coins:
             terms.append((parse_point(claim.coins.committed[i], "coins"), part.committed))
         constant += part.constant
-    return Opening(terms, constant, zeta, points[-1])
+    return ColumnOpening(terms, constant, zeta, points[-1])

@@ -6,7 +6,7 @@ H if and only if F = T·Z for a polynomial T (docs/design/link.md):
 - The statement's own rounds: its columns → κ, and what else it draws
 - Quotient: [T] → ζ
 - Values: every opened column at ζ → μ
-- Opening: one KZG quotient of Σ μ^i (P_i - P_i(ζ)) + what else must be 0 at ζ
+- ColumnOpening: one KZG quotient of Σ μ^i (P_i - P_i(ζ)) + what else must be 0 at ζ
 
 What a column is multiplied with at ζ is known to both sides, so one function of a statement gives
 prover and verifier the same factors.
@@ -110,7 +110,7 @@ def cut(data: bytes, size: int) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class ColumnOpening:
     """What must be 0 at a point, and the quotient that shows it.
 
     Attributes:
@@ -136,7 +136,7 @@ class Equation:
     """
 
     place: int
-    openings: Sequence[Opening]
+    openings: Sequence[ColumnOpening]
 
 
 def opened(

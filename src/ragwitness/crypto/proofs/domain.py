@@ -72,7 +72,7 @@ def ceremony_powers() -> tuple[bytes, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Domain:
+class RootsDomain:
     """The ceremony's powers, and what follows from them for n roots of unity.
 
     Attributes:
@@ -90,7 +90,7 @@ class Domain:
     tables: tuple[tuple[Point, ...], ...]
 
     @classmethod
-    def of(cls, slots: int, held: Sequence[Point]) -> Domain:
+    def of(cls, slots: int, held: Sequence[Point]) -> RootsDomain:
         """Return the domain over given powers, more than ``slots`` + 2 of them."""
         # Lagrange's basis is the inverse Fourier transform of the powers, over points.
         share, back = pow(slots, -1, R), (1, *roots(slots)[:0:-1])
@@ -179,7 +179,7 @@ class Domain:
 
 
 @cache
-def ceremony_domain(slots: int) -> Domain:
+def ceremony_domain(slots: int) -> RootsDomain:
     """Return the domain over the ceremony's powers; it takes one to two seconds, once.
 
     Raises:
@@ -187,7 +187,7 @@ def ceremony_domain(slots: int) -> Domain:
         MissingExtraError: The curve's package is not installed.
     """
     read = curve().G1Point.from_compressed_bytes_unchecked  # the digest says which they are
-    return Domain.of(slots, [read(data) for data in ceremony_powers()[: slots + 3]])
+    return RootsDomain.of(slots, [read(data) for data in ceremony_powers()[: slots + 3]])
 
 
 def _turned(points: Sequence[Point], base: Sequence[object]) -> list[Point]:

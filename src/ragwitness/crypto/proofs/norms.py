@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
+    ColumnOpening,
     Equation,
-    Opening,
     Proof,
     ProofForm,
     cut,
@@ -119,7 +119,7 @@ def norm_form(shape: Shape) -> ProofForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Challenges:
+class NormChallenges:
     """What the transcript draws, in its order."""
 
     xi: int
@@ -128,7 +128,7 @@ class Challenges:
     mu: int
 
 
-class Conversation:
+class NormConversation:
     """One chunk's transcript: the prover and the verifier call the same methods in one order.
 
     Args:
@@ -185,7 +185,7 @@ def linear_weights(shape: Shape, weights: Sequence[int]) -> list[int]:
 
 
 def norm_factors(
-    shape: Shape, drawn: Projections, held: Challenges, values: Sequence[int]
+    shape: Shape, drawn: Projections, held: NormChallenges, values: Sequence[int]
 ) -> tuple[int, int, int]:
     """Return the constant, and what G and T are multiplied with, in what must be 0 at ζ.
 
@@ -247,7 +247,7 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
         )
     equations = []
     for chunk, data in enumerate(cut(proof, form.size)):
-        talk = Conversation(shape, columns, context, chunk)
+        talk = NormConversation(shape, columns, context, chunk)
         openings = _openings(shape, talk, columns, Proof.parse(data, form), chunk)
         equations.append(Equation(chunk, openings))
     wrong = first_false(equations)
@@ -259,8 +259,8 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
 
 
 def _openings(
-    shape: Shape, talk: Conversation, columns: Columns, proof: Proof, chunk: int
-) -> list[Opening]:
+    shape: Shape, talk: NormConversation, columns: Columns, proof: Proof, chunk: int
+) -> list[ColumnOpening]:
     """Replay one chunk's conversation; return what must be 0 at ζ and at wζ."""
     # Round 1, statement. The hash gives a failure its name.
     if proof.head != talk.head:
@@ -272,13 +272,13 @@ def _openings(
     # Rounds 2 to 5. Challenge: ξ; κ; ζ; μ.
     xi, kappa = talk.bits(sent[: len(bits)]), talk.running(sent[-4])
     zeta = talk.quotient(sent[-3])
-    held = Challenges(xi, kappa, zeta, talk.values(values))
+    held = NormChallenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings. Check: all values, and F = Z·T, at ζ; G(wζ).
     constant, at_running, at_quotient = norm_factors(shape, talk.projections, held, values)
     terms, below, _ = opened([*columns.points[chunk], *bits], values[:-1], held.mu)
     terms += [(running, at_running), (quotient, at_quotient)]
     turned = zeta * roots(shape.slots)[1] % R
     return [
-        Opening(terms, constant + below, zeta, first),
-        Opening([(running, 1)], -values[-1], turned, second),
+        ColumnOpening(terms, constant + below, zeta, first),
+        ColumnOpening([(running, 1)], -values[-1], turned, second),
     ]

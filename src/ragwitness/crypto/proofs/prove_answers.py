@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.answers import (
+    AnswerChallenges,
     AnswerClaim,
-    Challenges,
-    Conversation,
+    AnswerConversation,
     PublicChunk,
     check_claim,
     chunk_factors,
@@ -21,7 +21,7 @@ from ragwitness.crypto.proofs.answers import (
 )
 from ragwitness.crypto.proofs.argument import Proof
 from ragwitness.crypto.proofs.columns import SecretColumns
-from ragwitness.crypto.proofs.domain import Domain, ceremony_domain, draw_scalars
+from ragwitness.crypto.proofs.domain import RootsDomain, ceremony_domain, draw_scalars
 from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
 from ragwitness.crypto.proofs.group import Point, R, encode_point
 from ragwitness.crypto.proofs.prover import (
@@ -213,7 +213,7 @@ def image(shape: Shape, chunk: PublicChunk, numbers: Sequence[int]) -> tuple[lis
 
 
 def answer_quotient(
-    shape: Shape, claim: AnswerClaim, parts: Sequence[ChunkWitness], kappa: int, domain: Domain
+    shape: Shape, claim: AnswerClaim, parts: Sequence[ChunkWitness], kappa: int, domain: RootsDomain
 ) -> list[int]:
     """Return T's coefficients, T = F / Z."""
     made = Quotient(domain)
@@ -248,13 +248,13 @@ def argue(
     claim: AnswerClaim,
     numbers: Sequence[int],
     parts: Sequence[ChunkWitness],
-    domain: Domain | None = None,
+    domain: RootsDomain | None = None,
 ) -> Proof:
     """Return the proof that these columns give; of false ones one that does not verify."""
     domain = domain or ceremony_domain(shape.slots)
     chunks, heads, top = claim.chunks(shape), claim.heads(shape), len(numbers)
     # Round 1, statement.
-    talk = Conversation(heads)
+    talk = AnswerConversation(heads)
     # Round 2, columns: bits, U, A, and the first messages about U and A. Challenge: κ, c.
     masks = draw_scalars(top + 2 * len(parts))
     hidden, points = list[list[SecretColumn]](), list[Point]()
@@ -277,7 +277,7 @@ def argue(
     # Round 4, values: every bit's column at ζ. Challenge: μ.
     basis, vanish = lagrange_at(shape.slots, zeta), vanishing(shape.slots, zeta)
     values = [value for part in parts for value in part.bits.at(basis, vanish, zeta)]
-    held = Challenges(kappa, c, zeta, talk.weight(values))
+    held = AnswerChallenges(kappa, c, zeta, talk.weight(values))
     # Round 5, opening.
     factors, at_quotient = chunk_factors(claim, shape, held, responses, values)
     weights = iter(powers(held.mu, len(values)))

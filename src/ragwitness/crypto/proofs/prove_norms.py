@@ -9,13 +9,13 @@ import numpy as np
 
 from ragwitness.crypto.proofs.argument import Proof, cut
 from ragwitness.crypto.proofs.columns import SecretColumns, check_integer_rows
-from ragwitness.crypto.proofs.domain import Domain, ceremony_domain
+from ragwitness.crypto.proofs.domain import RootsDomain, ceremony_domain
 from ragwitness.crypto.proofs.field import combine, lagrange_at, powers, roots, vanishing
 from ragwitness.crypto.proofs.group import R, encode_point
 from ragwitness.crypto.proofs.norms import (
     PROJECTIONS,
-    Challenges,
-    Conversation,
+    NormChallenges,
+    NormConversation,
     Projections,
     bit_counts,
     linear_weights,
@@ -78,7 +78,7 @@ def prove_norms(shape: Shape, secret: SecretColumns, context: bytes) -> bytes:
     check_integer_rows(secret.rows, shape)
     domain, proofs = ceremony_domain(shape.slots), []
     for chunk in range(len(secret.blinds)):
-        talk = Conversation(shape, secret.public, context, chunk)
+        talk = NormConversation(shape, secret.public, context, chunk)
         held = norm_witness(shape, secret.group(chunk, shape), talk)
         proofs.append(argue(shape, talk, held, domain).encode())
     made = b"".join(proofs)
@@ -94,7 +94,7 @@ def prove_norms(shape: Shape, secret: SecretColumns, context: bytes) -> bytes:
     return made
 
 
-def norm_witness(shape: Shape, rows: SecretGroup, talk: Conversation) -> NormWitness:
+def norm_witness(shape: Shape, rows: SecretGroup, talk: NormConversation) -> NormWitness:
     """Return what a chunk's proof is made of."""
     drawn, (small, long) = talk.projections, bit_counts(shape)
     matrix = rows.values.astype(np.int64)
@@ -138,7 +138,7 @@ def norm_quotient(
     held: NormWitness,
     running: SecretColumn,
     challenges: tuple[int, int],
-    domain: Domain,
+    domain: RootsDomain,
 ) -> list[int]:
     """Return T's coefficients, T = F / Z, for ξ and κ."""
     made, (xi, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
@@ -169,7 +169,7 @@ def norm_quotient(
     return made.coefficients()
 
 
-def argue(shape: Shape, talk: Conversation, held: NormWitness, domain: Domain) -> Proof:
+def argue(shape: Shape, talk: NormConversation, held: NormWitness, domain: RootsDomain) -> Proof:
     """Return the proof that these columns give; of false ones one that does not verify."""
     drawn, turn = talk.projections, roots(shape.slots)[1]
     # Round 2, bits. Challenge: ξ.
@@ -189,7 +189,7 @@ def argue(shape: Shape, talk: Conversation, held: NormWitness, domain: Domain) -
     turned = zeta * turn % R
     there = lagrange_at(shape.slots, turned)
     values += running.group.at(there, vanish, turned)
-    challenges = Challenges(xi, kappa, zeta, talk.values(values))
+    challenges = NormChallenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings.
     _, at_running, at_quotient = norm_factors(shape, drawn, challenges, values)
     weights = powers(challenges.mu, len(values) - 1)

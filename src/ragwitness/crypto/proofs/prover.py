@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.crypto.proofs.domain import Domain
+from ragwitness.crypto.proofs.domain import RootsDomain
 from ragwitness.crypto.proofs.field import GENERATOR, combine, dot, interpolate, vanishing
 from ragwitness.crypto.proofs.group import Point, R
 
@@ -27,7 +27,7 @@ class SecretGroup:
     values: NDArray[Any] = field(repr=False)
     blinds: Sequence[Sequence[int]] = field(repr=False)
 
-    def commit(self, domain: Domain) -> list[Point]:
+    def commit(self, domain: RootsDomain) -> list[Point]:
         """Return all commitments."""
         pairs = zip(self.values.T, self.blinds, strict=True)
         return [domain.commit(list(c) if c.dtype == object else c, b) for c, b in pairs]
@@ -82,7 +82,7 @@ class Quotient:
     of H, where Z is a constant; the others are multiples of Z as they stand.
     """
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: RootsDomain) -> None:
         self._domain = domain
         self._coset = [0] * domain.slots
         self._beside = ([0] * domain.slots, [0] * domain.slots)  # on H, of X⁰·Z and X¹·Z
@@ -137,7 +137,7 @@ class Quotient:
 
 
 def opening_quotient(
-    domain: Domain, column: SecretColumn, factor: int, quotient: Sequence[int], point: int
+    domain: RootsDomain, column: SecretColumn, factor: int, quotient: Sequence[int], point: int
 ) -> list[int]:
     """Return the coefficients of (P + factor · T - their value) / (X - point)."""
     slots = domain.slots

@@ -17,7 +17,7 @@ from ragwitness.crypto.proofs import answers, argument, prove_answers
 from ragwitness.crypto.proofs.answers import AnswerClaim, ClaimError, Coins, verify_answers
 from ragwitness.crypto.proofs.argument import Proof
 from ragwitness.crypto.proofs.columns import SecretColumns, commit_columns
-from ragwitness.crypto.proofs.domain import Domain
+from ragwitness.crypto.proofs.domain import RootsDomain
 from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
 from ragwitness.crypto.proofs.group import R, curve, encode_point, generator, scalar
 from ragwitness.crypto.proofs.prove_answers import (
@@ -276,7 +276,7 @@ def lenient_points() -> Iterator[None]:
 
 
 @cache
-def trapdoor() -> tuple[int, Domain, bytes]:
+def trapdoor() -> tuple[int, RootsDomain, bytes]:
     """Return τ, its domain and [τ]₂."""
     tau = secrets.randbelow(R)
     held, power = [], 1
@@ -284,7 +284,7 @@ def trapdoor() -> tuple[int, Domain, bytes]:
         held.append(generator() * scalar(power))
         power = power * tau % R
     second = curve().G2Point() * scalar(tau)
-    return tau, Domain.of(SLOTS, held), second.to_compressed_bytes()
+    return tau, RootsDomain.of(SLOTS, held), second.to_compressed_bytes()
 
 
 def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
@@ -301,7 +301,7 @@ def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
     held = [fresh(width + 4) for _ in range(chunks)]
     point = lambda value: encode_point(generator() * scalar(value))  # noqa: E731
     sent = [point(value) for part in held for value in part]
-    talk = answers.Conversation(claim.heads(SHAPE))
+    talk = answers.AnswerConversation(claim.heads(SHAPE))
     kappa, c = talk.columns(sent)
     responses, values = fresh(top + 2 * chunks), fresh(width * chunks)
     # T(τ) such that F(τ) = Z(τ) T(τ): any will do, since the opening is divided by τ - ζ.
@@ -309,7 +309,7 @@ def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
     sent.append(point(quotient))
     zeta = talk.point(responses, sent[-1])
     mu = talk.weight(values)
-    challenges = answers.Challenges(kappa, c, zeta, mu)
+    challenges = answers.AnswerChallenges(kappa, c, zeta, mu)
     factors, at_quotient = answers.chunk_factors(claim, SHAPE, challenges, responses, values)
     bits = [value for part in held for value in part[:width]]
     total = sum(pow(mu, i, R) * (b - v) for i, (b, v) in enumerate(zip(bits, values, strict=True)))
@@ -362,7 +362,7 @@ def left_over(
     values = [x for part in parts for x in part.bits.at(basis, vanish, zeta)]
     nothing = [0] * (len(claim.ids) + 2 * len(parts))
     with without_places():
-        held = answers.Challenges(kappa, 0, zeta, 1)
+        held = answers.AnswerChallenges(kappa, 0, zeta, 1)
         factors, at_quotient = answers.chunk_factors(claim, SHAPE, held, nothing, values)
     total = at_quotient * dot(quotient, powers(zeta, len(quotient)))
     for part, factor in zip(parts, factors, strict=True):

@@ -289,7 +289,7 @@ def values_after_mu() -> Made:
         seen[:] = [kappa, found]
         return found
 
-    true_weight = answers.Conversation.weight
+    true_weight = answers.AnswerConversation.weight
 
     def weight(self, values):  # type: ignore[no-untyped-def]
         kappa, found = seen
@@ -305,7 +305,7 @@ def values_after_mu() -> Made:
                 break
         return true_weight(self, values)
 
-    seen_zeta, true_point = [0], answers.Conversation.point
+    seen_zeta, true_point = [0], answers.AnswerConversation.point
 
     def point(self, responses, quotient):  # type: ignore[no-untyped-def]
         seen_zeta[0] = true_point(self, responses, quotient)
@@ -313,8 +313,8 @@ def values_after_mu() -> Made:
 
     patches = (
         instead(prove_answers, "answer_quotient", answer_quotient),
-        instead(answers.Conversation, "weight", weight),
-        instead(answers.Conversation, "point", point),
+        instead(answers.AnswerConversation, "weight", weight),
+        instead(answers.AnswerConversation, "point", point),
     )
     with patches[0], patches[1], patches[2]:
         return claim, argued(claim, numbers, parts)
@@ -908,7 +908,7 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
     masks = list(range(101, 101 + len(numbers) + 2))
     with instead(prove_answers, "draw_scalars", lambda count: masks):
         proof = prove_answers.argue(SHAPE, claim, numbers, [part], domain)
-    talk = answers.Conversation(claim.heads(SHAPE))
+    talk = answers.AnswerConversation(claim.heads(SHAPE))
     _, c = talk.columns(proof.points[:-2])
     split = len(numbers) + 2
     zeta = talk.point(proof.scalars[:split], proof.points[-2])

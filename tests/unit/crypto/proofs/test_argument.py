@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.crypto.proofs import argument
-from ragwitness.crypto.proofs.argument import Equation, Opening, Proof, ProofForm, first_false
+from ragwitness.crypto.proofs.argument import ColumnOpening, Equation, Proof, ProofForm, first_false
 from ragwitness.crypto.proofs.domain import ceremony_domain, draw_scalars
 from ragwitness.crypto.proofs.field import dot, powers
 from ragwitness.crypto.proofs.group import encode_point, generator, scalar
@@ -13,12 +13,12 @@ from ragwitness.errors import VerificationError
 from tests.unit.crypto.proofs.forging import instead
 
 
-def _opening(off: int = 0) -> Opening:
+def _opening(off: int = 0) -> ColumnOpening:
     """P(X) = 3 + 5X + 7X² less its value at 11, told to be ``off`` higher."""
     made, at = ceremony_domain(512), 11
     value = dot((3, 5, 7), powers(at, 3)) + off
     quotient = made.commit_coefficients([5 + 7 * at, 7])
-    return Opening([(made.commit_coefficients([3, 5, 7]), 1)], -value, at, quotient)
+    return ColumnOpening([(made.commit_coefficients([3, 5, 7]), 1)], -value, at, quotient)
 
 
 def test_openings_hold_and_a_false_one_is_found_by_its_place() -> None:

@@ -23,8 +23,8 @@ from ragwitness.crypto.proofs.group import R, curve, encode_point
 from ragwitness.crypto.proofs.norms import (
     DOMAIN,
     PROJECTIONS,
-    Challenges,
-    Conversation,
+    NormChallenges,
+    NormConversation,
     Projections,
     bit_counts,
     norm_form,
@@ -47,7 +47,7 @@ from tests.unit.crypto.proofs.forging import (
 SHAPE = Shape(512, 2, 3, 16, 100)
 SMALL, LONG = bit_counts(SHAPE)
 Made = tuple[Columns, bytes, bytes]
-Change = Callable[[NormWitness, Conversation], NormWitness]
+Change = Callable[[NormWitness, NormConversation], NormWitness]
 
 
 def rows_of(seed: int, count: int = 30) -> np.ndarray:
@@ -130,14 +130,14 @@ def lied(rows: np.ndarray, change: Change | None = None) -> Made:
     whole[: len(rows)] = rows
     group = SecretGroup(whole % R, blinds)
     public = Columns((tuple(map(encode_point, group.commit(domain))),))
-    talk = Conversation(SHAPE, public, b"window", 0)
+    talk = NormConversation(SHAPE, public, b"window", 0)
     made = witness_of(group, talk)
     if change:
         made = change(made, talk)
     return public, b"window", argue(SHAPE, talk, made, domain).encode()
 
 
-def witness_of(group: SecretGroup, talk: Conversation) -> NormWitness:
+def witness_of(group: SecretGroup, talk: NormConversation) -> NormWitness:
     """Return what rows of any numbers lead to, digits cut off where they do not fit."""
     drawn = talk.projections
     short = norm_witness(SHAPE, SecretGroup(np.zeros((512, 3), np.int64), group.blinds), talk)
@@ -177,7 +177,7 @@ def _wrapping() -> np.ndarray:
     raise AssertionError
 
 
-def digit_of_norm(made: NormWitness, talk: Conversation) -> NormWitness:
+def digit_of_norm(made: NormWitness, talk: NormConversation) -> NormWitness:
     """The highest digit of what is left makes the sum right, modulo R."""
     values = made.bits.values.astype(object)
     left = SHAPE.scale**2 - int(sum(x * x for x in made.rows.values[0])) % R
@@ -186,7 +186,7 @@ def digit_of_norm(made: NormWitness, talk: Conversation) -> NormWitness:
     return replace(made, bits=SecretGroup(short_ints(values), made.bits.blinds))
 
 
-def digits_of_projections(made: NormWitness, talk: Conversation) -> NormWitness:
+def digits_of_projections(made: NormWitness, talk: NormConversation) -> NormWitness:
     """The highest digit of each projection makes it right, modulo R."""
     values = made.bits.values.astype(object)
     for row in range(PROJECTIONS):
@@ -196,7 +196,7 @@ def digits_of_projections(made: NormWitness, talk: Conversation) -> NormWitness:
     return replace(made, bits=SecretGroup(short_ints(values), made.bits.blinds))
 
 
-def digit_two(made: NormWitness, talk: Conversation) -> NormWitness:
+def digit_two(made: NormWitness, talk: NormConversation) -> NormWitness:
     values = made.bits.values.astype(object)
     row, i = next(
         (row, i)
@@ -208,7 +208,7 @@ def digit_two(made: NormWitness, talk: Conversation) -> NormWitness:
     return replace(made, bits=SecretGroup(short_ints(values), made.bits.blinds))
 
 
-def digits_before_kappa(made: NormWitness, talk: Conversation) -> NormWitness:
+def digits_before_kappa(made: NormWitness, talk: NormConversation) -> NormWitness:
     """x² - x + κ^w (norm + x + 2·ones - S²) = 0, with the other digits 0 and 1."""
     row = pow(early(DOMAIN, talk.head), SMALL + LONG, R)
     left = SHAPE.scale**2 - sum(int(x) ** 2 for x in made.rows.values[0])
@@ -221,7 +221,9 @@ def digits_before_kappa(made: NormWitness, talk: Conversation) -> NormWitness:
     return replace(made, bits=SecretGroup(short_ints(values), made.bits.blinds))
 
 
-def left_over(made: NormWitness, talk: Conversation, told: Challenges, quotient: list[int]) -> int:
+def left_over(
+    made: NormWitness, talk: NormConversation, told: NormChallenges, quotient: list[int]
+) -> int:
     """Return F(ζ) - Z(ζ) T(ζ): 0 for what is true."""
     basis, vanish = lagrange_at(512, told.zeta), vanishing(512, told.zeta)
     running = prove_norms.running_sum(talk.projections, made, told.xi)
@@ -242,11 +244,11 @@ def quotient_after_zeta() -> Made:
     def norm_quotient(shape, drawn, made, running, challenges, domain):  # type: ignore[no-untyped-def]
         found = true_quotient(shape, drawn, made, running, challenges, domain)
         zeta = early(DOMAIN, seen[0].head)
-        rest = left_over(made, seen[0], Challenges(*challenges, zeta, 1), found)
+        rest = left_over(made, seen[0], NormChallenges(*challenges, zeta, 1), found)
         found[0] += rest * pow(vanishing(512, zeta), -1, R)
         return [x % R for x in found]
 
-    def watch(made: NormWitness, talk: Conversation) -> NormWitness:
+    def watch(made: NormWitness, talk: NormConversation) -> NormWitness:
         seen.append(talk)
         return made
 
@@ -254,11 +256,11 @@ def quotient_after_zeta() -> Made:
         return lied(LONG_ROW, watch)
 
 
-def values_told(change: Callable[[list[int], int, Challenges, int], None]) -> Made:
+def values_told(change: Callable[[list[int], int, NormChallenges, int], None]) -> Made:
     """A long row, and values that are changed before μ is drawn."""
     seen: dict[str, object] = {}
     true_quotient = prove_norms.norm_quotient
-    true_zeta, true_values = Conversation.quotient, Conversation.values
+    true_zeta, true_values = NormConversation.quotient, NormConversation.values
 
     def norm_quotient(shape, drawn, made, running, challenges, domain):  # type: ignore[no-untyped-def]
         seen["quotient"] = true_quotient(shape, drawn, made, running, challenges, domain)
@@ -270,25 +272,25 @@ def values_told(change: Callable[[list[int], int, Challenges, int], None]) -> Ma
         return seen["zeta"]
 
     def values(self, told):  # type: ignore[no-untyped-def]
-        held_ = Challenges(*seen["told"], seen["zeta"], 1)
+        held_ = NormChallenges(*seen["told"], seen["zeta"], 1)
         rest = left_over(seen["made"], self, held_, seen["quotient"])
         change(told, rest, held_, early(DOMAIN, self.head))
         return true_values(self, told)
 
     patches = (
         instead(prove_norms, "norm_quotient", norm_quotient),
-        instead(Conversation, "quotient", quotient),
-        instead(Conversation, "values", values),
+        instead(NormConversation, "quotient", quotient),
+        instead(NormConversation, "values", values),
     )
     with patches[0], patches[1], patches[2]:
         return lied(LONG_ROW)
 
 
-def turned_to_fit(told: list[int], rest: int, held_: Challenges, mu: int) -> None:
+def turned_to_fit(told: list[int], rest: int, held_: NormChallenges, mu: int) -> None:
     told[-1] = (told[-1] - rest * pow(norms.row_weights(SHAPE, held_.kappa)[-1], -1, R)) % R
 
 
-def value_to_fit(told: list[int], rest: int, held_: Challenges, mu: int) -> None:
+def value_to_fit(told: list[int], rest: int, held_: NormChallenges, mu: int) -> None:
     """One digit's value, since its weight is known: it makes up for what is left over."""
     weights = norms.row_weights(SHAPE, held_.kappa)
     linear, last = norms.linear_weights(SHAPE, weights), pow(mu, len(told) - 1, R)
@@ -370,7 +372,7 @@ def one_opening() -> AbstractContextManager[None]:
 
 @contextmanager
 def believing(public: Columns | None = None, context: bytes | None = None) -> Iterator[None]:
-    true = Conversation.__init__
+    true = NormConversation.__init__
 
     def init(self, shape, columns_, told, chunk):  # type: ignore[no-untyped-def]
         true(self, shape, public or columns_, told if context is None else context, chunk)
@@ -379,7 +381,7 @@ def believing(public: Columns | None = None, context: bytes | None = None) -> It
         if public:
             points = public.points
             patch.setattr(Columns, "points", property(lambda _: points))
-        patch.setattr(Conversation, "__init__", init)
+        patch.setattr(NormConversation, "__init__", init)
         yield
 
 
@@ -463,7 +465,7 @@ def _wide(true: Callable[..., object]) -> Callable[..., object]:
 
     def openings(shape, talk, public, proof, chunk):  # type: ignore[no-untyped-def]
         wide = replace(shape, scale=17)
-        return true(wide, Conversation(wide, public, b"window", chunk), public, proof, chunk)
+        return true(wide, NormConversation(wide, public, b"window", chunk), public, proof, chunk)
 
     return openings
 
