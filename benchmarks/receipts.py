@@ -27,7 +27,14 @@ from tests.support.service import Outcome, Server, commit_without_proofs, flood,
 
 DIMENSION = 384
 _CLAIM = Claim(
-    queries=2000, accounts=8, capacity=1000, top=4, embedder=f"hashing:{DIMENSION}", scale=128
+    mechanism="noise",
+    epsilon=1.0,
+    queries=2000,
+    accounts=8,
+    capacity=1000,
+    top=4,
+    embedder=f"hashing:{DIMENSION}",
+    scale=128,
 )
 
 

@@ -45,7 +45,13 @@ DIMENSION = 384
 _ACCOUNTS, _PAYERS = 40, 8
 _KILLS = 6
 _LARGE = Claim(
-    epsilon=3.0, queries=5000, accounts=2, capacity=1000, top=4, embedder=f"hashing:{DIMENSION}"
+    mechanism="noise",
+    epsilon=3.0,
+    queries=5000,
+    accounts=2,
+    capacity=1000,
+    top=4,
+    embedder=f"hashing:{DIMENSION}",
 )
 
 

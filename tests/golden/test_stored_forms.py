@@ -407,7 +407,8 @@ def test_a_stored_database_is_read_and_written_on(monkeypatch: pytest.MonkeyPatc
     done("tenants", "add-account", "acme", "carol", *where)
     done("tenants", "rotate-key", "acme", "alice", *where)
     made = ("--embedder", "hashing:16", "--queries", 20, "--accounts", 4, "--capacity", 8)
-    done("tenants", "create", "acme", *made, "--top", 2, "--database", "new.db")
+    noise = ("--mechanism", "noise", "--ids-only", "--knowingly")
+    done("tenants", "create", "acme", *made, *noise, "--top", 2, "--database", "new.db")
     assert _schema("service.db") == _schema("new.db")
 
 

@@ -22,7 +22,16 @@ from tests.support.service import Server, commit_without_proofs, make_tenant, pa
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-CLAIM = Claim(queries=60, accounts=8, capacity=12, top=3, embedder="hashing:64", texts=True)
+CLAIM = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=60,
+    accounts=8,
+    capacity=12,
+    top=3,
+    embedder="hashing:64",
+    texts=True,
+)
 
 
 class Running:
@@ -135,7 +144,7 @@ def test_a_client_says_why_it_has_nothing(running: Running) -> None:
 
 # Accounts that sign: the three retrievers against a tenant whose answers stand in a log.
 
-SIGNING = Claim(
+SIGNING = Claim(mechanism="noise", 
     epsilon=1, queries=4, accounts=4, capacity=16, top=3, embedder="hashing:16", texts=True,
     relation="add-remove", scale=64, sampler="coins",
 )  # fmt: skip

@@ -20,7 +20,16 @@ from tests.support.postgres import Cluster, find_postgres
 
 pytestmark = pytest.mark.slow
 
-CLAIM = Claim(queries=5000, accounts=2, capacity=256, top=3, embedder="hashing:64", window=60)
+CLAIM = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=5000,
+    accounts=2,
+    capacity=256,
+    top=3,
+    embedder="hashing:64",
+    window=60,
+)
 
 
 def _tenant(store: Store, name: str) -> ChargeRequest:

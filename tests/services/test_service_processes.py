@@ -27,8 +27,25 @@ from tests.support.service import (
 
 pytestmark = pytest.mark.slow
 
-CLAIM = Claim(queries=10, payer_queries=18, accounts=8, capacity=16, top=3, embedder="hashing:64")
-FULL = Claim(queries=500, accounts=8, capacity=16, top=3, embedder="hashing:64")
+CLAIM = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=10,
+    payer_queries=18,
+    accounts=8,
+    capacity=16,
+    top=3,
+    embedder="hashing:64",
+)
+FULL = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=500,
+    accounts=8,
+    capacity=16,
+    top=3,
+    embedder="hashing:64",
+)
 
 
 def paid(outcomes: list[Outcome]) -> list[Outcome]:

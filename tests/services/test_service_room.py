@@ -25,7 +25,15 @@ from tests.support.postgres import Cluster
 pytestmark = pytest.mark.slow
 
 _ROOM = 17 << 20
-CLAIM = Claim(queries=4000, accounts=2, capacity=32, top=3, embedder="hashing:64")
+CLAIM = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=4000,
+    accounts=2,
+    capacity=32,
+    top=3,
+    embedder="hashing:64",
+)
 
 
 def _tenant(store: Store, name: str, claim: Claim) -> ChargeRequest:

@@ -38,7 +38,16 @@ from tests.support.windows import KEY, stand_in
 
 _PATIENCE = 180.0  # seconds until a server must answer; the cores may be busy
 
-SMALL = Claim(queries=20, accounts=4, capacity=32, top=3, embedder="hashing:64", joint_epsilon=20.0)
+SMALL = Claim(
+    mechanism="noise",
+    epsilon=1.0,
+    queries=20,
+    accounts=4,
+    capacity=32,
+    top=3,
+    embedder="hashing:64",
+    joint_epsilon=20.0,
+)
 """A claim whose table of noise is small and whose index budget is no limit."""
 
 

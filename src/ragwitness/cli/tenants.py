@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.common import read_documents, write_json_file
+from ragwitness.cli.common import say_error, write_json_file
 from ragwitness.cli.options import (
     Account,
     AsJson,
@@ -26,17 +26,20 @@ from ragwitness.errands.options import HowRead
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, Opt, PathRole
 from ragwitness.kit.quotes import quote
+from ragwitness.types import LeftOut
 
 if TYPE_CHECKING:
     from ragwitness.service.overview import DocumentSpending, TenantBudget
+    from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import Store
 
 _SHOWN = 10
 
 
 def create(
-    name: Annotated[str, Arg()],
-    epsilon: float = 1.0,
+    names: Annotated[list[str], Arg()],
+    mechanism: str = "codes",
+    epsilon: Annotated[float | None, Opt(shown="10; with noise 1")] = None,
     delta: float = 1e-8,
     queries: Queries = 1000,
     accounts: int = 16,
@@ -52,19 +55,24 @@ def create(
     scale: int | None = None,
     noise: str = "proved",
     clip: Annotated[str | None, Opt(metavar="A,B", shown="none")] = None,
-    meter: str = "index",
     texts: Annotated[bool, Opt("--texts/--ids-only")] = True,
+    knowingly: bool = False,
     embedder: Embedder = "minilm",
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a tenant.
+    """Make a tenant, or several with one promise.
 
-    Its policy never changes. The database file is made as well, if there is none.
+    A policy never changes. The database file is made as well, if there is none. What is printed
+    says what the promise covers and what an answer is worth.
 
     Args:
-        name: The name of the new tenant.
-        epsilon: The epsilon of one account in a window.
+        names: The names of the new tenants.
+        mechanism: How documents are found. With codes each is placed under a public group of words
+            once, at random, for life: nothing is metered. With noise every score gets noise, and
+            queries are metered; all options from delta to clip are for noise.
+        epsilon: With codes, the epsilon of a document for life; with noise, that of one account in
+            a window.
         delta: The delta of one account in a window.
         accounts: The number of accounts that may collude, k_max.
         joint_delta: The delta of the whole index in a window.
@@ -83,69 +91,121 @@ def create(
             the noise of the answers that the auditor draws).
         clip: The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public: do
             not take them from the documents.
-        meter: Whose the budgets of a window and for life are: index (with it spent, nothing is
-            answered) or documents (each its own, and with it spent it is found by chance alone).
-        texts: Whether retrieval gives ids and texts of documents, as a chat does, or only the
-            numbers of their slots.
+        texts: Whether retrieval and chats show texts of documents, or only the numbers of their
+            slots.
+        knowingly: Make it although its answers are as good as chance, or although one account can
+            read more than a twentieth of the index.
     """
-    from ragwitness.service.policy import Claim
-    from ragwitness.service.tenants import create_tenant
+    from ragwitness.service.policy import Claim, check_worth, make_policy
+    from ragwitness.service.tenants import create_tenant, dimension_of
 
+    metered = {
+        "delta": delta,
+        "queries": queries,
+        "accounts": accounts,
+        "joint_delta": joint_delta,
+        "joint_epsilon": joint_epsilon,
+        "lifetime_epsilon": lifetime_epsilon,
+        "sigma": sigma,
+        "payer_queries": payer_queries,
+        "relation": neighbours,
+        "window": _seconds(window_days),
+        "scale": scale,
+        "clip": None if clip is None else _bounds(clip),
+    }
     claim = Claim(
-        epsilon=epsilon,
-        delta=delta,
-        queries=queries,
-        accounts=accounts,
-        joint_delta=joint_delta,
-        joint_epsilon=joint_epsilon,
-        lifetime_epsilon=lifetime_epsilon,
-        sigma=sigma,
-        payer_queries=payer_queries,
+        mechanism=mechanism,  # type: ignore[arg-type]  # checked there
+        epsilon=epsilon or (10.0 if mechanism == "codes" else 1.0),
         top=top,
         capacity=capacity,
-        relation=neighbours,  # type: ignore[arg-type]  # checked there
-        window=_seconds(window_days),
         embedder=embedder,
-        scale=scale,
         sampler=_sampler(scale, noise),
         texts=texts,
-        clip=None if clip is None else _bounds(clip),
-        meter=meter,  # type: ignore[arg-type]  # checked there
+        **metered,  # type: ignore[arg-type]
     )
+    if mechanism == "codes":
+        bare = asdict(Claim())
+        if given := [name for name, value in metered.items() if value != bare[name]]:
+            raise InputError(
+                f"With codes nothing is metered: {', '.join(given)} would do nothing.",
+                "Leave them out, or say --mechanism noise.",
+            )
+    if not knowingly:
+        check_worth(make_policy(claim, dimension_of(claim)))
     with _opened(database, create=True) as store:
-        # The claim becomes a policy with its noise; what cannot be promised is refused before the
-        # tenant exists.
-        policy = create_tenant(store, name, claim)
-    settled = {
+        # The claim becomes a policy; what cannot be promised is refused before a tenant exists.
+        rows = [_settled(name, create_tenant(store, name, claim), {*metered}) for name in names]
+    if as_json:
+        _print_json(rows if len(rows) > 1 else rows[0])
+        return
+    for row in rows:
+        _print(row, as_json=False)
+
+
+def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, object]:
+    """What is printed of a new tenant: its promise, what that covers, and what it leaves."""
+    claim = asdict(policy.claim)
+    if policy.placement is not None:
+        own = {key: value for key, value in claim.items() if key not in {*metered, "sampler"}}
+        own["covers"] = (
+            "which slots are selected, of each document with its parts, versions and near copies,"
+            " for life, whoever asks"
+        )
+        own["groups_of_words"] = policy.placement.groups
+    else:
+        own = claim | {"sensitivity": policy.sensitivity, **_budget(policy.unit, policy.budget)}
+        own["covers"] = "which slots are selected, of one slot, in one window, by one account"
+        if policy.mechanism.sampler == "exact":
+            own["slow"] = (
+                "no table holds this noise: it is drawn exactly, many times slower"
+            )
+    shown = "none"
+    if policy.claim.texts and policy.placement is not None:
+        shown = "of selected documents that share a word with the question"
+    elif policy.claim.texts:
+        shown = f"of all selected slots: one account can read {policy.reads:.2%} of the index"
+    return {
         "tenant": name,
-        **asdict(policy.claim),
-        "sensitivity": policy.sensitivity,
-        **_budget(policy.unit, policy.budget),
-        "mechanism": policy.mechanism.digest,
+        **own,
+        "texts_shown": shown,
+        "best_match_found": policy.worth,
+        "chance": policy.chance,
+        "digest": policy.finder.digest,
     }
-    _print(settled, as_json=as_json)
 
 
 def list_(database: Database = None, as_json: AsJson = False) -> None:
     """List all tenants.
 
-    Each is shown with its documents, accounts and promises.
+    Each is shown with its documents, accounts and promises, and how many of its texts another
+    tenant holds as well: answers of both tell of those.
     """
-    from ragwitness.service.overview import list_tenants
+    from ragwitness.service.overview import held_in_common, list_tenants
 
     with _opened(database) as store:
         rows = [asdict(row) for row in list_tenants(store)]
+        common = held_in_common(store)
     if as_json:
         _print_json(rows)
         return
     for row in rows:
         typer.echo(
             f"{row['name']}: {row['documents']} of {row['capacity']} slots,"
-            f" {row['accounts']} accounts; epsilon {row['account_epsilon']:g} per account,"
-            f" {row['joint_epsilon']:.4g} for the index at delta {row['joint_delta']:g}"
+            f" {row['accounts']} accounts; {_promised(row)}"
         )
+    for name, count in common.items():
+        typer.echo(f"{name}: {count} of its texts are at another tenant too")
     if not rows:
         typer.echo("There is no tenant yet.")
+
+
+def _promised(row: Mapping[str, Any]) -> str:
+    if row["mechanism"] == "codes":
+        return f"codes, epsilon {row['epsilon']:g} of a document for life"
+    return (
+        f"noise, epsilon {row['epsilon']:g} per account,"
+        f" {row['joint_epsilon']:.4g} for the index at delta {row['joint_delta']:g}"
+    )
 
 
 def policy_(
@@ -175,40 +235,42 @@ def add_documents(
     *,
     how: HowRead,
     replace: bool = False,
-    own_lifetime: bool = False,
+    skip_unusable: bool = False,
     end_window: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Add documents to a tenant's index.
 
-    All of them are added, or none. Texts that another tenant holds bring both tenants under one
-    lifetime budget, which is said.
+    All of them are added, or none: one that cannot be used refuses the whole corpus.
 
     Args:
         corpus: The documents: a JSONL or CSV file, a text file or a folder.
         split: Cut long documents; each part takes a slot.
-        replace: Put a document in the place of one with the same id.
-        own_lifetime: Keep a lifetime budget of its own although another tenant holds the same
-            texts. You promise that nobody asks both.
+        replace: Put a document, with all its parts, in the place of one with the same id.
+        skip_unusable: Add the others where some cannot be used, and list those.
         end_window: Add them although a window was committed to without them, which ends it.
     """
+    from ragwitness.errands.carry import as_documents
     from ragwitness.service import tenants
-    from ragwitness.service.overview import budget_of
     from ragwitness.service.window import check_unbound
 
-    documents = read_documents(corpus, how)
+    lost: list[Any] = []
+    documents = as_documents(corpus, how, lost, note=say_error)
+    skipped = [asdict(one) for one in lost if isinstance(one, LeftOut)]
+    if skipped and not skip_unusable:
+        raise InputError(
+            f"{len(skipped)} of the files and rows of {corpus} cannot be used; nothing was added.",
+            "Mend them, or say --skip-unusable.",
+        )
     with _opened(database) as store:
         # A committed window covers the index as it was; another document ends it.
         if not end_window:
             check_unbound(store, tenant)
-        added = tenants.add_documents(
-            store, tenant, documents, split=split, apart=own_lifetime, replace=replace
-        )
-        shared = budget_of(store, tenant).shares
+        added = tenants.add_documents(store, tenant, documents, split=split, replace=replace)
     row: dict[str, object] = {"tenant": tenant, "added": added}
-    if shared:
-        row["shares_its_lifetime_budget_with"] = list(shared) if as_json else ", ".join(shared)
+    if skipped:
+        row["skipped"] = skipped if as_json else len(skipped)
     _print(row, as_json=as_json)
 
 
@@ -219,13 +281,12 @@ def remove_documents(
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take documents out of a tenant's index.
+    """Take documents out of a tenant's index, each with all its parts.
 
-    All of them are removed, or none. What answers have told stays told: no budget comes back, and
-    a text that returns finds the lifetime budget that it had.
+    All of them are removed, or none. What answers have told stays told: no budget comes back.
 
     Args:
-        documents: The ids of documents; of one that was cut, its id alone.
+        documents: The ids of documents.
         end_window: Remove them although a window was committed to with them, which ends it.
     """
     from ragwitness.service import tenants
@@ -248,7 +309,6 @@ def erase(
     """Erase a tenant for good.
 
     Its documents, accounts, keys, meters and seeds are deleted and the database is written anew.
-    What its answers gave away stays on the lifetime budget of its texts, beside their hashes.
 
     Args:
         yes: Erase without asking; nothing brings it back.
@@ -273,24 +333,32 @@ def erase(
 
 def add_account(
     tenant: Tenant,
-    account: Account,
-    payer: Annotated[str | None, Opt(shown="the account itself")] = None,
+    accounts: Annotated[list[str], Arg()],
+    payer: Annotated[str | None, Opt(shown="each account itself")] = None,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Admit an account and print its key.
+    """Admit accounts and print their keys.
 
-    The key is shown this once.
+    The keys are shown this once.
 
     Args:
-        payer: Who pays for it.
+        accounts: The names of the new accounts.
+        payer: Who pays for them.
     """
     from ragwitness.service import tenants
 
     with _opened(database) as store:
-        key = tenants.add_account(store, tenant, account, payer)
-    row = {"tenant": tenant, "account": account, "payer": payer or account, "key": key.text}
-    _print(row, as_json=as_json)
+        keys = {name: tenants.add_account(store, tenant, name, payer) for name in accounts}
+    rows = [
+        {"tenant": tenant, "account": name, "payer": payer or name, "key": key.text}
+        for name, key in keys.items()
+    ]
+    if as_json:
+        _print_json(rows if len(rows) > 1 else rows[0])
+        return
+    for row in rows:
+        _print(row, as_json=False)
 
 
 def rotate_key(
@@ -354,19 +422,13 @@ def budget(
         f"index: {found.queries} queries, epsilon {found.epsilon:.4g} of {found.joint_epsilon:.4g}"
         f" at delta {found.delta:g} ({_spent(found)})"
     )
-    if found.left_out is not None:
-        typer.echo(
-            "Each document has its own budget; these figures are of the one that has spent most."
-            f" No room for a perfect match any more: {found.left_out} documents"
-        )
     typer.echo(f"{found.all_windows} windows together: epsilon {found.all_epsilon:.4g}")
     if found.lifetime_epsilon is None:
         typer.echo("lifetime: no budget was promised when this tenant was made")
     else:
-        beside = f", shared with {', '.join(found.shares)}" if found.shares else ""
         typer.echo(
             f"lifetime: epsilon {found.life_epsilon:.4g} spent or granted of"
-            f" {found.lifetime_epsilon:.4g}{beside}"
+            f" {found.lifetime_epsilon:.4g}"
         )
     for row in found.accounts:
         typer.echo(

@@ -30,7 +30,6 @@ from ragwitness.rag.protocol import (
 )
 from ragwitness.service import lines
 from ragwitness.service.answers import Generator
-from ragwitness.service.indexes import documents_of, texts_of
 from ragwitness.service.meters import (
     RateRefusal,
     SpentRefusal,
@@ -228,8 +227,14 @@ class _Service:
 
     async def usage(self, request: Request) -> Response:
         principal = await self._principal(request)
+        policy = principal.policy
+        claim = policy.claim
+        promise: dict[str, object] = {"epsilon": claim.epsilon, "covers": "ids", "texts": "none"}
+        if claim.texts:
+            promise["texts"] = "of documents that share a word with the question"
+        if policy.placement is not None:
+            return JSONResponse({"object": "usage", "promise": promise})
         window, left = self.retriever.window(principal)
-        claim = principal.policy.claim
         # Looking at a meter is free, and it shows the account's own queries and its payer's alone:
         # what the whole index has spent depends on others, and is an operator's to see.
         reading = await asyncio.to_thread(read_meters, self.store, principal, window)
@@ -239,12 +244,16 @@ class _Service:
             name: {"limit": limit, "used": used[name], "left": max(0, limit - used[name])}
             for name, limit in limits.items()
         }
+        if claim.texts:
+            promise["texts"] = (
+                f"{policy.reads:.0%} of the index, to an account that asks all it may"
+            )
         body = {
             "object": "usage",
             "window": window,
             "seconds_left": left,
             "meters": meters,
-            "promise": {"epsilon": claim.epsilon, "delta": claim.delta},
+            "promise": promise | {"delta": claim.delta},
         }
         return JSONResponse(body, headers=limit_headers(claim, reading, left))
 
@@ -257,18 +266,11 @@ class _Service:
         found = await self._retrieve(
             principal, RetrievalQuery(what or "", body.nonce, body.checkpoint, body.signed)
         )
-        documents = {}
+        reply: dict[str, object] = {"object": "retrieval", "ids": list(found.slots)}
         if claim.texts:
-            held = await asyncio.to_thread(documents_of, self.store, principal.tenant, found.slots)
-            documents = {"documents": held}
-        reply = {
-            "object": "retrieval",
-            "ids": list(found.slots),
-            **documents,
-            "window": found.window,
-            "sequence": found.sequence,
-            **_receipt(found),
-        }
+            reply["documents"] = list(found.documents)
+        if found.reading is not None:
+            reply |= {"window": found.window, "sequence": found.sequence, **_receipt(found)}
         return JSONResponse(reply, headers=_limits(principal, found))
 
     async def chat(self, request: Request) -> Response:
@@ -286,12 +288,12 @@ class _Service:
         query = asked.query()
         # 1. What the generator could not read is refused here, before anything is charged.
         await self.generator.check(query)
-        # 2. Charged, then selected by the noisy scores.
+        # 2. Selected, and charged before where that costs something.
         found = await self._retrieve(
             principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint, asked.signed)
         )
         # 3. From here on only what was selected is looked at: post-processing costs no privacy.
-        texts = await asyncio.to_thread(texts_of, self.store, principal.tenant, found.slots)
+        texts = [str(document["text"]) for document in found.documents]
         answer = await self.generator.answer(query, texts, asked.stops)
         headers = _limits(principal, found)
         if ignored:
@@ -440,6 +442,8 @@ def _receipt(found: Retrieved) -> dict[str, Any]:
 
 
 def _limits(principal: Principal, found: Retrieved) -> dict[str, str]:
+    if found.reading is None:
+        return {}
     return limit_headers(principal.policy.claim, found.reading, found.seconds_left)
 
 

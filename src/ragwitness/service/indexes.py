@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 
+from ragwitness.privacy.mechanism.codes import Codes, Placement
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex
-from ragwitness.service.store import Store, documents, tenants
+from ragwitness.service.store import Store, documents, placements, tenants
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""
@@ -30,10 +31,10 @@ class Indexes:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._held: OrderedDict[int, tuple[int, SlotIndex]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[int, SlotIndex | Codes]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
-    def held(self, tenant: int, edition: int) -> SlotIndex | None:
+    def held(self, tenant: int, edition: int) -> SlotIndex | Codes | None:
         """Return a tenant's index where it is in memory; reads nothing and waits for nobody.
 
         Args:
@@ -48,13 +49,16 @@ class Indexes:
             self._held.move_to_end(tenant)
             return held[1]
 
-    def get(self, tenant: int, edition: int, mechanism: Mechanism) -> SlotIndex:
+    def get(self, tenant: int, edition: int, finder: Mechanism | Placement) -> SlotIndex | Codes:
         """Return a tenant's index, of this edition or a later one.
 
         Args:
             tenant: Row of the tenant; nobody else's rows are read.
             edition: The least that will do.
-            mechanism: Mechanism of the tenant.
+            finder: What answers the tenant's queries.
+
+        Returns:
+            Vectors to be scored, or, where documents are placed, the group of each slot.
 
         Raises:
             StoreGoneError: The database failed.
@@ -65,8 +69,12 @@ class Indexes:
             held = self.held(tenant, edition)
             if held is not None:
                 return held
-            found, rows = index_rows(self._store, tenant, mechanism)
-            index = SlotIndex(rows, mechanism)
+            index: SlotIndex | Codes
+            if isinstance(finder, Placement):
+                found, index = placed_codes(self._store, tenant)
+            else:
+                found, rows = index_rows(self._store, tenant, finder)
+                index = SlotIndex(rows, finder)
             with self._lock:
                 # Kept for the next query; the least recently used of all tenants go first.
                 self._held[tenant] = (found, index)
@@ -101,13 +109,16 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
     return edition, rows
 
 
-def texts_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[str]:
-    """Return the texts in some slots of a tenant's index, in that order; empty slots have none.
+def placed_codes(store: Store, tenant: int) -> tuple[int, Codes]:
+    """Return a tenant's edition and the group of each slot, shape (capacity,).
 
     Raises:
         StoreGoneError: The database failed.
     """
-    return [str(one["text"]) for one in documents_of(store, tenant, slots)]
+    query = select(tenants.c.edition, placements.c.codes).where(tenants.c.id == tenant)
+    with store.reading() as connection:
+        row = connection.execute(query.join(placements)).one()
+    return row.edition, np.frombuffer(row.codes, "<i4")
 
 
 def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict[str, object]]:

@@ -3,14 +3,12 @@
 All three are charged in one transaction before the answer is computed, so that a crash can only
 waste budget. The tenant's row is locked first: the charges of one index have one order, whatever
 worker they come from. The odometer is kept in memory and follows the charges that others have
-stored; every few hundred it is stored itself and their vectors are erased. Where documents have
-budgets of their own (``texts``) it is their meters that are kept so, and none of them refuses a
-query: what they let through is the scores that it is answered by.
+stored; every few hundred it is stored itself and their vectors are erased.
 
-What a window may spend is granted when it opens, out of the budget that the index's contents have
-for life: mu adds up in squares over windows, and over all tenants that hold the same texts. Noise
-of coins has no mu: its meter counts answers, and their square root stands in mu's place. A window
-under way counts as what it was granted, one that is over as what it spent.
+What a window may spend is granted when it opens, out of the budget that the tenant has for life: mu
+adds up in squares over its windows. Noise of coins has no mu: its meter counts answers, and their
+square root stands in mu's place. A window under way counts as what it was granted, one that is over
+as what it spent. Nothing here depends on another tenant.
 """
 
 from __future__ import annotations
@@ -21,14 +19,24 @@ import os
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, and_, delete, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.odometer.answers import AnswerMeter
@@ -42,17 +50,37 @@ from ragwitness.service.store import (
     accounts,
     attested,
     charges,
-    lives,
     read_counts,
     tenants,
     windows,
     write_counts,
 )
-from ragwitness.service.texts import TextIndex, fold_texts, open_texts
 
 _FOLD = 256  # charges after which the odometer is stored
-_KEPT = 32  # odometers in memory; each takes some 4 MB at dimension 384
-_LARGEST = 2 << 30  # bytes of indexes whose texts are metered
+_LARGEST = 1 << 30  # bytes of meters in memory: some 300 at dimension 384
+
+# Statements of every charge, put together once: that takes longer than to run them.
+_TENANT: BindParameter[int] = bindparam("t")
+_HERE = and_(windows.c.tenant == _TENANT, windows.c.number == bindparam("w"))
+_LOCK = select(tenants.c.id).where(tenants.c.id == _TENANT).with_for_update()
+_PLACES = select(accounts.c.id, accounts.c.place).where(
+    accounts.c.id.in_(bindparam("ids", expanding=True)), accounts.c.revoked.is_(None)
+)
+_WINDOW = select(  # without the odometer's state, which is large and mostly known
+    windows.c.seed, windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
+).where(_HERE)
+_STATE = select(windows.c.state).where(_HERE)
+_LOGGED = select(attested.c.log).where(
+    attested.c.tenant == _TENANT, attested.c.window == bindparam("w")
+)
+_CHARGED = update(windows).where(_HERE).values(charged=bindparam("n"))
+_CHARGE = insert(charges)
+_LATER = (
+    select(charges.c.vector)
+    .where(charges.c.tenant == _TENANT, charges.c.window == bindparam("w"))
+    .where(charges.c.number >= bindparam("n"))
+    .order_by(charges.c.number)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +128,12 @@ class Reserved:
         sequence: Queries of this account in this window before this one.
         place: Place of the account; with ``sequence`` it numbers the record.
         reading: The meters after it.
-        scores: That it is to be answered by, before the noise, shape (slots,); None where the whole
-            index takes part.
     """
 
     seed: bytes = field(repr=False)
     sequence: int
     place: int
     reading: MeterReading
-    scores: NDArray[np.int64] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +166,11 @@ class Meters:
     """Charges queries; for one thread, since odometers stay in memory between transactions."""
 
     def __init__(self) -> None:
-        self._odometers: OrderedDict[tuple[int, int], Odometer | AnswerMeter | TextIndex] = (
-            OrderedDict()
-        )
+        self._meters: OrderedDict[tuple[int, int], Odometer | AnswerMeter] = OrderedDict()
 
     def forget(self) -> None:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
-        self._odometers.clear()
+        self._meters.clear()
 
     def charge(
         self, connection: Connection, asks: Sequence[ChargeRequest]
@@ -165,17 +188,12 @@ class Meters:
         """
         # In order of their rows, so that two workers never wait for each other.
         for tenant in sorted({ask.tenant for ask in asks}):
-            connection.execute(select(tenants.c.id).where(tenants.c.id == tenant).with_for_update())
+            connection.execute(_LOCK, {"t": tenant})
         places = _places(connection, {ask.account for ask in asks})
         before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
         policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
-        # By life, so that two workers that open windows never wait for each other.
-        wanted = sorted({tenant for tenant, _ in policies})
-        query = select(tenants.c.id, tenants.c.life).where(tenants.c.id.in_(wanted))
-        lived = {row.id: row.life for row in connection.execute(query)}
-        keys = sorted(policies, key=lambda key: (lived[key[0]], key))
-        opened = {key: self._open(connection, *key, policies[key], lived) for key in keys}
+        opened = {key: self._open(connection, *key, policies[key]) for key in sorted(policies)}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
         outcomes = []
         for ask in asks:
@@ -189,92 +207,57 @@ class Meters:
         return outcomes
 
     def _open(
-        self,
-        connection: Connection,
-        tenant: int,
-        window: int,
-        policy: TenantPolicy,
-        lived: Mapping[int, int],
+        self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
     ) -> _Index:
         """Return a window's seed and its odometer, brought up to the last charge."""
-        here = and_(windows.c.tenant == tenant, windows.c.number == window)
-        # Without the odometer's state, which is large and mostly known.
-        query = select(
-            windows.c.seed, windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
-        ).where(here)
-        row = connection.execute(query).one_or_none()
-        opened = False
+        place = {"t": tenant, "w": window}
+        row = connection.execute(_WINDOW, place).one_or_none()
         if row is None or row.final is not None:
             # A window opens, or a clock that was set back finds it again: the others are over.
-            _close_others(connection, tenant, window, policy, lived[tenant])
-            before = 0.0 if row is None else row.final
-            if policy.claim.meter == "documents":
-                grant = policy.text_budget
-            else:
-                grant = _grant(connection, lived[tenant], policy, before)
+            _close_others(connection, tenant, window, policy)
+            grant = _grant(connection, tenant, policy, 0.0 if row is None else row.final)
+            values = {"final": None, "granted": grant, "seed": os.urandom(SEED_BYTES)}
             if row is None:
-                values = {"tenant": tenant, "number": window, "seed": os.urandom(SEED_BYTES)}
-                connection.execute(insert(windows).values(**values, granted=grant))
+                connection.execute(insert(windows).values(tenant=tenant, number=window, **values))
             else:
-                again = {
-                    "final": None,
-                    "granted": grant,
-                    "seed": row.seed or os.urandom(SEED_BYTES),
-                }
-                connection.execute(update(windows).where(here).values(**again))
-            row = connection.execute(query).one()
-            opened = True
+                values["seed"] = row.seed or values["seed"]
+                here = and_(windows.c.tenant == tenant, windows.c.number == window)
+                connection.execute(update(windows).where(here).values(**values))
+            row = connection.execute(_WINDOW, place).one()
         granted = policy.budget if row.granted is None else row.granted
         if not granted:
             return _Index(row.seed, None, row.charged, row.folded, None)
-        held = self._odometers.pop((tenant, window), None)
-        meter: Odometer | AnswerMeter | TextIndex
-        if policy.claim.meter == "documents":
-            texts = held if isinstance(held, TextIndex) else None
-            life = lived[tenant]
-            meter = open_texts(connection, (tenant, window), life, policy, texts, opened=opened)
-        else:
-            whole = held if isinstance(held, Odometer | AnswerMeter) else None
-            known = whole is not None and row.folded <= whole.queries <= row.charged
-            if whole is None or not known or whole.terms.budget != granted:
-                state = connection.execute(select(windows.c.state).where(here)).scalar_one()
-                whole = policy.meter(state, granted)
-            if whole.queries < row.charged:
-                whole.add(charged_vectors(connection, tenant, window, whole.queries))
-            meter = whole
-        self._odometers[tenant, window] = meter
-        while len(self._odometers) > 1 and self._too_many():
-            self._odometers.popitem(last=False)
-        logged = select(attested.c.log)
-        logged = logged.where(attested.c.tenant == tenant, attested.c.window == window)
-        log = connection.execute(logged).scalar()
+        meter = self._meters.pop((tenant, window), None)
+        known = meter is not None and row.folded <= meter.queries <= row.charged
+        if meter is None or not known or meter.terms.budget != granted:
+            meter = policy.meter(connection.execute(_STATE, place).scalar_one(), granted)
+        if meter.queries < row.charged:
+            meter.add(charged_vectors(connection, tenant, window, meter.queries))
+        self._meters[tenant, window] = meter
+        while len(self._meters) > 1 and sum(map(_size, self._meters.values())) > _LARGEST:
+            self._meters.popitem(last=False)
+        log = connection.execute(_LOGGED, place).scalar()
         return _Index(row.seed, meter, row.charged, row.folded, log)
 
-    def _too_many(self) -> bool:
-        sizes = [one.size for one in self._odometers.values() if isinstance(one, TextIndex)]
-        return len(self._odometers) > _KEPT or sum(sizes) > _LARGEST
+
+def _size(meter: Odometer | AnswerMeter) -> int:
+    """Bytes of a meter: sum, inverse and the vectors that wait, each of dimension squared."""
+    return 24 * meter.terms.dimension**2 if isinstance(meter, Odometer) else 100
 
 
-def _close_others(
-    connection: Connection, tenant: int, window: int, policy: TenantPolicy, life: int
-) -> None:
+def _close_others(connection: Connection, tenant: int, window: int, policy: TenantPolicy) -> None:
     """Settle what a tenant's other windows have spent.
 
     Their vectors are erased, and so is the seed of their noise where no log's proofs need it.
     """
-    if policy.claim.meter == "documents":
-        fold_texts(connection, tenant, life, policy, over=True)
     mine = windows.c.tenant == tenant
     logged = set(
         connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
     )
     rest = select(windows).where(mine, windows.c.final.is_(None), windows.c.number != window)
     for row in connection.execute(rest).all():
-        # Texts have what they spent on their own accounts by now, and the window none.
-        values: dict[str, object] = {"final": 0.0}
-        if policy.claim.meter == "index":
-            meter = meter_of(connection, policy, row)
-            values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
+        meter = meter_of(connection, policy, row)
+        values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
         here = and_(mine, windows.c.number == row.number)
@@ -282,39 +265,31 @@ def _close_others(
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
-def _grant(connection: Connection, life: int, policy: TenantPolicy, before: float) -> float:
-    """Return the mu that a window may spend: its budget, or what its contents have left.
+def _grant(connection: Connection, tenant: int, policy: TenantPolicy, before: float) -> float:
+    """Return the mu that a window may spend: its budget, or what the tenant has left for life.
 
     The mu that the window has spent ``before`` stands among what is used.
     """
-    connection.execute(select(lives.c.id).where(lives.c.id == life).with_for_update())
-    most, used = life_of(connection, life)
-    room = max(0.0, most * most - used) + before * before
+    room = max(0.0, policy.life**2 - used_for_life(connection, tenant, policy)) + before * before
     return min(policy.budget, math.sqrt(room))
 
 
-def life_of(connection: Connection, life: int) -> tuple[float, float]:
-    """Return the mu that contents may spend for life, and the square of what counts as spent."""
-    policies = {
-        row.id: TenantPolicy.from_json(row.policy)
-        for row in connection.execute(
-            select(tenants.c.id, tenants.c.policy).where(tenants.c.life == life)
-        )
-    }
-    query = select(windows.c.tenant, windows.c.granted, windows.c.final)
-    gone = select(lives.c.used).where(lives.c.id == life)  # by tenants that were erased
-    used = float(connection.execute(gone).scalar() or 0.0)
-    for row in connection.execute(query.where(windows.c.tenant.in_(sorted(policies)))):
-        granted = policies[row.tenant].budget if row.granted is None else row.granted
+def used_for_life(connection: Connection, tenant: int, policy: TenantPolicy) -> float:
+    """Return the square of the mu that counts as spent by all windows of a tenant."""
+    query = select(tenants.c.used).where(tenants.c.id == tenant)
+    used = float(connection.execute(query).scalar() or 0.0)
+    every = select(windows.c.granted, windows.c.final).where(windows.c.tenant == tenant)
+    for row in connection.execute(every):
+        granted = policy.budget if row.granted is None else row.granted
         used += (granted if row.final is None else row.final) ** 2
-    return min((one.life for one in policies.values()), default=math.inf), used
+    return used
 
 
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    # None: the contents' budget for life had nothing left for it.
-    meter: Odometer | AnswerMeter | TextIndex | None
+    # None: the budget for life had nothing left for it.
+    meter: Odometer | AnswerMeter | None
     charged: int
     folded: int
     log: str | None
@@ -324,7 +299,6 @@ def _try(
     ask: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
 ) -> Reserved | Refused:
     """Charge one query in memory if all three meters have room."""
-    scores = None
     mine, theirs = _owners(ask)
     account, payer = counts.get(mine, 0), counts.get(theirs, 0)
     limit = ask.policy.claim.payer_queries
@@ -339,8 +313,6 @@ def _try(
         by = "account"
     elif limit is not None and payer >= limit:
         by = "payer"
-    elif isinstance(index.meter, TextIndex):  # last, as below: it remembers what was paid
-        scores = index.meter.charge(ask.vector)
     elif not index.meter.charge(ask.vector):  # last: it remembers what it has accepted
         by = "index"
     if by:
@@ -348,7 +320,7 @@ def _try(
     # All three have room: the query takes its place in each.
     counts[mine], counts[theirs] = account + 1, payer + 1
     reading = MeterReading(account + 1, payer + 1)
-    return Reserved(index.seed, account, places[ask.account], reading, scores)
+    return Reserved(index.seed, account, places[ask.account], reading)
 
 
 def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:
@@ -357,9 +329,7 @@ def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:
 
 def _places(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
     """Places of the accounts that are not revoked."""
-    query = select(accounts.c.id, accounts.c.place)
-    query = query.where(accounts.c.id.in_(sorted(ids)), accounts.c.revoked.is_(None))
-    return {row.id: row.place for row in connection.execute(query)}
+    return {row.id: row.place for row in connection.execute(_PLACES, {"ids": sorted(ids)})}
 
 
 def _append(
@@ -371,19 +341,19 @@ def _append(
         return
     tenant, window = key
     charged = index.charged + len(vectors)
-    values: dict[str, object] = {"charged": charged}
-    mine = and_(charges.c.tenant == tenant, charges.c.window == window)
+    connection.execute(_CHARGED, {"t": tenant, "w": window, "n": charged})
     if charged - index.folded >= _FOLD:
-        values |= {"folded": charged, "state": meter.to_bytes()}
+        here = and_(windows.c.tenant == tenant, windows.c.number == window)
+        values = {"folded": charged, "state": meter.to_bytes()}
+        connection.execute(update(windows).where(here).values(**values))
+        mine = and_(charges.c.tenant == tenant, charges.c.window == window)
         connection.execute(delete(charges).where(mine))
-    else:
-        rows = [
-            {"tenant": tenant, "window": window, "number": index.charged + i, "vector": vector}
-            for i, vector in enumerate(vectors)
-        ]
-        connection.execute(insert(charges), rows)
-    here = and_(windows.c.tenant == tenant, windows.c.number == window)
-    connection.execute(update(windows).where(here).values(**values))
+        return
+    rows = [
+        {"tenant": tenant, "window": window, "number": index.charged + i, "vector": vector}
+        for i, vector in enumerate(vectors)
+    ]
+    connection.execute(_CHARGE, rows)
 
 
 def meter_of(
@@ -400,10 +370,7 @@ def charged_vectors(
     connection: Connection, tenant: int, window: int, start: int
 ) -> NDArray[np.int16]:
     """Return the vectors of a window's charges from number ``start`` on, shape (n, dimension)."""
-    query = select(charges.c.vector).where(
-        charges.c.tenant == tenant, charges.c.window == window, charges.c.number >= start
-    )
-    found = connection.execute(query.order_by(charges.c.number)).scalars()
+    found = connection.execute(_LATER, {"t": tenant, "w": window, "n": start}).scalars()
     return np.stack([np.frombuffer(one, "<i2") for one in found])
 
 

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
-from ragwitness.service.meters import life_of, meter_of, window_of
+from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import (
     Store,
     accounts,
-    content_digest,
     documents,
-    lives,
     payers,
     spent,
     tenants,
     windows,
 )
 from ragwitness.service.tenants import find_tenant
-from ragwitness.service.texts import spent_by_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +35,9 @@ class TenantRow:
         capacity: Slots in all.
         accounts: Accounts that are not revoked.
         embedder: Name of its embedder.
-        account_epsilon: Promised to an account, at ``account_delta``.
-        account_delta: Delta of an account.
-        joint_epsilon: Budget of the index per window, at ``joint_delta``.
+        mechanism: How documents are found, ``codes`` or ``noise``.
+        epsilon: Promised of a document for life with codes, to an account with noise.
+        joint_epsilon: With noise, budget of the index per window, at ``joint_delta``.
         joint_delta: Delta of the index.
     """
 
@@ -52,8 +46,8 @@ class TenantRow:
     capacity: int
     accounts: int
     embedder: str
-    account_epsilon: float
-    account_delta: float
+    mechanism: str
+    epsilon: float
     joint_epsilon: float | None
     joint_delta: float
 
@@ -94,16 +88,12 @@ class TenantBudget:
         delta: Failure probability of both.
         all_windows: Windows in which anything was charged.
         all_epsilon: Spent by all windows together, at ``delta``.
-        life_epsilon: Of the contents over all windows and tenants that hold them, the windows
-            under way counted as what they may spend, at ``delta``.
+        life_epsilon: Of the tenant over all windows, those under way counted as what they may
+            spend, at ``delta``.
         lifetime_epsilon: What that may not pass; None for a tenant made without such a promise.
-        shares: Other tenants that the budget for life is shared with.
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.
-        left_out: Documents, where each has its own budget, that have no room for a perfect match in
-            this window any more; None where the budget is the index's. ``mu`` and the epsilons are
-            those of the document that has spent most.
     """
 
     tenant: str
@@ -120,11 +110,9 @@ class TenantBudget:
     all_epsilon: float
     life_epsilon: float
     lifetime_epsilon: float | None
-    shares: tuple[str, ...]
     account_limit: int
     payer_limit: int | None
     accounts: tuple[AccountRow, ...]
-    left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +121,7 @@ class DocumentSpending:
 
     Attributes:
         tenant: Name.
-        queries: Answered over all windows by all tenants that the budget for life is shared with.
+        queries: Answered over all windows.
         delta: Failure probability of all epsilons.
         documents: Id and epsilon of each document, most first, of its being there or not.
         index_epsilon: Epsilon of the worst document that there could be, by the same queries.
@@ -150,71 +138,48 @@ def spending_of(store: Store, tenant: str) -> DocumentSpending:
     """Return what each document of a tenant has spent for life, by the odometer of each window.
 
     A document counts as there in every window, also before it was added, so that removing and
-    adding it again gives nothing back. What tenants have spent that were erased counts in full.
+    adding it again gives nothing back. What no window shows any more counts in full.
 
     Raises:
-        InputError: No such tenant.
+        InputError: No such tenant, or nothing is spent there.
     """
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
         policy = TenantPolicy.from_json(row.policy)
-        query = select(documents.c.name, documents.c.text, documents.c.vector)
-        held = connection.execute(
-            query.where(documents.c.tenant == row.id).order_by(documents.c.name)
-        ).all()
-        gone = select(lives.c.used).where(lives.c.id == row.life)
-        erased = float(connection.execute(gone).scalar() or 0.0)
-        if policy.claim.meter == "documents":
-            return _spending_of_texts(connection, row, policy, held, erased)
-        squares, worst, queries = np.full(len(held), erased), erased, 0
-        # 1. Tenants with a text in common are asked about the same documents; texts that they do
-        #    not hold count too, since they may have held them.
-        for other in connection.execute(select(tenants).where(tenants.c.life == row.life)).all():
-            theirs = TenantPolicy.from_json(other.policy)
-            vectors = _vectors_for(held, policy, theirs)
-            # 2. Gaussian composition over windows: the squares of mu add up, document by document.
-            for meter in _meters(connection, other.id, theirs).values():
-                queries += meter.queries
-                mu = meter.mu()
-                worst += mu * mu
-                squares += mu * mu if vectors is None else meter.mu_of_documents(vectors) ** 2
-    delta = policy.claim.joint_delta
-    found = [
-        (one.name, policy.epsilon_of(math.sqrt(square)))
-        for one, square in zip(held, squares.tolist(), strict=True)
-    ]
+        query = select(documents.c.name, documents.c.part, documents.c.vector)
+        query = query.where(documents.c.tenant == row.id)
+        held = connection.execute(query.order_by(documents.c.name, documents.c.part)).all()
+        dimension = policy.mechanism.dimension
+        vectors = np.frombuffer(b"".join(one.vector for one in held), "<i2")
+        vectors = vectors.reshape(len(held), dimension)
+        squares, worst, queries = np.full(len(held), row.used), row.used, 0
+        # Gaussian composition over windows: the squares of mu add up, document by document.
+        for meter in _meters(connection, row.id, policy).values():
+            queries += meter.queries
+            worst += meter.mu() ** 2
+            squares += meter.mu_of_documents(vectors) ** 2
+    # A document's parts are slots of their own: their squares add up as well.
+    total: dict[str, float] = {}
+    for one, square in zip(held, squares.tolist(), strict=True):
+        total[one.name] = total.get(one.name, 0.0) + square
+    found = [(name, policy.epsilon_of(math.sqrt(square))) for name, square in total.items()]
     found.sort(key=lambda pair: (-pair[1], pair[0]))
     together = policy.epsilon_of(math.sqrt(worst))
-    return DocumentSpending(tenant, queries, delta, tuple(found), together)
+    return DocumentSpending(tenant, queries, policy.claim.joint_delta, tuple(found), together)
 
 
-def _spending_of_texts(
-    connection: Connection, row: Any, policy: TenantPolicy, held: Sequence[Any], erased: float
-) -> DocumentSpending:
-    """Return what each document has spent of its own budget, exactly."""
-    delta = policy.claim.joint_delta
-    told = spent_by_texts(connection, row.life)
-    found = [
-        (one.name, policy.epsilon_of(math.sqrt(told.get(content_digest(one.text), 0.0) + erased)))
-        for one in held
-    ]
-    found.sort(key=lambda pair: (-pair[1], pair[0]))
-    query = select(func.sum(windows.c.charged)).join(tenants, tenants.c.id == windows.c.tenant)
-    queries = connection.execute(query.where(tenants.c.life == row.life)).scalar() or 0
-    # No text passes its budget for life, whatever is asked: the worst that there could be.
-    worst = policy.epsilon_of(policy.text_life)
-    return DocumentSpending(row.name, int(queries), delta, tuple(found), worst)
+def held_in_common(store: Store) -> dict[str, int]:
+    """Return how many texts of each tenant another tenant holds as well: for the operator alone.
 
-
-def _vectors_for(
-    held: Sequence[Any], mine: TenantPolicy, theirs: TenantPolicy
-) -> NDArray[np.int16] | None:
-    """Vectors of documents as another tenant's index would hold them; None where it is unknown."""
-    alike = mine.claim.embedder == theirs.claim.embedder
-    if not alike or mine.mechanism.scale != theirs.mechanism.scale:
-        return None
-    whole = np.frombuffer(b"".join(one.vector for one in held), "<i2")
-    return whole.reshape(len(held), mine.mechanism.dimension)
+    Accounts that ask both learn of such a text twice; no meter and no answer knows of it.
+    """
+    texts = select(documents.c.text).group_by(documents.c.text)
+    twice = texts.having(func.count(documents.c.tenant.distinct()) > 1)
+    query = select(tenants.c.name, func.count(documents.c.text.distinct()))
+    query = query.join(documents, documents.c.tenant == tenants.c.id)
+    query = query.where(documents.c.text.in_(twice)).group_by(tenants.c.name)
+    with store.reading() as connection:
+        return {row[0]: row[1] for row in connection.execute(query.order_by(tenants.c.name))}
 
 
 def list_tenants(store: Store) -> list[TenantRow]:
@@ -240,23 +205,14 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         window, left = window_of(row.created, claim.window, moment)
-        left_out = None
-        if claim.meter == "documents":
-            every, left_out = _text_windows(connection, row, policy, window)
-            lived = max(spent_by_texts(connection, row.life).values(), default=0.0)
-            # A text that is replaced costs twice what its own meter says.
-            twice = (policy.budget / policy.text_budget) ** 2
-            most, used, together = policy.life, lived * twice, math.sqrt(lived * twice)
-        else:
-            every = {
-                number: (meter.queries, meter.mu())
-                for number, meter in _meters(connection, row.id, policy).items()
-            }
-            most, used = life_of(connection, row.life)
-            # Gaussian composition over windows: the squares of mu add up.
-            together = math.sqrt(sum(one * one for _, one in every.values()))
+        every = {
+            number: (meter.queries, meter.mu())
+            for number, meter in _meters(connection, row.id, policy).items()
+        }
+        used = used_for_life(connection, row.id, policy)
+        # Gaussian composition over windows: the squares of mu add up.
+        together = math.sqrt(sum(one * one for _, one in every.values()))
         queries, mu = every.get(window, (0, 0.0))
-        others = select(tenants.c.name).where(tenants.c.life == row.life, tenants.c.id != row.id)
         return TenantBudget(
             tenant=tenant,
             window=window,
@@ -271,32 +227,11 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             all_windows=len(every),
             all_epsilon=policy.epsilon_of(together),
             life_epsilon=policy.epsilon_of(math.sqrt(used)),
-            lifetime_epsilon=None if math.isinf(most) else policy.epsilon_of(most),
-            shares=tuple(connection.execute(others.order_by(tenants.c.name)).scalars()),
+            lifetime_epsilon=None if math.isinf(policy.life) else policy.epsilon_of(policy.life),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, window),
-            left_out=left_out,
         )
-
-
-def _text_windows(
-    connection: Connection, row: Any, policy: TenantPolicy, window: int
-) -> tuple[dict[int, tuple[int, float]], int]:
-    """Queries of each window, with mu of its text that spent most; and texts without room now."""
-    twice = policy.budget / policy.text_budget
-    query = select(windows.c.number, windows.c.charged).where(windows.c.tenant == row.id)
-    every, told = {}, {}
-    for one in connection.execute(query.where(windows.c.charged > 0)).all():
-        spent_there = spent_by_texts(connection, row.life, (row.id, one.number))
-        if one.number == window:
-            told = spent_there
-        most = max(spent_there.values(), default=0.0)
-        every[one.number] = (one.charged, twice * math.sqrt(most))
-    # A perfect match moves a score by its sensitivity, which is this for a free slot's other side.
-    match = replace(policy.terms, relation="add-remove").worst_mu(1) ** 2
-    room = policy.text_budget**2
-    return every, sum(squares + match > room for squares in told.values())
 
 
 def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:
@@ -311,8 +246,8 @@ def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy
         claim.capacity,
         connection.execute(live).scalar_one(),
         claim.embedder,
+        claim.mechanism,
         claim.epsilon,
-        claim.delta,
         claim.joint_epsilon,
         claim.joint_delta,
     )

@@ -19,6 +19,7 @@ from ragwitness.privacy.accounting.ranges import (
     score_sensitivity,
     whole,
 )
+from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for, provable_mechanism
 from ragwitness.privacy.odometer.answers import AnswerMeter, AnswerTerms
 from ragwitness.privacy.odometer.spectral import Odometer, Terms
@@ -29,7 +30,14 @@ SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 LIFETIME = 12
 """Windows that an index may spend in full, where no lifetime epsilon is named."""
 
-Meter = Literal["index", "documents"]
+Finder = Literal["codes", "noise"]
+"""How documents are found: by where each was placed once, or by noisy scores (the paper's way)."""
+
+FEW_TIMES_CHANCE = 3
+"""An answer that is worth less than this many times chance is called chance."""
+
+MOST_READ = 0.05
+"""Share of an index that one account may read, whatever it asks for, before it is given away."""
 
 _RELEASES = 1 << 32
 """Answers that the sampler's own share of delta is reserved for."""
@@ -39,8 +47,13 @@ _RELEASES = 1 << 32
 class Claim:
     """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
 
+    With codes, ``mechanism``, ``epsilon``, ``texts``, ``top``, ``capacity`` and ``embedder`` count
+    alone: neither accounts nor windows enter what is promised.
+
     Attributes:
-        epsilon: Epsilon of one account in one window (the paper's epsilon_acc).
+        mechanism: ``codes`` or ``noise``.
+        epsilon: With codes, epsilon of a document for life, whoever asks; with noise, that of one
+            account in one window (the paper's epsilon_acc).
         delta: Failure probability of one account (delta_acc).
         queries: Number of queries that one account may ask in a window, q.
         accounts: Declared cap on a coalition, k_max.
@@ -50,8 +63,8 @@ class Claim:
         lifetime_epsilon: Epsilon of the index's contents over all windows, whoever asks, at
             ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
             versions before have none.
-        texts: Whether ``/v1/retrieval`` gives ids and texts of what it selects, as a chat does,
-            or numbers of slots alone.
+        texts: Whether ids and texts leave of what is selected, by retrieval and by chats, or
+            numbers of slots alone. With codes, of documents that share a word with the question.
         sigma: Noise in units of a perfect match's score; None takes the least that keeps the
             account's promise.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
@@ -68,12 +81,10 @@ class Claim:
             whose answers cannot.
         clip: Bounds within which every score is held before the noise; None: none. Public, so they
             must not come from the tenant's documents.
-        meter: Whose budgets ``joint_epsilon`` and ``lifetime_epsilon`` are: ``index`` refuses every
-            query that would pass the index's; with ``documents`` each text has them for itself, and
-            leaves selection when its own are spent.
     """
 
-    epsilon: float = 1.0
+    mechanism: Finder = "codes"
+    epsilon: float = 10.0
     delta: float = 1e-8
     queries: int = 1000
     accounts: int = 16
@@ -91,7 +102,6 @@ class Claim:
     lifetime_epsilon: float | None = None
     texts: bool = False
     clip: tuple[float, float] | None = None
-    meter: Meter = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +110,68 @@ class TenantPolicy:
 
     Attributes:
         claim: As given, with nothing left open.
-        mechanism: What answers; its digest enters the key of every answer's noise.
+        finder: What answers; its digest enters the key of every answer's noise.
         budget: mu that no sequence of answers of one window may pass, over all accounts; of noise
             of coins, which has no mu, the square root of the number of answers (squares add up).
+            Without noise nothing is spent.
         lasting: The same for all windows together; None to have it computed.
     """
 
     claim: Claim
-    mechanism: Mechanism
-    budget: float
+    finder: Mechanism | Placement
+    budget: float = 0.0
     lasting: float | None = None
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where documents are placed; None with noise."""
+        return self.finder if isinstance(self.finder, Placement) else None
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The noise.
+
+        Raises:
+            InputError: There is none, and nothing to meter, bound or prove.
+        """
+        if isinstance(self.finder, Placement):
+            raise InputError(
+                "This tenant's documents are placed once for life (codes): its answers have no"
+                " noise, no meter and no window.",
+                "Create a tenant with --mechanism noise for that.",
+            )
+        return self.finder
+
+    @property
+    def chance(self) -> float:
+        """Chance that a document is found by slots that are drawn by lot."""
+        return self.claim.top / self.claim.capacity
+
+    @property
+    def worth(self) -> float:
+        """Chance that the document which answers a question best is found.
+
+        With noise a perfect match in a full index of others that score 0; with codes one whose
+        rarest word the question names.
+        """
+        if isinstance(self.finder, Placement):
+            return self.finder.worth
+        from scipy.stats import norm
+
+        low, high = self.claim.clip or (-1.0, 1.0)
+        gap = high - max(low, 0.0) if high > 0 else 0.0
+        return float(norm.cdf(gap / (self.claim.sigma or 1.0) - norm.isf(self.chance)))
+
+    @property
+    def reads(self) -> float:
+        """Share of the index that one account reads in a window, whatever it asks for.
+
+        Noise chooses slots by lot as good as always, and their texts are shown. With codes a text
+        is shown for a word of its own alone.
+        """
+        if not self.claim.texts or self.placement is not None:
+            return 0.0
+        return float(1 - (1 - self.chance) ** self.claim.queries)
 
     @property
     def unit(self) -> str:
@@ -136,19 +198,6 @@ class TenantPolicy:
         if self.lasting is not None or epsilon is None:
             return math.inf if self.lasting is None else self.lasting
         return _budget(self.claim, self.mechanism, epsilon)
-
-    @property
-    def text_budget(self) -> float:
-        """The mu that one text may spend in a window where texts have budgets of their own.
-
-        Replacing a text is removing one and adding another, each at most this.
-        """
-        return self.budget / (2 if self.claim.relation == "replace" else 1)
-
-    @property
-    def text_life(self) -> float:
-        """The mu that one text may spend over all windows; see :attr:`text_budget`."""
-        return self.life / (2 if self.claim.relation == "replace" else 1)
 
     @property
     def account_epsilon(self) -> float:
@@ -187,8 +236,12 @@ class TenantPolicy:
     def to_json(self) -> str:
         """Return the policy as JSON text."""
         # The variance is a fraction: a rounded one would be another mechanism with another digest.
-        mechanism = asdict(self.mechanism) | {"variance": str(Fraction(self.mechanism.variance))}
-        everything = {"claim": asdict(self.claim), "mechanism": mechanism, "budget": self.budget}
+        everything: dict[str, Any] = {"claim": asdict(self.claim), "budget": self.budget}
+        if isinstance(self.finder, Placement):
+            everything["placement"] = asdict(self.finder)
+        else:
+            variance = {"variance": str(Fraction(self.finder.variance))}
+            everything["mechanism"] = asdict(self.finder) | variance
         if self.lasting is not None:
             everything["lasting"] = self.lasting
         return json.dumps(everything, sort_keys=True, allow_nan=False)
@@ -202,9 +255,12 @@ class TenantPolicy:
         """
         try:
             fields: dict[str, Any] = json.loads(text)
+            # Policies of before know noise alone.
+            claim = {"mechanism": "noise"} | fields["claim"]
+            if "placement" in fields:
+                return cls(Claim(**claim), Placement(**fields["placement"]))
             mechanism = fields["mechanism"]
             mechanism["variance"] = Fraction(mechanism["variance"])
-            claim = fields["claim"]
             if claim.get("clip") is not None:
                 claim["clip"] = (float(claim["clip"][0]), float(claim["clip"][1]))
             lasting = fields.get("lasting")
@@ -227,6 +283,9 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
         InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given
             noise does not keep the account's promise.
     """
+    if claim.mechanism == "codes":
+        size = (dimension, claim.capacity, claim.top)
+        return TenantPolicy(claim, Placement.of(*size, claim.epsilon))
     _check(claim)
     if claim.sampler.startswith("coins"):
         return _coined(claim, dimension)
@@ -260,6 +319,26 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     _check_life(life, joint)
     _budget(claim, mechanism, life)
     return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
+
+
+def check_worth(policy: TenantPolicy) -> None:
+    """Check that answers find something, and that they do not give the index away.
+
+    Raises:
+        InputError: They are as good as chance, or one account reads more than :data:`MOST_READ`.
+    """
+    if policy.worth < FEW_TIMES_CHANCE * policy.chance:
+        raise InputError(
+            f"At this promise an answer is chance: the best match is found with chance"
+            f" {policy.worth:.2g}, any other document with {policy.chance:.2g}.",
+            "Raise --epsilon (10 finds with codes), or say --knowingly.",
+        )
+    if policy.reads > MOST_READ:
+        raise InputError(
+            f"One account that asks {policy.claim.queries} questions can read {policy.reads:.0%} of"
+            " the index: noise chooses slots by lot, and their texts are shown.",
+            "Say --ids-only, use --mechanism codes, or say --knowingly.",
+        )
 
 
 def _coined(claim: Claim, dimension: int) -> TenantPolicy:
@@ -389,13 +468,8 @@ def _check(claim: Claim) -> None:
                 "The proof of a selection does not cover clipped scores.",
                 "Leave either the clipping or the scale out.",
             )
-    if claim.meter not in get_args(Meter):
-        raise InputError(f"There is no meter {claim.meter!r}.", "Use index or documents.")
-    if claim.meter == "documents" and claim.scale is not None:
-        raise InputError(
-            "The proof of a selection does not cover documents that are left out.",
-            "Leave the scale out, or meter the index.",
-        )
+    if claim.mechanism not in get_args(Finder):
+        raise InputError(f"There is no mechanism {claim.mechanism!r}.", "Use codes or noise.")
     # delta* lies strictly between 0 and 1.
     probability("joint_delta", claim.joint_delta)
     if not SHORTEST_WINDOW <= whole("window", claim.window) <= LONGEST_WINDOW:

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,18 @@ from numpy.typing import NDArray
 from ragwitness.attest.accounts import Request, RequestSignature
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models.registry import load_embedder
+from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.release import (
-    Selection,
     SlotIndex,
     quantise,
     release,
     scores,
     select,
-    slot_noise,
 )
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
-from ragwitness.service.indexes import Indexes
+from ragwitness.service.indexes import Indexes, documents_of
 from ragwitness.service.meters import (
     ChargeRequest,
     MeterReading,
@@ -72,16 +72,18 @@ class Retrieved:
         slots: Best first; some may be empty.
         window: Number of the audit window.
         sequence: Sequence number of the record within its account and window.
-        reading: The account's meters after it.
+        reading: The account's meters after it; None where nothing is metered.
         seconds_left: Until the next window.
+        documents: Slot, id and text of the selected documents that may be shown, in their order.
         receipt: File for the account to keep; None where answers stand in no log.
     """
 
     slots: tuple[int, ...]
     window: int
     sequence: int
-    reading: MeterReading
+    reading: MeterReading | None
     seconds_left: int
+    documents: tuple[dict[str, object], ...] = ()
     receipt: str | None = None
 
 
@@ -139,18 +141,54 @@ class Retriever:
         return self._logs.of(principal, number) if self._logs is not None else None
 
     async def retrieve(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
-        """Pay for a query, then answer it.
-
-        Whatever can be refused is refused before the meters are touched.
+        """Answer a query, with the texts that may be shown.
 
         Raises:
             ApiError: The query is unusable, or the tenant has no index yet.
             SpentError: A meter has no room for it.
             StoreGoneError: The database failed.
         """
-        # 0. An index to which nothing was ever added: public, and the same for every account.
+        # An index to which nothing was ever added: public, and the same for every account.
         if not principal.edition:  # a state of the tenant's that its operator ends for good
             raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
+        placement = principal.policy.placement
+        if placement is None:
+            found = await self._noisy(principal, query)
+        else:
+            found = await self._placed(principal, query, placement)
+        if not principal.policy.claim.texts:
+            return found
+        held = await asyncio.to_thread(documents_of, self._store, principal.tenant, found.slots)
+        if placement is not None:
+            # A slot that was drawn by lot shows nothing: its document was not asked for.
+            codes = await self._index(principal)
+            held = [
+                one
+                for one in held
+                if placement.shares_word(str(query.what), str(one["text"]), codes[one["slot"]])
+            ]
+        return replace(found, documents=tuple(held))
+
+    async def _placed(
+        self, principal: Principal, query: RetrievalQuery, placement: Placement
+    ) -> Retrieved:
+        """Answer from where documents were placed for life: nothing is left to pay for."""
+        if not isinstance(query.what, str):
+            raise ApiError("This service takes a text, not a vector.", param="vector")
+        codes = await self._index(principal)
+        return Retrieved(placement.answer(query.what, codes), 0, 0, None, 0)
+
+    async def _index(self, principal: Principal) -> Any:
+        place = principal.tenant, principal.edition
+        index = self._indexes.held(*place)
+        if index is None:
+            async with self._free:
+                finder = principal.policy.finder
+                index = await asyncio.to_thread(self._indexes.get, *place, finder)
+        return index
+
+    async def _noisy(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
+        """Pay for a query, then answer it; what can be refused is refused before the meters."""
         # 1. The query's vector, quantised; a failure up to here is the client's and costs nothing.
         mechanism = principal.policy.mechanism
         window, left = self.window(principal)
@@ -172,31 +210,16 @@ class Retriever:
         # 2. In an audit window the log answers, after the meters were charged.
         if log is not None:
             return await self._logged(log, principal, query, ask, left)
-        # Texts with budgets of their own are scanned where these are charged, under one lock.
-        index = None
-        if self._plain or principal.policy.claim.meter == "index":
-            place = principal.tenant, principal.edition
-            index = self._indexes.held(*place)
-            if index is None:
-                async with self._free:
-                    index = await asyncio.to_thread(self._indexes.get, *place, mechanism)
-        if self._plain and index is not None:
+        index = await self._index(principal)
+        if self._plain:
             exact = await asyncio.to_thread(_plain, vector, index, principal)
             return Retrieved(exact, window, 0, MeterReading(0, 0), left)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
         paid = await self._pay(ask, left)
-
         # 4. Noise keyed by this record alone, then the best K slots.
-        def answer() -> Selection:
-            key = _key(principal, query, window, paid)
-            if paid.scores is not None:
-                return select(paid.scores + slot_noise(mechanism, key), mechanism.top)
-            if index is None:
-                raise RagwitnessError("The query was charged and has no scores.")
-            return release(vector, index, key, mechanism)
-
+        key = _key(principal, query, window, paid)
         async with self._free:
-            found = await asyncio.to_thread(answer)
+            found = await asyncio.to_thread(release, vector, index, key, mechanism)
         return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
 
     def close(self) -> None:
@@ -233,7 +256,7 @@ class Retriever:
             reading = (await self._pay(ask, left)).reading
             found = await log.record(principal, request)
         text = found.receipt.encode().decode()
-        return Retrieved(found.ids, ask.window, found.sequence, reading, left, text)
+        return Retrieved(found.ids, ask.window, found.sequence, reading, left, receipt=text)
 
 
 def _key(principal: Principal, query: RetrievalQuery, window: int, paid: Reserved) -> bytes:

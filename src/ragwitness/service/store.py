@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+import secrets
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,7 +31,6 @@ from sqlalchemy import (
     create_engine,
     event,
     insert,
-    inspect,
     make_url,
     select,
     text,
@@ -40,29 +41,23 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
 
-# The tables of the service, and the steps that bring an older database up to date.
-#
-# A list of steps and one row with a number do what is needed here: the tables are few, a step runs
-# in one transaction, and no second description of them has to be kept true.
-
-_meta = MetaData()
-
-_version = Table("schema_version", _meta, Column("number", Integer, primary_key=True))
+META = MetaData()
+"""The tables of the service; ``migrations`` brings those of older databases up to date."""
 
 tenants = Table(
     "tenants",
-    _meta,
+    META,
     Column("id", Integer, primary_key=True),
     Column("name", String(64), nullable=False, unique=True),
     Column("policy", Text, nullable=False),
     Column("created", BigInteger, nullable=False),  # seconds; windows are counted from here
     Column("next_place", Integer, nullable=False, default=0),
     Column("edition", Integer, nullable=False, default=0),  # of the index; 0: not opened yet
-    Column("life", Integer),  # whose budget for life it shares; null: its own, by its id
+    Column("used", Float, nullable=False, server_default="0"),  # mu squared that no window shows
 )
 payers = Table(
     "payers",
-    _meta,
+    META,
     Column("id", Integer, primary_key=True),
     Column("tenant", ForeignKey("tenants.id"), nullable=False),
     Column("name", String(64), nullable=False),
@@ -70,7 +65,7 @@ payers = Table(
 )
 accounts = Table(
     "accounts",
-    _meta,
+    META,
     Column("id", Integer, primary_key=True),
     Column("tenant", ForeignKey("tenants.id"), nullable=False),
     Column("payer", ForeignKey("payers.id"), nullable=False),
@@ -82,19 +77,36 @@ accounts = Table(
     Column("revoked", BigInteger),
     UniqueConstraint("tenant", "name"),
 )
-documents = Table(
+documents = Table(  # what stands in the slots: documents, or the parts that they were cut into
     "documents",
-    _meta,
+    META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
     Column("slot", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
+    Column("name", Text, nullable=False),  # id of the document, as its owner gave it
+    Column("part", Integer, nullable=False),  # from 0
     Column("text", Text, nullable=False),
     Column("vector", LargeBinary, nullable=False),  # int16, little-endian
-    UniqueConstraint("tenant", "name"),
+    UniqueConstraint("tenant", "name", "part"),
+)
+contents = Table(  # documents that are or were in an index: what is protected, with its account
+    "contents",
+    META,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("version", Integer, nullable=False),  # how often its text was given
+    Column("digest", String(64), nullable=False),  # of its text, under a key kept elsewhere
+    Column("account", Integer, nullable=False),  # versions and near copies have one in common
+    Column("code", Integer),  # the group of words it was placed under, for life
+)
+placements = Table(  # of a tenant whose documents are placed under groups of words
+    "placements",
+    META,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True, autoincrement=False),
+    Column("codes", LargeBinary, nullable=False),  # int32: the group of each slot, empty or not
 )
 windows = Table(
     "windows",
-    _meta,
+    META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("seed", LargeBinary, nullable=False),  # secret: every noise of the window hangs on it
@@ -104,24 +116,9 @@ windows = Table(
     Column("granted", Float),  # mu that it may spend; null: its policy's budget
     Column("final", Float),  # mu that it has spent, once it is over
 )
-lives = Table(  # budgets for life, each locked by its row
-    "lives",
-    _meta,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("used", Float, nullable=False, default=0.0),  # mu squared, by tenants that were erased
-    Column("unit", String(128), nullable=False, server_default="mu"),  # or answers of one noise
-)
-contents = Table(  # texts that were ever in an index of a life, by their hash
-    "contents",
-    _meta,
-    Column("digest", String(64), primary_key=True),
-    Column("life", Integer, primary_key=True, autoincrement=False),
-    Column("used", Float),  # mu squared of the text itself; null: indexes are metered as wholes
-    Column("most", Float),  # mu that it may spend, the least that a tenant promised of it
-)
 charges = Table(
     "charges",
-    _meta,
+    META,
     Column("tenant", Integer, primary_key=True),
     Column("window", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
@@ -129,7 +126,7 @@ charges = Table(
 )
 attested = Table(  # windows whose every answer stands in a log
     "attested",
-    _meta,
+    META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
     Column("window", BigInteger, primary_key=True, autoincrement=False),
     Column("log", String(64), nullable=False),  # hash of the record that the log opens with
@@ -138,104 +135,39 @@ attested = Table(  # windows whose every answer stands in a log
 )
 spent = Table(
     "spent",
-    _meta,
+    META,
     Column("kind", String(8), primary_key=True),  # account or payer
     Column("owner", Integer, primary_key=True, autoincrement=False),
     Column("window", BigInteger, primary_key=True, autoincrement=False),
     Column("queries", Integer, nullable=False),
 )
 
-Step: TypeAlias = Callable[[Connection], None]
 
-
-def _lives(connection: Connection) -> None:
-    """Lives of tenants and what their indexes hold; windows of before count at their budget."""
-    for table in (lives, contents):
-        table.create(connection, checkfirst=True)
-    for table, names in ((tenants, ("life",)), (windows, ("granted", "final"))):
-        for name in names:
-            _add_column(connection, table, name)
-    for row in connection.execute(select(tenants.c.id)).all():
-        connection.execute(update(tenants).where(tenants.c.id == row.id).values(life=row.id))
-        connection.execute(insert(lives).values(id=row.id))
-        held = select(documents.c.text).where(documents.c.tenant == row.id)
-        digests = {content_digest(one) for one in connection.execute(held).scalars()}
-        if digests:
-            rows = [{"digest": one, "life": row.id} for one in sorted(digests)]
-            connection.execute(insert(contents), rows)
-
-
-def _text_meters(connection: Connection) -> None:
-    """What texts have spent that have budgets of their own."""
-    for name in ("used", "most"):
-        _add_column(connection, contents, name)
-
-
-def _units(connection: Connection) -> None:
-    """Lives of noise that has no mu; those of before are all Gaussian."""
-    _add_column(connection, lives, "unit", " NOT NULL DEFAULT 'mu'")
-
-
-def _add_column(connection: Connection, table: Table, name: str, more: str = "") -> None:
-    """Add a column, unless the database was made with the tables as they are now."""
-    known = {column["name"] for column in inspect(connection).get_columns(table.name)}
-    if name not in known:
-        kind = table.c[name].type.compile(connection.dialect)
-        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{more}"))
-
-
-def content_digest(words: str) -> str:
-    """Return the hash of a text up to case and spacing: what makes two documents the same."""
-    return hashlib.sha256(" ".join(words.casefold().split()).encode()).hexdigest()
-
-
-STEPS: tuple[Step, ...] = (
-    _meta.create_all,
-    partial(attested.create, checkfirst=True),
-    _lives,
-    _text_meters,
-    _units,
-)
-"""Step n brings a database from version n to n + 1; a step that was released is never edited."""
-
-
-def version_of(connection: Connection) -> int:
-    """Return how many steps a database has seen; 0 where it is empty."""
-    if not inspect(connection).has_table(_version.name):
-        return 0
-    return connection.execute(select(_version.c.number)).scalar() or 0
-
-
-def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> int:
-    """Run the steps that a database has not seen; all or none.
+def content_digest(words: str, tenant: int, secret: bytes) -> str:
+    """Return the hash of a text of a tenant, up to case, spacing and marks that nobody sees.
 
     Args:
-        connection: Connection in a transaction that excludes other writers.
-        steps: All there are, in order.
-
-    Returns:
-        The version it came from.
-
-    Raises:
-        InputError: A newer ragwitness wrote the database.
+        words: The text.
+        tenant: Row of the tenant: no two tenants' hashes can be compared.
+        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
     """
-    # A version that we do not know may hold meters that we would not count.
-    found = version_of(connection)
-    if found > len(steps):
-        raise InputError(
-            f"The database has schema version {found}; this ragwitness knows {len(steps)}.",
-            "Update ragwitness.",
-        )
-    if found == len(steps):
-        return found
-    for step in steps[found:]:
-        step(connection)
-    # The version changes in the same transaction as the tables: a crash leaves both or neither.
-    _version.create(connection, checkfirst=True)
-    connection.execute(_version.delete())
-    connection.execute(_version.insert().values(number=len(steps)))
-    return found
+    seen = unicodedata.normalize("NFKC", words).casefold()
+    shown = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf")
+    given = f"{tenant} {' '.join(shown.split())}".encode()
+    return hmac.digest(secret, given, hashlib.sha256).hex()
 
+
+OVERLAP = 20
+"""Words that two parts of a document have in common."""
+
+CLOSED: dict[str, object] = {
+    "granted": 0.0,
+    "final": None,
+    "state": None,
+    "charged": 0,
+    "folded": 0,
+}
+"""A window that grants nothing, for good: what it may have spent is counted elsewhere."""
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of
@@ -243,10 +175,15 @@ processes."""
 
 DEFAULT_DATABASE = "ragwitness-service.db"
 
+KEY_VARIABLE = "RAGWITNESS_TEXT_KEY"
+"""Environment variable with the file that holds the key of the hashes of texts."""
+
+DEFAULT_KEY = "ragwitness-service.key"
+"""The same for PostgreSQL, where no file lies beside the database."""
+
 _PATIENCE = 20  # seconds that a writer waits for others, and a reader for a connection
 _CONNECTIONS = 6  # of one process; PostgreSQL admits a hundred in all
 _MIGRATION_LOCK = 0x5261675769744E65  # any number that only we use
-_LIVES_LOCK = _MIGRATION_LOCK + 1
 
 
 class StoreGoneError(RagwitnessError):
@@ -268,6 +205,29 @@ class Store:
     def name(self) -> str:
         """Where it is, without a password."""
         return self._engine.url.render_as_string(hide_password=True)
+
+    def text_key(self) -> bytes:
+        """Return the key of the hashes of texts, which is kept beside the database and not in it.
+
+        It is made where there is none. A hash under another key matches none of before.
+
+        Raises:
+            InputError: The file cannot be read or made.
+        """
+        named = os.environ.get(KEY_VARIABLE)
+        beside = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
+        path = Path(named or beside)
+        try:
+            with suppress(FileExistsError):
+                held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                with os.fdopen(held, "wb") as file:
+                    file.write(secrets.token_bytes(32))
+            return path.read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"The key {path} cannot be read or made: {error.strerror}.",
+                f"Name a file of 32 random bytes with {KEY_VARIABLE}.",
+            ) from None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -301,15 +261,6 @@ class Store:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
-    def serialize(self, connection: Connection) -> None:
-        """Let one operator at a time change which texts a life holds, until its transaction ends.
-
-        Args:
-            connection: Connection in a transaction that may write; it holds no lock of a row yet.
-        """
-        if not self.sqlite:  # which has one writer anyway
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({_LIVES_LOCK})"))
-
     def vacuum(self) -> None:
         """Write the database anew without what was erased; pages and log of before are emptied.
 
@@ -326,7 +277,7 @@ class Store:
             bare = connection.execution_options(isolation_level="AUTOCOMMIT")
             for name in ("statement_timeout", "lock_timeout"):
                 bare.execute(text(f"SET {name} = 0"))
-            for table in _meta.sorted_tables:
+            for table in META.sorted_tables:
                 bare.execute(text(f"VACUUM (FULL) {table.name}"))
             bare.invalidate()  # the next one has its time limits again
 
@@ -361,6 +312,8 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
+    from ragwitness.service.migrations import STEPS, migrate, version_of
+
     store = Store(_engine(url))
     try:
         with store.reading() as connection:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import random
 import re
+import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
 from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.sampler.exact import system_bits
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
 from ragwitness.service.store import (
+    OVERLAP,
     Store,
     accounts,
     attested,
@@ -27,20 +30,23 @@ from ragwitness.service.store import (
     content_digest,
     contents,
     documents,
-    lives,
     payers,
+    placements,
     spent,
     tenants,
     windows,
 )
-from ragwitness.service.texts import fold_texts
 from ragwitness.types import Document
 
 LONGEST_DOCUMENT = 400
 """Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_PASSAGE, _OVERLAP = 200, 20
+_PASSAGE = 200
+
+COPY = 0.97
+"""Least cosine of two documents that count as one, with one account."""
+
 _BATCH = 256
 _LOTS = random.SystemRandom()
 
@@ -60,22 +66,30 @@ def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
         InputError: The name is taken or unusable, or the claim is refused.
     """
     _check_name("tenant", name)
-    # The dimension enters the sensitivity of the scores: it is measured, not declared.
-    model = load_embedder(claim.embedder)
-    policy = make_policy(claim, int(model.embed(["dimension"]).shape[1]))
+    policy = make_policy(claim, dimension_of(claim))
     with store.writing() as connection:
         if _find(connection, name) is not None:
             raise InputError(f"There is a tenant {name!r} already.", "Take another name.")
-        # Numbers are never given twice: a server that still holds an erased tenant's index knows it
-        # by its number.
-        store.serialize(connection)
-        last = (select(func.max(table.c.id)) for table in (tenants, lives))
-        number = 1 + max(connection.execute(query).scalar() or 0 for query in last)
-        values = {"policy": policy.to_json(), "created": int(time.time()), "life": number}
-        # A budget for life of its own, until it takes documents that another index has held.
+        # Numbers are drawn, not counted: a server that still holds an erased tenant's index knows
+        # it by its number, and no tenant's number tells of others.
+        number = 1 + secrets.randbelow((1 << 31) - 1)
+        values = {"policy": policy.to_json(), "created": int(time.time())}
         connection.execute(insert(tenants).values(id=number, name=name, **values))
-        connection.execute(insert(lives).values(id=number, unit=policy.unit))
     return policy
+
+
+def dimension_of(claim: Claim) -> int:
+    """Return the dimension of a claim's embedder: it is measured, not declared."""
+    return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What fills one slot: a document, or one part of it."""
+
+    name: str
+    part: int
+    text: str
 
 
 def add_documents(
@@ -84,24 +98,18 @@ def add_documents(
     given: Iterable[Document],
     *,
     split: bool = False,
-    apart: bool = False,
     replace: bool = False,
     embedder: Embedder | None = None,
 ) -> int:
     """Put documents into free slots of a tenant's index, drawn by lot; all of them or none.
 
-    A text that another tenant's index holds or has held brings both indexes under one budget for
-    life: answers of either tell of it.
-
     Args:
         store: The database.
         tenant: Name of the tenant.
         given: Documents with ids that are new to the tenant.
-        split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into passages;
-            each has a slot of its own, and the guarantee covers one slot.
-        apart: Keep a budget for life of its own all the same: an operator's promise that nobody
-            asks both indexes.
-        replace: Whether a document with the id of one that is there takes its place.
+        split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into parts; each
+            has a slot of its own. Noise covers one slot, a placement the whole document.
+        replace: Whether a document with the id of one that is there takes its place, all of it.
         embedder: Used instead of loading the tenant's.
 
     Returns:
@@ -113,50 +121,44 @@ def add_documents(
     """
     with store.reading() as connection:
         policy = TenantPolicy.from_json(find_tenant(connection, tenant).policy)
-    # 1. One document, one slot: the unit that the guarantee speaks of.
-    pieces = _pieces(given, split=split)
-    # 2. Embedded and quantised before the lock is taken: a model may take minutes.
+    whole = list(given)
+    pieces = _pieces(whole, split=split)
+    # 1. Embedded and quantised before the lock is taken: a model may take minutes.
     vectors = _vectors(pieces, policy, embedder or load_embedder(policy.claim.embedder))
     with store.writing() as connection:
-        # 3. Free slots by lot, under the tenant's lock: two operators never fill the same one.
-        digests = {content_digest(piece.text) for piece in pieces}
-        store.serialize(connection)
-        _lock(connection, tenant, set() if apart else digests)
+        # 2. Under the tenant's lock: two operators never fill the same slot.
         row = find_tenant(connection, tenant, lock=True)
-        _fold(connection, row, policy)
         if replace:
-            _drop(connection, row.id, [piece.id for piece in pieces])
+            _drop(connection, row.id, [document.id for document in whole])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
+        # 3. Who each document is, by its id and by what it is a copy of.
+        _register(connection, row.id, policy, whole, _sums(pieces, vectors), store)
         for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
             rows = [
                 {
                     "tenant": row.id,
                     "slot": slots[at],
-                    "name": pieces[at].id,
-                    "text": pieces[at].text,
+                    **asdict(pieces[at]),
                     "vector": vectors[at].astype("<i2").tobytes(),
                 }
                 for at in some
             ]
             connection.execute(insert(documents), rows)
-        _hold(connection, row, digests, policy, apart=apart)
-        # 4. A new edition: processes that hold the old index read it anew at their next query.
-        edition = {"edition": row.edition + 1}
-        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
+        _publish(connection, row, policy)
     return len(pieces)
 
 
 def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
-    """Take documents out of a tenant's index; all of them or none.
+    """Take documents out of a tenant's index, each with all its parts; all of them or none.
 
     Their slots are empty from the next query on, and may be filled again. What answers have told
-    of them stays told: no budget comes back, and a text that returns, to whatever tenant, returns
-    to the budget for life that it had.
+    of them stays told: no budget comes back, and where documents are placed one that returns is
+    placed as it was.
 
     Args:
         store: The database.
         tenant: Name of the tenant.
-        names: Ids of documents; of one that was cut, all its parts by the id before the ``#``.
+        names: Ids of documents.
 
     Returns:
         Slots emptied.
@@ -166,26 +168,117 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     """
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        _fold(connection, row, TenantPolicy.from_json(row.policy))
+        policy = TenantPolicy.from_json(row.policy)
         here = select(documents.c.name).where(documents.c.tenant == row.id)
         held = set(connection.execute(here).scalars())
-        gone = []
-        for name in dict.fromkeys(names):
-            parts = [one for one in held if one == name or one.rpartition("#")[0] == name]
-            if not parts:
+        for name in names:
+            if name not in held:
                 raise InputError(f"{tenant} has no document {name!r}.", "Nothing was removed.")
-            gone += parts
-        _drop(connection, row.id, gone)
-        edition = {"edition": row.edition + 1}
-        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
-    return len(gone)
+        gone = _drop(connection, row.id, names)
+        if policy.placement is None:  # nothing hangs on its name any more
+            for some in _batches(names):
+                these = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
+                connection.execute(delete(contents).where(these))
+        _publish(connection, row, policy)
+    return gone
+
+
+def _register(
+    connection: Connection,
+    tenant: int,
+    policy: TenantPolicy,
+    given: Sequence[Document],
+    sums: Mapping[str, NDArray[np.int64]],
+    store: Store,
+) -> None:
+    """Write down documents; one that is a version or a near copy of another shares its account."""
+    here = contents.c.tenant == tenant
+    known = {row.name: row for row in connection.execute(select(contents).where(here))}
+    placement = policy.placement
+    digests, copies, secret = {}, {}, b""
+    if placement is not None:
+        secret = store.text_key()
+        digests = {row.digest: row for row in known.values()}
+        copies = _copies(connection, tenant, sums)
+    next_account = 1 + max((row.account for row in known.values()), default=0)
+    made: dict[str, dict[str, Any]] = {}
+    for document in given:
+        old = known.get(document.id)
+        digest = content_digest(document.text, tenant, secret) if placement is not None else ""
+        # Its own account, that of the same text, or of a near copy; a new one otherwise.
+        twin = old or digests.get(digest) or known.get(copies.get(document.id, ""))
+        mine = made.get(copies.get(document.id, ""))
+        if twin is not None:
+            account, code = twin.account, twin.code
+        elif mine is not None:
+            account, code = mine["account"], mine["code"]
+        else:
+            account, next_account = next_account, next_account + 1
+            code = placement.place(document.text, system_bits()) if placement is not None else None
+        made[document.id] = {
+            "tenant": tenant,
+            "name": document.id,
+            "version": old.version + 1 if old else 1,
+            "digest": digest,
+            "account": account,
+            "code": code,
+        }
+    for some in _batches([name for name in made if name in known]):
+        connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
+    for rows in _batches([*made.values()]):
+        connection.execute(insert(contents), rows)
+
+
+def _copies(
+    connection: Connection, tenant: int, sums: Mapping[str, NDArray[np.int64]]
+) -> dict[str, str]:
+    """Return the document that each new one is a near copy of: held, or given before it."""
+    query = select(documents.c.name, documents.c.vector).where(documents.c.tenant == tenant)
+    held: dict[str, NDArray[np.int64]] = {}
+    for row in connection.execute(query):
+        vector = np.frombuffer(row.vector, "<i2").astype(np.int64)
+        held[row.name] = held[row.name] + vector if row.name in held else vector
+    names = [name for name in held if name not in sums] + [*sums]
+    if not names:
+        return {}
+    every = np.stack([held[name] if name not in sums else sums[name] for name in names])
+    units = (every / np.linalg.norm(every, axis=1, keepdims=True)).astype(np.float32)
+    found = {}
+    first = len(names) - len(sums)
+    for at in range(first, len(names)):
+        cosines = units[:at] @ units[at]
+        if at and cosines.max() >= COPY:
+            found[names[at]] = names[int(cosines.argmax())]
+    return found
+
+
+def _sums(pieces: Sequence[_Piece], vectors: NDArray[np.int16]) -> dict[str, NDArray[np.int64]]:
+    """Return the sum of the vectors of each document's parts."""
+    found: dict[str, NDArray[np.int64]] = {}
+    for piece, vector in zip(pieces, vectors.astype(np.int64), strict=True):
+        found[piece.name] = found[piece.name] + vector if piece.part else vector
+    return found
+
+
+def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
+    """Begin a new edition: processes that hold the old index read it anew at their next query."""
+    edition = {"edition": row.edition + 1}
+    connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
+    if (placement := policy.placement) is None:
+        return
+    # Every slot without a document is drawn anew, so that no change shows which were filled.
+    bits = system_bits()
+    codes = np.array([placement.empty(bits) for _ in range(placement.capacity)], "<i4")
+    at = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
+    query = select(documents.c.slot, contents.c.code).join(contents, at)
+    for slot, code in connection.execute(query.where(documents.c.tenant == row.id)):
+        codes[slot] = code
+    connection.execute(delete(placements).where(placements.c.tenant == row.id))
+    connection.execute(insert(placements).values(tenant=row.id, codes=codes.tobytes()))
 
 
 def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
-    """Erase a tenant: documents, accounts, keys, meters, seeds, charges and its name.
-
-    What its answers gave away stays with its contents' budget for life, as one number beside the
-    hashes of the texts: whoever adds one of them again finds the budget as it was.
+    """Erase a tenant: documents, accounts, keys, meters, seeds, charges, placements and its name.
 
     Returns:
         A receipt: what was erased, how many rows of each, when, and what remains.
@@ -196,53 +289,31 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
     """
     counts = {"meters": 0}
     with store.writing() as connection:
-        store.serialize(connection)
         row = find_tenant(connection, tenant, lock=True)
-        policy = TenantPolicy.from_json(row.policy)
-        # 1. What it spent goes over to the life, under the life's lock, or to each text's account.
-        _fold(connection, row, policy, over=True)
-        connection.execute(select(lives.c.id).where(lives.c.id == row.life).with_for_update())
-        used = 0.0
-        whole = select(windows).where(windows.c.tenant == row.id)
-        for one in connection.execute(whole) if policy.claim.meter == "index" else ():
-            granted = policy.budget if one.granted is None else one.granted
-            used += (granted if one.final is None else one.final) ** 2
-        here = lives.c.id == row.life
-        connection.execute(update(lives).where(here).values(used=lives.c.used + used))
-        # 2. Every row of its own, those first that point to others.
+        # Every row of its own, those first that point to others.
         for kind, table in (("account", accounts), ("payer", payers)):
             owners = select(table.c.id).where(table.c.tenant == row.id)
             mine = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
             counts["meters"] += connection.execute(delete(spent).where(mine)).rowcount
-        for table in (accounts, payers, documents, charges, attested, windows):
+        every = (accounts, payers, documents, contents, placements, charges, attested, windows)
+        for table in every:
             found = connection.execute(delete(table).where(table.c.tenant == row.id))
             counts[table.name] = found.rowcount
         connection.execute(delete(tenants).where(tenants.c.id == row.id))
-        # Its number stays taken.
-        known = connection.execute(select(lives.c.id).where(lives.c.id == row.id)).scalar()
-        if known is None:
-            connection.execute(insert(lives).values(id=row.id))
-    # 3. Pages and write-ahead log that held them.
+    # Pages and write-ahead log that held them.
     store.vacuum()
     return {
         "erased": tenant,
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "rows": counts,
-        "mu_spent": used**0.5,
         "remains": [
-            "hashes of the texts and the square of mu that was spent, by the index or by each text,"
-            " so that the same texts have no second budget",
             "copies that the database does not know: backups, replicas, a write-ahead log of"
             " PostgreSQL until it is recycled, audit windows in their folders, and the index in"
             " the memory of a running server until it is restarted",
+            "what its answers have told: another tenant with the same documents has a budget of its"
+            " own",
         ],
     }
-
-
-def _fold(connection: Connection, row: Any, policy: TenantPolicy, *, over: bool = False) -> None:
-    """Settle what texts have spent before they change: the charges are replayed over them."""
-    if policy.claim.meter == "documents":
-        fold_texts(connection, row.id, row.life, policy, over=over)
 
 
 _Some = TypeVar("_Some", bound=Sequence[Any])
@@ -254,10 +325,13 @@ def _batches(given: _Some) -> Iterator[_Some]:
         yield given[start : start + _BATCH]  # type: ignore[misc]  # a slice is of its kind
 
 
-def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> None:
-    for some in _batches(names):
-        these = documents.c.name.in_(some)
-        connection.execute(delete(documents).where(documents.c.tenant == tenant, these))
+def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
+    """Empty the slots of documents; return how many."""
+    gone = 0
+    for some in _batches([*dict.fromkeys(names)]):
+        these = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
+        gone += connection.execute(delete(documents).where(these)).rowcount
+    return gone
 
 
 def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
@@ -333,120 +407,6 @@ def find_tenant(connection: Connection, name: str, *, lock: bool = False) -> Any
     return row
 
 
-def _lock(connection: Connection, tenant: str, digests: set[str]) -> None:
-    """Lock a tenant and all whose lives it will share, in order of their rows, as charges do.
-
-    One by one, on the way, they would be taken in another order: an operator who holds the first
-    tenant and waits for the second, and a charge that holds the second and waits for the life.
-    """
-    joined = {find_tenant(connection, tenant).life}
-    for some in _batches(sorted(digests)):
-        query = select(contents.c.life).where(contents.c.digest.in_(some)).distinct()
-        joined |= set(connection.execute(query).scalars())
-    query = select(tenants.c.id).where(tenants.c.life.in_(sorted(joined))).order_by(tenants.c.id)
-    connection.execute(query.with_for_update())
-
-
-def _hold(
-    connection: Connection, row: Any, digests: set[str], policy: TenantPolicy, *, apart: bool
-) -> None:
-    """Write down what a life holds; lives with a text in common become the oldest of them.
-
-    Raises:
-        InputError: One of them is metered as a whole and another text by text, or what they have
-            spent is counted in another unit, so that it cannot be added up.
-    """
-    life = int(row.life)
-    known: dict[int, set[str]] = {life: set()}
-    for some in _batches(sorted(digests)):
-        query = select(contents).where(contents.c.digest.in_(some))
-        for held in connection.execute(query):
-            known.setdefault(held.life, set()).add(held.digest)
-    if not apart:
-        known = _alike(connection, life, known)
-    one = life if apart else min(known)
-    own = policy.claim.meter == "documents"
-    _check_alike(connection, {life} if apart else {*known}, own=own)
-    fresh = sorted(digests - known.get(one, set()))
-    if fresh:
-        account = {"used": 0.0, "most": policy.text_life} if own else {"used": None, "most": None}
-        for some in _batches(fresh):
-            rows = [{"digest": d, "life": one, **account} for d in some]
-            connection.execute(insert(contents), rows)
-    for other in sorted({*known} - {one}) if not apart else ():
-        # All rows first, in one order: whoever opens a window of either waits.
-        both = select(lives.c.id).where(lives.c.id.in_((one, other))).order_by(lives.c.id)
-        connection.execute(both.with_for_update())
-        # What a text has spent under either adds up, and the smaller promise of it holds.
-        for digest, account in _both_accounts(connection, one, other).items():
-            here = and_(contents.c.digest == digest, contents.c.life == one)
-            connection.execute(update(contents).where(here).values(**account))
-        mine = select(contents.c.digest).where(contents.c.life == one)
-        theirs = and_(contents.c.life == other, contents.c.digest.not_in(mine))
-        connection.execute(update(contents).where(theirs).values(life=one))
-        gone = select(lives.c.used).where(lives.c.id == other)
-        more = connection.execute(gone).scalar() or 0.0
-        connection.execute(update(lives).where(lives.c.id == one).values(used=lives.c.used + more))
-        connection.execute(delete(lives).where(lives.c.id == other))
-        connection.execute(delete(contents).where(contents.c.life == other))
-        connection.execute(update(tenants).where(tenants.c.life == other).values(life=one))
-    for some in _batches(sorted(digests) if own else []):
-        these = contents.c.digest.in_(some)
-        more = and_(contents.c.life == one, these, contents.c.most > policy.text_life)
-        connection.execute(update(contents).where(more).values(most=policy.text_life))
-
-
-def _check_alike(connection: Connection, joined: set[int], *, own: bool) -> None:
-    """Check that what will share a life is, and was, metered in one way.
-
-    An index's refusals may hang on queries alone, and what a text has spent hangs on its scores.
-    """
-    other = contents.c.used.is_(None) if own else contents.c.used.is_not(None)
-    query = select(contents.c.life).where(contents.c.life.in_(sorted(joined)), other).limit(1)
-    if connection.execute(query).first() is None:
-        return
-    here, there = ("a budget of its own", "the index's") if own else ("the index's", "its own")
-    raise InputError(
-        f"Here the budget of a text is {here}; one of these texts is, or was, at a tenant where it"
-        f" is {there}.",
-        f"Create the tenant with --meter {'index' if own else 'documents'}, or say --own-lifetime.",
-    )
-
-
-def _both_accounts(connection: Connection, one: int, other: int) -> dict[str, dict[str, float]]:
-    """Return the account of each text with budgets of its own that two lives hold."""
-    found: dict[str, list[Any]] = {}
-    query = select(contents).where(contents.c.life.in_((one, other)), contents.c.used.is_not(None))
-    for row in connection.execute(query):
-        found.setdefault(row.digest, []).append(row)
-    return {
-        digest: {"used": sum(row.used for row in rows), "most": min(row.most for row in rows)}
-        for digest, rows in found.items()
-        if len(rows) > 1
-    }
-
-
-def _alike(connection: Connection, life: int, known: dict[int, set[str]]) -> dict[int, set[str]]:
-    """Leave out lives in another unit that nobody has and that spent nothing; refuse the others."""
-    rows = connection.execute(select(lives).where(lives.c.id.in_(sorted(known)))).all()
-    units = {row.id: row.unit for row in rows}
-    for row in rows:
-        if row.unit == units[life]:
-            continue
-        query = select(tenants.c.name).where(tenants.c.life == row.id)
-        owners = sorted(connection.execute(query).scalars())
-        if owners or row.used:
-            whose = ", ".join(owners) or "a tenant that was erased"
-            raise InputError(
-                f"Some of these texts are or were in the index of {whose}, whose noise is of"
-                " another kind: their budgets for life cannot be added up.",
-                "Create the tenant with the same noise (--noise, --scale, --sigma), or say"
-                " --own-lifetime: you promise that nobody asks both.",
-            )
-        del known[row.id]
-    return known
-
-
 def _find(connection: Connection, name: str, *, lock: bool = False) -> Any:
     query = select(tenants).where(tenants.c.name == name)
     return connection.execute(query.with_for_update() if lock else query).one_or_none()
@@ -486,61 +446,62 @@ def _check_name(what: str, name: str) -> None:
         )
 
 
-def _pieces(given: Iterable[Document], *, split: bool) -> list[Document]:
-    """One document per slot."""
+def _pieces(given: Sequence[Document], *, split: bool) -> list[_Piece]:
+    """What fills the slots, document by document."""
     from ragwitness.rag.chunk import chunk_document, word_spans
 
-    found: list[Document] = []
+    found: list[_Piece] = []
     for document in given:
         words = len(word_spans(document.text))
         if words <= LONGEST_DOCUMENT:
-            found.append(document)
+            found.append(_Piece(document.id, 0, document.text))
             continue
         if not split:
             raise InputError(
                 f"The document {document.id!r} has {words} words; a slot takes {LONGEST_DOCUMENT}.",
-                "With --split it becomes several, and the guarantee covers each by itself.",
+                "With --split it is cut into parts, each in a slot of its own.",
             )
-        parts = chunk_document(document, _PASSAGE, _OVERLAP)
-        found += [Document(f"{document.id}#{i}", part.text) for i, part in enumerate(parts)]
+        parts = chunk_document(document, _PASSAGE, OVERLAP)
+        found += [_Piece(document.id, at, part.text) for at, part in enumerate(parts)]
     if not found:
         raise InputError("There is no document to add.", "Give some that are not blank.")
     return found
 
 
 def _vectors(
-    pieces: Sequence[Document], policy: TenantPolicy, embedder: Embedder
+    pieces: Sequence[_Piece], policy: TenantPolicy, embedder: Embedder
 ) -> NDArray[np.int16]:
     """Return the quantised vectors, shape (n, dimension)."""
-    found = np.empty((len(pieces), policy.mechanism.dimension), np.int16)
+    found = np.empty((len(pieces), policy.finder.dimension), np.int16)
     for start in range(0, len(pieces), _BATCH):
         batch = pieces[start : start + _BATCH]
         floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
         # A vector without direction has no cosine; at the client's side it is refused likewise.
         usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
         if not usable.all():
-            bad = batch[int(np.argmin(usable))].id
+            bad = batch[int(np.argmin(usable))].name
             raise InputError(
                 f"The embedder gives the document {bad!r} no usable vector.",
                 "Leave it out; a text needs words that the embedder can place.",
             )
-        found[start : start + len(batch)] = quantise(floats, policy.mechanism)
+        found[start : start + len(batch)] = quantise(floats, policy.finder)
     return found
 
 
 def _free_slots(
-    connection: Connection, tenant: int, capacity: int, pieces: Sequence[Document]
+    connection: Connection, tenant: int, capacity: int, pieces: Sequence[_Piece]
 ) -> list[int]:
     rows = connection.execute(
         select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
     ).all()
     names = {row.name for row in rows}
     for piece in pieces:
-        if piece.id in names:
+        if piece.part == 0 and piece.name in names:
             raise InputError(
-                f"There is a document {piece.id!r} already.", "Ids are unique within a tenant."
+                f"There is a document {piece.name!r} already.",
+                "Ids are unique within a tenant; --replace puts one in the place of another.",
             )
-        names.add(piece.id)
+        names.add(piece.name)
     empty = np.ones(capacity, bool)
     empty[[row.slot for row in rows]] = False
     free = np.flatnonzero(empty)

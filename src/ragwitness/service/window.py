@@ -264,7 +264,7 @@ def _contents(connection: Connection, tenant: int, policy: TenantPolicy) -> Cont
     for row in connection.execute(select(documents).where(documents.c.tenant == tenant)):
         rows[row.slot] = np.frombuffer(row.vector, "<i2")
         digests[row.slot] = hashlib.sha256(row.text.encode()).hexdigest()
-        names[row.slot] = row.name
+        names[row.slot] = f"{row.name}#{row.part}" if row.part else row.name
     return Contents(rows, digests, names)
 
 

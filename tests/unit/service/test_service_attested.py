@@ -45,7 +45,7 @@ from ragwitness.service.window import (
 from tests.support.service import SMALL, make_tenant, marked
 from tests.support.windows import KEY, stand_in
 
-CLAIM = Claim(
+CLAIM = Claim(mechanism="noise",
     epsilon=20, queries=3, accounts=2, capacity=16, top=2, embedder="hashing:32",
     relation="add-remove", scale=64,
 )  # fmt: skip

@@ -76,7 +76,8 @@ def test_an_answer_is_what_the_committed_mechanism_gives(service: Any, retrieve:
 def test_chat_shows_documents_of_the_tenant(service: Any) -> None:
     make_tenant(service.store, "other")
     [key] = make_tenant(service.store, "mine", accounts=1, claim=Claim(
-        queries=20, accounts=4, capacity=12, top=3, embedder="hashing:64"
+        mechanism="noise", epsilon=1.0, queries=20, accounts=4, capacity=12, top=3,
+        embedder="hashing:64", texts=True,
     ))  # fmt: skip
     ask = {"model": "rag", "messages": [{"role": "user", "content": "doors?"}], "max_tokens": 200}
     reply = service.send("/v1/chat/completions", ask, key)
@@ -113,9 +114,9 @@ def test_rate_limit_fields_count_down_and_429_says_when(service: Any, retrieve: 
 def test_every_spent_meter_is_refused_in_the_same_words(service: Any, retrieve: Retrieve) -> None:
     base = {"accounts": 1, "capacity": 32, "top": 3, "embedder": "hashing:64"}
     claims = {
-        "account": Claim(queries=2, **base),
-        "payer": Claim(queries=9, payer_queries=2, **base),
-        "index": Claim(queries=900, joint_epsilon=0.05, **base),
+        "account": Claim(mechanism="noise", epsilon=1.0, queries=2, **base),
+        "payer": Claim(mechanism="noise", epsilon=1.0, queries=9, payer_queries=2, **base),
+        "index": Claim(mechanism="noise", epsilon=1.0, queries=900, joint_epsilon=0.05, **base),
     }
     refusals = []
     for name, claim in claims.items():
@@ -258,7 +259,16 @@ def test_parameters_and_unknown_paths_are_refused(service: Any) -> None:
 
 
 def test_hostile_requests_reach_nobody_else(service: Any) -> None:
-    claim = Claim(queries=500, accounts=1, capacity=12, top=3, embedder="hashing:64")
+    claim = Claim(
+        mechanism="noise",
+        epsilon=1.0,
+        queries=500,
+        accounts=1,
+        capacity=12,
+        top=3,
+        embedder="hashing:64",
+        texts=True,
+    )
     [key] = make_tenant(service.store, "mallory", accounts=1, claim=claim)
     make_tenant(service.store, "victim", claim=claim)
     said, statuses = "", set()
@@ -284,7 +294,7 @@ def test_usage_shows_ones_own_meters(service: Any, retrieve: Retrieve) -> None:
         "account": {"limit": 20, "used": 1, "left": 19},
         "payer": {"limit": 80, "used": 2, "left": 78},
     }
-    assert usage["promise"] == {"epsilon": 1.0, "delta": 1e-8}
+    assert usage["promise"] == {"epsilon": 1.0, "delta": 1e-8, "covers": "ids", "texts": "none"}
     assert service.send("/v1/models", None, keys[0]).json()["data"][0]["id"] == "rag"
 
 
@@ -372,10 +382,10 @@ def test_documents_added_later_are_searched(service: Any, retrieve: Retrieve) ->
 
     [key] = make_tenant(service.store, "t", accounts=1)
     retrieve(key)
-    held = service.retriever._indexes._held[1]
+    [held] = service.retriever._indexes._held.values()
     add_documents(service.store, "t", [Document("new", "a new record about gardens")])
     retrieve(key)
-    again = service.retriever._indexes._held[1]
+    [again] = service.retriever._indexes._held.values()
     assert (held[0], again[0]) == (1, 2)
     assert [int((one[1].rows != 0).any(axis=1).sum()) for one in (held, again)] == [12, 13]
 
@@ -425,7 +435,11 @@ def test_logs_are_json_without_texts_or_keys(
 
 
 def test_limit_fields_hold_integers_that_structured_fields_can() -> None:
-    headers = limit_headers(Claim(queries=10**18, payer_queries=7), MeterReading(1, 9), 5)
+    headers = limit_headers(
+        Claim(mechanism="noise", epsilon=1.0, queries=10**18, payer_queries=7),
+        MeterReading(1, 9),
+        5,
+    )
     assert headers["RateLimit"] == '"account";r=999999999999999;t=5, "payer";r=0;t=5'
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sqlalchemy import select, text
 
 from ragwitness.errors import InputError
@@ -14,10 +15,10 @@ from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise
 from ragwitness.service.indexes import Indexes
-from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, life_of
+from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
 from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
-from ragwitness.service.principals import authenticate
+from ragwitness.service.principals import Principal, authenticate
 from ragwitness.service.store import Store, open_store, tenants, windows
 from ragwitness.service.tenants import (
     add_account,
@@ -28,7 +29,7 @@ from ragwitness.service.tenants import (
 )
 from ragwitness.types import Document
 
-CLAIM = Claim(
+CLAIM = Claim(mechanism="noise", epsilon=1.0,
     queries=40, accounts=2, capacity=32, top=3, embedder="hashing:64", window=60, joint_epsilon=1.5,
     lifetime_epsilon=3.0,
 )  # fmt: skip
@@ -42,17 +43,22 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def tenant(store: Store, name: str, texts: list[str], claim: Claim = CLAIM, **more: bool) -> str:
+def tenant(store: Store, name: str, texts: list[str], claim: Claim = CLAIM) -> str:
     create_tenant(store, name, claim)
-    add_documents(store, name, [Document(f"d{at}", one) for at, one in enumerate(texts)], **more)
+    add_documents(store, name, [Document(f"d{at}", one) for at, one in enumerate(texts)])
     return add_account(store, name, "a").text
+
+
+def vector_for(who: Principal, dimension: int) -> NDArray[np.int16]:
+    """One direction, asked again and again."""
+    return quantise(np.arange(dimension) - dimension / 2 + 1.0, who.policy.mechanism)
 
 
 def ask(store: Store, key: str, window: int, count: int = 40) -> list[Reserved | Refused]:
     """Ask one thing again and again, which spends fastest, by a process that remembers nothing."""
     who = authenticate(store, f"Bearer {key}")
     assert who is not None
-    vector = quantise(np.arange(64) - 31.0, who.policy.mechanism)
+    vector = vector_for(who, 64)
     asks = [ChargeRequest(who.tenant, who.account, who.payer, who.policy, window, vector)] * count
     with store.writing() as connection:
         return Meters().charge(connection, asks)
@@ -84,48 +90,6 @@ def test_an_hour_of_windows_never_passes_the_lifetime_epsilon(store: Store) -> N
     assert told.all_epsilon <= 3.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [str.upper, lambda one: f"  {one.replace(' ', chr(10))} "])
-def test_the_same_texts_under_another_name_have_no_budget_of_their_own(store, change) -> None:
-    one = tenant(store, "one", TEXTS)
-    two = tenant(store, "two", [change(TEXTS[0]), "Something that nobody else holds."])
-    assert budget_of(store, "one").shares == ("two",)
-    counts = {"one": [], "two": []}
-    for window in range(12):
-        counts["one"].append(paid(ask(store, one, window)))
-        counts["two"].append(paid(ask(store, two, window)))
-    spent = math.hypot(*(brute_mu(each) for each in counts.values()))
-    assert epsilon_at(CLAIM.joint_delta, spent) <= 3.0
-    assert sum(counts["two"]) > 0
-
-
-@pytest.mark.slow
-def test_two_lives_that_meet_late_become_one_with_what_both_have_spent(store: Store) -> None:
-    one = tenant(store, "one", TEXTS)
-    two = tenant(store, "two", ["Something that nobody else holds."])
-    other = tenant(store, "three", ["Something that nobody else holds.", "A third thing."])
-    for window in range(2):
-        assert paid(ask(store, one, window)) > 0
-        assert paid(ask(store, two, window)) > 0
-    add_documents(store, "two", [Document("late", TEXTS[3])])
-    assert budget_of(store, "three").shares == ("one", "two")
-    with store.reading() as connection:
-        most, used = life_of(connection, 1)
-        each = connection.execute(select(windows.c.granted, windows.c.final)).all()
-    assert used == pytest.approx(
-        sum((row.granted if row.final is None else row.final) ** 2 for row in each)
-    )
-    assert most == pytest.approx(make_policy(CLAIM, 64).life)
-    left = [paid(ask(store, key, window)) for window in range(2, 9) for key in (one, two, other)]
-    assert left[-1] == 0
-
-
-def test_an_operator_may_promise_that_nobody_asks_both(store: Store) -> None:
-    tenant(store, "one", TEXTS)
-    tenant(store, "two", TEXTS, apart=True)
-    assert budget_of(store, "one").shares == budget_of(store, "two").shares == ()
-
-
 def test_a_clock_set_back_spends_no_budget_twice(store: Store) -> None:
     key = tenant(store, "t", TEXTS)
     counts = dict.fromkeys(range(5), 0)
@@ -147,37 +111,14 @@ def test_the_seed_of_a_window_that_is_over_is_erased(store: Store) -> None:
     assert again[0].sequence == 2  # of another record, whatever the clock says
 
 
-def test_a_database_of_before_counts_its_windows_in_full(tmp_path: Path) -> None:
-    path = str(tmp_path / "old.db")
-    store = open_store(path, create=True)
-    key = tenant(store, "t", TEXTS)
-    ask(store, key, 0, 1)
-    with store.writing() as connection:
-        for statement in (
-            "DROP TABLE lives",
-            "DROP TABLE contents",
-            "ALTER TABLE tenants DROP COLUMN life",
-            "ALTER TABLE windows DROP COLUMN granted",
-            "ALTER TABLE windows DROP COLUMN final",
-            "UPDATE schema_version SET number = 2",
-        ):
-            connection.execute(text(statement))
-    store.close()
-    store = open_store(path)
-    with store.reading() as connection:
-        _, used = life_of(connection, 1)
-    assert used == pytest.approx(make_policy(CLAIM, 64).budget ** 2)
-    tenant(store, "two", TEXTS[:1])
-    assert budget_of(store, "t").shares == ("two",)
-    store.close()
-
-
 def test_a_lifetime_below_one_window_is_refused_and_the_default_is_twelve() -> None:
     with pytest.raises(InputError, match="below that of one window"):
-        make_policy(Claim(lifetime_epsilon=0.1, joint_epsilon=1.0), 64)
+        make_policy(
+            Claim(mechanism="noise", epsilon=1.0, lifetime_epsilon=0.1, joint_epsilon=1.0), 64
+        )
     with pytest.raises(InputError, match="lifetime_epsilon"):
-        make_policy(Claim(lifetime_epsilon=float("nan")), 64)
-    policy = make_policy(Claim(capacity=16), 64)
+        make_policy(Claim(mechanism="noise", epsilon=1.0, lifetime_epsilon=float("nan")), 64)
+    policy = make_policy(Claim(mechanism="noise", epsilon=1.0, capacity=16), 64)
     assert policy.life == pytest.approx(math.sqrt(12) * policy.budget, rel=0.02)
     # A policy of a version before has none, and says so.
     old = policy.to_json().replace('"lifetime_epsilon": ', '"was": ')
@@ -188,34 +129,11 @@ def test_a_lifetime_below_one_window_is_refused_and_the_default_is_twelve() -> N
     assert math.isinf(TenantPolicy.from_json(kept).life)
 
 
-@pytest.mark.slow
-def test_an_erased_tenant_leaves_hashes_and_no_second_budget(tmp_path: Path) -> None:
-    """The opponent: erase and begin anew. And nothing of text, name or key is left in the file."""
-    path = tmp_path / "s.db"
-    store = open_store(str(path), create=True)
-    key = tenant(store, "acme-clinic", TEXTS)
-    kept = tenant(store, "other", ["Something else."])
-    counts = [paid(ask(store, key, window)) for window in range(2)]
-    receipt = erase_tenant(store, "acme-clinic")
-    assert receipt["rows"]["documents"] == len(TEXTS)
-    assert authenticate(store, f"Bearer {key}") is None
-    assert paid(ask(store, kept, 0, 1)) == 1
-    again = tenant(store, "another", TEXTS[:1])
-    counts += [paid(ask(store, again, window)) for window in range(9)]
-    assert epsilon_at(CLAIM.joint_delta, brute_mu(counts)) <= 3.0
-    store.close()
-    held = b"".join(one.read_bytes() for one in tmp_path.iterdir())
-    assert b"code of door 3" not in held
-    assert b"acme-clinic" not in held
-    with pytest.raises(InputError, match="no tenant"):
-        erase_tenant(open_store(str(path)), "acme-clinic")
-
-
 def test_the_number_of_an_erased_tenant_is_never_given_again(store: Store) -> None:
     """A server that holds an erased tenant's index must not answer the next one by it."""
     held = Indexes(store)
     tenant(store, "one", TEXTS[:1])
-    tenant(store, "two", TEXTS)  # one life: the second's own is gone
+    tenant(store, "two", TEXTS)
     rows = {}
     for name in ("two", "three", "four"):
         if name != "two":
@@ -229,6 +147,42 @@ def test_the_number_of_an_erased_tenant_is_never_given_again(store: Store) -> No
         assert filled == (len(TEXTS) if name == "two" else 1)
         erase_tenant(store, name)
     assert len(set(rows.values())) == 3
+
+
+def test_what_one_tenant_holds_and_spends_moves_nothing_of_another(store: Store) -> None:
+    """The opponent: a tenant with the same texts, all its budget spent, then erased."""
+    alone, beside = {}, {}
+    small = replace(CLAIM, joint_epsilon=0.2, lifetime_epsilon=0.2, epsilon=0.2)
+    for found, others in ((alone, ["Nobody else holds this."]), (beside, TEXTS)):
+        key = tenant(store, "victim", TEXTS)
+        other = tenant(store, "other", others, small)
+        ask(store, other, 0)
+        found["counts"] = [paid(ask(store, key, window)) for window in range(4)]
+        found["budget"] = replace(budget_of(store, "victim", now=0), seconds_left=0)
+        found["spending"] = spending_of(store, "victim").index_epsilon
+        found["other"] = [paid(ask(store, other, window)) for window in range(4)]
+        for name in ("victim", "other"):
+            erase_tenant(store, name)
+    assert alone == beside
+    assert sum(alone["counts"]) > 0
+
+
+def test_nothing_of_an_erased_tenant_is_left_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_store(str(path), create=True)
+    key = tenant(store, "acme-clinic", TEXTS)
+    kept = tenant(store, "other", ["Something else."])
+    ask(store, key, 0)
+    receipt = erase_tenant(store, "acme-clinic")
+    assert receipt["rows"]["documents"] == receipt["rows"]["contents"] == len(TEXTS)
+    assert authenticate(store, f"Bearer {key}") is None
+    assert paid(ask(store, kept, 0, 1)) == 1
+    store.close()
+    held = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    assert b"code of door 3" not in held
+    assert b"acme-clinic" not in held
+    with pytest.raises(InputError, match="no tenant"):
+        erase_tenant(open_store(str(path)), "acme-clinic")
 
 
 def test_documents_are_removed_and_replaced_whole(store: Store) -> None:
@@ -248,9 +202,6 @@ def test_documents_are_removed_and_replaced_whole(store: Store) -> None:
         held = dict(connection.execute(text("SELECT name, text FROM documents")).all())
     assert sorted(held) == ["d0", "d3", "d4", "d5"]
     assert held["d3"] == "Another text."
-    # A text that was removed is remembered by its hash: elsewhere it shares the budget.
-    tenant(store, "two", [TEXTS[1]])
-    assert budget_of(store, "t").shares == ("two",)
 
 
 def test_each_document_has_spent_what_its_own_scores_say(store: Store) -> None:
@@ -297,35 +248,6 @@ def test_a_document_that_is_removed_and_added_again_has_nothing_back(store: Stor
     assert "d3" not in dict(spending_of(store, "t").documents)
     add_documents(store, "t", [Document("again", TEXTS[3])])
     assert dict(spending_of(store, "t").documents)["again"] == before["d3"]
-
-
-def test_what_another_tenant_answered_of_the_same_texts_counts(store: Store) -> None:
-    one = tenant(store, "one", TEXTS)
-    other = tenant(store, "other", TEXTS[:1])
-    ask(store, one, 0, 10)
-    alone = dict(spending_of(store, "one").documents)
-    ask(store, other, 0, 10)
-    both = dict(spending_of(store, "one").documents)
-    assert all(both[name] > alone[name] for name in alone)
-    assert spending_of(store, "other").queries == 20
-    # An index of another embedder: what it told of each document is unknown, so the worst counts.
-    strange = tenant(store, "strange", TEXTS[:1], replace(CLAIM, embedder="hashing:32"))
-    told = dict(spending_of(store, "one").documents)
-    assert told == pytest.approx(both)
-    who = authenticate(store, f"Bearer {strange}")
-    assert who is not None
-    vector = quantise(np.arange(32) - 15.0, who.policy.mechanism)
-    with store.writing() as connection:
-        Meters().charge(
-            connection,
-            [ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)] * 10,
-        )
-    worse = dict(spending_of(store, "one").documents)
-    assert min(worse[name] - both[name] for name in both) > 0
-    # An erased one leaves a number without directions: what it was granted.
-    erase_tenant(store, "strange")
-    after = dict(spending_of(store, "one").documents)
-    assert all(after[name] >= worse[name] for name in worse)
 
 
 def test_an_index_that_answered_nothing_or_holds_nothing_says_so(store: Store) -> None:

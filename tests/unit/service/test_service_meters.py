@@ -85,7 +85,14 @@ def test_account_meter_admits_exactly_its_queries_and_numbers_them(store: Store)
 
 def test_payer_meter_binds_all_its_accounts(store: Store) -> None:
     claim = Claim(
-        queries=20, payer_queries=30, accounts=4, capacity=32, top=3, embedder="hashing:64"
+        mechanism="noise",
+        epsilon=1.0,
+        queries=20,
+        payer_queries=30,
+        accounts=4,
+        capacity=32,
+        top=3,
+        embedder="hashing:64",
     )
     keys = make_tenant(store, "t", accounts=3, payers=1, claim=claim)
     outcomes = charge(store, Meters(), asks_of(store, keys, 60))
@@ -97,7 +104,14 @@ def test_payer_meter_binds_all_its_accounts(store: Store) -> None:
 
 def test_index_meter_refuses_before_its_budget_is_passed(store: Store) -> None:
     claim = Claim(
-        queries=100, accounts=1, capacity=32, top=3, embedder="hashing:64", joint_epsilon=0.5
+        mechanism="noise",
+        epsilon=1.0,
+        queries=100,
+        accounts=1,
+        capacity=32,
+        top=3,
+        embedder="hashing:64",
+        joint_epsilon=0.5,
     )
     keys = make_tenant(store, "t", accounts=3, claim=claim)
     asks = asks_of(store, keys, 150, aligned=True)
@@ -179,7 +193,15 @@ asyncio.run(charge())
 
 @pytest.mark.slow
 def test_kill_9_loses_no_charge_that_was_confirmed(store: Store) -> None:
-    claim = Claim(queries=10**4, accounts=1, capacity=32, top=3, embedder="hashing:64", epsilon=9.0)
+    claim = Claim(
+        mechanism="noise",
+        queries=10**4,
+        accounts=1,
+        capacity=32,
+        top=3,
+        embedder="hashing:64",
+        epsilon=9.0,
+    )
     [key] = make_tenant(store, "t", accounts=1, claim=claim)
     database = store.name.removeprefix("sqlite:///")
     command = [sys.executable, "-c", _CHARGING, database, key]

@@ -12,7 +12,7 @@ from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from tests.support.gaussian import delta_at
 
-SMALL = Claim(queries=20, accounts=4, capacity=32, top=3)
+SMALL = Claim(mechanism="noise", epsilon=1.0, queries=20, accounts=4, capacity=32, top=3)
 
 
 def test_noise_is_the_least_that_keeps_the_account_s_promise() -> None:
@@ -95,7 +95,7 @@ def test_values_outside_their_ranges_are_named(change: dict[str, Any], shown: st
 
 def test_many_queries_take_the_exact_sampler() -> None:
     """50,000 queries at epsilon 1 need noise that no table holds."""
-    policy = make_policy(Claim(queries=50_000, capacity=16), 64)
+    policy = make_policy(Claim(mechanism="noise", epsilon=1.0, queries=50_000, capacity=16), 64)
     assert policy.mechanism.sampler == "exact"
     assert policy.account_epsilon <= 1.0
 
@@ -152,7 +152,7 @@ def test_the_index_meter_of_clipped_scores_stops_where_their_width_says() -> Non
 
 
 def test_narrow_bounds_have_a_grid_that_holds_them_apart() -> None:
-    claim = Claim(queries=1000, capacity=16, clip=(0.55, 0.56))
+    claim = Claim(mechanism="noise", epsilon=1.0, queries=1000, capacity=16, clip=(0.55, 0.56))
     policy = make_policy(claim, 64)
     low, high = policy.mechanism.bounds
     assert high - low >= 8

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import select, text
 
 from ragwitness.attest.noise import coin_leaf, drawn_noise
 from ragwitness.attest.policy import read_policy
@@ -24,13 +23,13 @@ from ragwitness.privacy.streams import NoiseRecord
 from ragwitness.service.overview import budget_of, spending_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.retrieval import Retriever
-from ragwitness.service.store import STEPS, Store, lives, open_store, tenants, version_of
-from ragwitness.service.tenants import add_documents, create_tenant, erase_tenant
+from ragwitness.service.store import Store
+from ragwitness.service.tenants import create_tenant
 from ragwitness.service.window import Logs, policy_text
-from tests.support.service import SMALL, commit_without_proofs, make_tenant, marked
+from tests.support.service import SMALL, commit_without_proofs, make_tenant
 from tests.support.windows import KEY
 
-CLAIM = Claim(
+CLAIM = Claim(mechanism="noise",
     epsilon=1, queries=3, accounts=2, capacity=16, top=2, embedder="hashing:32",
     relation="add-remove", scale=64, sampler="coins",
 )  # fmt: skip
@@ -91,59 +90,6 @@ def test_the_index_gives_as_many_answers_as_were_accounted_for_whoever_asks(
     service.now = CLAIM.window  # the next window has as much again
     assert retrieve(keys[0], query="door").status_code == 200
     assert round(budget_of(service.store, "acme", now=float(service.now)).mu ** 2) == 1
-
-
-def test_texts_of_two_tenants_share_one_number_of_answers(service: Any) -> None:
-    store: Store = service.store
-    policy = create_tenant(store, "one", CLAIM)
-    create_tenant(store, "two", CLAIM)
-    for name in ("one", "two"):
-        add_documents(store, name, marked("same", 3))
-    assert budget_of(store, "one").shares == ("two",)
-    gaussian = replace(CLAIM, sampler="table")
-    create_tenant(store, "opened", gaussian)
-    with pytest.raises(InputError, match="index of one, two, whose noise is of another kind"):
-        add_documents(store, "opened", marked("same", 3))
-    add_documents(store, "opened", marked("same", 3), apart=True)
-    create_tenant(store, "louder", replace(CLAIM, epsilon=2.0))
-    with pytest.raises(InputError, match="cannot be added up"):
-        add_documents(store, "louder", marked("same", 1))
-    assert policy.unit.endswith("/1")
-
-
-def test_a_tenant_that_spent_nothing_leaves_no_unit_behind(
-    service: Any, retrieve: Callable[..., Any]
-) -> None:
-    store: Store = service.store
-    gaussian = replace(CLAIM, sampler="table")
-    make_tenant(store, "idle", 1, claim=gaussian)
-    erase_tenant(store, "idle")
-    create_tenant(store, "next", CLAIM)
-    add_documents(store, "next", marked("idle", 3))  # nothing was told of these texts
-    [key] = make_tenant(store, "busy", 1, claim=gaussian)
-    assert retrieve(key, query="door").status_code == 200
-    erase_tenant(store, "busy")
-    create_tenant(store, "last", CLAIM)
-    with pytest.raises(InputError, match="a tenant that was erased"):
-        add_documents(store, "last", marked("busy", 3))
-
-
-def test_a_database_of_before_learns_of_units(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "old.db"), create=True)
-    create_tenant(store, "acme", SMALL)
-    with store.writing() as connection:
-        connection.execute(text("ALTER TABLE lives DROP COLUMN unit"))
-        connection.execute(text("UPDATE schema_version SET number = 4"))
-    store.close()
-    store = open_store(str(tmp_path / "old.db"))
-    create_tenant(store, "proved", CLAIM)
-    with store.reading() as connection:
-        assert version_of(connection) == len(STEPS)
-        query = select(tenants.c.name, lives.c.unit).join(lives, lives.c.id == tenants.c.life)
-        found = {row.name: row.unit for row in connection.execute(query)}
-    assert found["acme"] == "mu"
-    assert found["proved"].startswith("coins:")
-    store.close()
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 5.0])

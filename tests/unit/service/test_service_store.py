@@ -6,7 +6,8 @@ from sqlalchemy import Connection, text
 
 from ragwitness.errors import InputError
 from ragwitness.service import store as store_module
-from ragwitness.service.store import STEPS, Store, StoreGoneError, migrate, open_store, version_of
+from ragwitness.service.migrations import STEPS, migrate, version_of
+from ragwitness.service.store import Store, StoreGoneError, open_store
 
 
 def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> None:
@@ -111,6 +112,6 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(store: Store) -> None:
 def test_a_newer_database_is_refused(store: Store) -> None:
     with store.writing() as connection:
         connection.execute(text("UPDATE schema_version SET number = 99"))
-    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 5"):
+    with pytest.raises(InputError, match="schema version 99; this ragwitness knows 6"):
         open_store(store.name)
     store.close()

@@ -68,9 +68,9 @@ def test_long_documents_are_split_on_request(tenant: Store) -> None:
     long = Document("long", " ".join(f"word{i}" for i in range(450)))
     assert add_documents(tenant, "t", [long], split=True) == 3
     found = rows(tenant)
-    texts = {row.name: row.text for row in found}
-    assert sorted(texts) == ["long#0", "long#1", "long#2"]
-    assert texts["long#1"].split()[0] == "word180"
+    texts = {(row.name, row.part): row.text for row in found}
+    assert sorted(texts) == [("long", 0), ("long", 1), ("long", 2)]
+    assert texts["long", 1].split()[0] == "word180"
 
 
 class Broken:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,18 @@ from ragwitness.privacy.streams import slot_bits
 _CHUNK = 4096
 
 Rows = NDArray[np.int16]
+
+
+class Grid(Protocol):
+    """What integer vectors are made for: a mechanism's dimension and bound."""
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the vectors."""
+
+    @property
+    def scale(self) -> int:
+        """Bound on their norm."""
 
 
 class SlotIndex:
@@ -93,7 +106,7 @@ def slot_index(vectors: ArrayLike, mechanism: Mechanism) -> SlotIndex:
     return SlotIndex(quantise(vectors, mechanism), mechanism)
 
 
-def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
+def quantise(vectors: ArrayLike, mechanism: Grid) -> Rows:
     """Return integer vectors of the same directions, of norm at most ``scale`` for certain.
 
     Rounding moves a vector by at most √d/2, so that one of length ``scale`` - √d/2 stays within.
@@ -112,7 +125,7 @@ def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
     return np.asarray(np.rint(scaled(vectors, mechanism)), np.int16)
 
 
-def scaled(vectors: ArrayLike, mechanism: Mechanism) -> NDArray[np.float64]:
+def scaled(vectors: ArrayLike, mechanism: Grid) -> NDArray[np.float64]:
     """Return what :func:`quantise` rounds: the same directions, of length ``scale`` - √d/2.
 
     Args:
