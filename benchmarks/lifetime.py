@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--database", default="sqlite")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    claim = Claim(mechanism="noise", 
+    claim = Claim(mechanism="noise",
         queries=100_000, accounts=4, payer_queries=10**6, capacity=32, top=3, window=60,
         embedder=f"hashing:{DIMENSION}", epsilon=20.0, joint_epsilon=0.4, lifetime_epsilon=1.2,
         meter=given.meter,

@@ -21,10 +21,10 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from ragwitness.privacy.odometer.documents import DocumentMeter, limit_of
 
 from ragwitness.privacy.mechanism.config import mechanism_for
 from ragwitness.privacy.mechanism.release import quantise, scores, slot_index
-from ragwitness.privacy.odometer.documents import DocumentMeter, limit_of
 from ragwitness.privacy.odometer.spectral import Odometer, Terms
 from ragwitness.stats.intervals import proportion_interval
 

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 
 from ragwitness.privacy.accounting.gaussian import sigma_for
 from ragwitness.privacy.accounting.ranges import score_sensitivity
+from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.sampler.exact import ShakeBits
 from ragwitness.stats.evaluation import paired_difference
 from research.usefulness import (
     coins_for,
-    draw_codes,
     fresh_limit,
     kept_share,
     recall_limit,
@@ -126,8 +126,8 @@ def _keep(path: Path, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _corpus(name: str, data: Path) -> tuple[Side, Side]:
-    """The private side and the public one, each 1,000 documents at most."""
+def pairs_of(name: str, data: Path) -> list[tuple[list[str], list[tuple[int, str]]]]:
+    """Documents of the private side and of the public one, 1,000 each, and who asks for which."""
     rng = np.random.default_rng(0)
     if name == "healthcaremagic":
         sides = [
@@ -144,21 +144,27 @@ def _corpus(name: str, data: Path) -> tuple[Side, Side]:
             [(text, found) for (story, text), found in asked.items() if (story in half) == inside]
             for inside in (True, False)
         ]
-    idf = [text for document, questions in sides[1] for text in (document, *questions)]
-    embed = _hashed_words(idf)
     made = []
     for side in sides:
         kept = [side[at] for at in rng.permutation(len(side))[:_SLOTS]]
         pairs = [(at, text) for at, (_, questions) in enumerate(kept) for text in questions]
         pairs = [pairs[at] for at in rng.permutation(len(pairs))]
-        made.append(
-            Side(
-                embed([document for document, _ in kept]),
-                embed([text for _, text in pairs]),
-                np.array([at for at, _ in pairs]),
-            )
+        made.append(([document for document, _ in kept], pairs))
+    return made
+
+
+def _corpus(name: str, data: Path) -> tuple[Side, Side]:
+    """The private side and the public one, each 1,000 documents at most."""
+    private, public = pairs_of(name, data)
+    embed = _hashed_words([*public[0], *(text for _, text in public[1])])
+    return tuple(  # type: ignore[return-value]
+        Side(
+            embed(documents),
+            embed([text for _, text in pairs]),
+            np.array([at for at, _ in pairs]),
         )
-    return made[0], made[1]
+        for documents, pairs in (private, public)
+    )
 
 
 def _hashed_words(public: list[str]) -> Callable[[list[str]], Values]:
@@ -271,10 +277,12 @@ def _coded(side: Side, codes: int, epsilon: float) -> Values:
         return found
 
     own = grouped(side.documents).argmax(axis=1)
+    placement = Placement(_WORDS, len(own), _TOP, epsilon, codes)
     asked = grouped(side.questions[:_ASKED])
     hits = []
     for draw in range(_DRAWS):
-        drawn = draw_codes(own, codes, epsilon, ShakeBits(f"codes {draw}".encode()))
+        bits = ShakeBits(f"codes {draw}".encode())
+        drawn = np.array([placement.draw([group], bits) for group in own.tolist()])
         hits.append(_found(side, asked[:, drawn] + _lots(side, draw)))
     return np.asarray(np.mean(hits, axis=0))
 

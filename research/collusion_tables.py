@@ -223,8 +223,10 @@ def _service(
     target, decoy, *others = (texts[at] for at in chosen)
     most = max(accounts)
     # One account more is declared than asks: the index's own meter rounds against the last query.
-    claim = Claim(mechanism="noise", epsilon=epsilon, delta=delta, queries=queries, accounts=most + 1, top=top,
-                  capacity=slots, embedder=f"hashing:{dimension}")  # fmt: skip
+    claim = Claim(
+        mechanism="noise", epsilon=epsilon, delta=delta, queries=queries, accounts=most + 1,
+        top=top, capacity=slots, embedder=f"hashing:{dimension}",
+    )  # fmt: skip
     with TemporaryDirectory() as folder:
         present, absent = (
             asyncio.run(_asked(Path(folder) / name, claim, first, others, target))

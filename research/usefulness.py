@@ -14,8 +14,8 @@ Three mechanisms that are nearer to it than noise on every score:
 
 * coins (:class:`Coins`): a slot is returned by a coin of its own, whose chance is high where its
   document is relevant and has been so fewer than m times before, and low otherwise;
-* codes (:func:`code_share`): each document is put under one of C public words, for life, by
-  randomised response; answers are made of that and cost nothing;
+* codes (:mod:`ragwitness.privacy.mechanism.codes`, as the service has them): each document is put
+  under one of C public words, for life, by randomised response; answers cost nothing;
 * sets (:func:`set_chances`): the exponential mechanism over all sets of K slots at once.
 """
 
@@ -258,59 +258,6 @@ def kept_share(relevant: int, slots: int, top: int, coins: Coins) -> float:
         binom.pmf(np.arange(min(rest, most) + 1), rest, low),
     )
     return float(others @ np.minimum(1.0, top / (1.0 + np.arange(others.size))))
-
-
-# Codes: each document under one public word, for life.
-
-
-def code_share(epsilon: float, codes: int) -> tuple[int, int]:
-    """Return the weight of the true code and of all, for randomised response over ``codes``.
-
-    Any two documents give any code with chances that differ by e^epsilon at most: (epsilon, 0)
-    for each document, whatever is asked of the codes, by whomever, for as long as they stand.
-
-    Args:
-        epsilon: For a document's life.
-        codes: C.
-
-    Returns:
-        Whole numbers: the true code is drawn with weight ``true`` of ``all``, any other with
-        weight 2^16.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    whole("codes", codes, 2)
-    if at_least_zero("epsilon", epsilon) > 30:
-        raise InputError(f"Codes are drawn for an epsilon of 30 at most, not {epsilon:g}.")
-    other = 1 << 16
-    true = math.floor(math.exp(epsilon) * (1 - 1e-12) * other) if epsilon else other
-    return true, true + (codes - 1) * other
-
-
-def draw_codes(
-    codes: NDArray[np.int64], count: int, epsilon: float, bits: Bits
-) -> NDArray[np.int64]:
-    """Draw each document's public code from its true one.
-
-    Args:
-        codes: The true ones, from 0 to ``count`` - 1; an empty slot has any.
-        count: C.
-        epsilon: For a document's life.
-        bits: Source of randomness, secret.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    if codes.size and (codes.min() < 0 or codes.max() >= count):
-        raise InputError(f"A code is outside 0 to {count - 1}.")
-    true, total = code_share(epsilon, count)
-    drawn = codes.copy()
-    for at, own in enumerate(codes.tolist()):
-        if (point := uniform(total, bits)) >= true:
-            other = (point - true) >> 16  # one of the C - 1 others, each with weight 2^16
-            drawn[at] = other + (other >= own)
-    return drawn
 
 
 # Sets: the exponential mechanism over all sets of K slots.

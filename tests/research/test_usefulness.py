@@ -1,4 +1,4 @@
-"""Coins, codes, sets: their price by enumeration, their draws by count, none above the limit."""
+"""Coins and sets: their price by enumeration, their draws by count, none above the limit."""
 
 import itertools
 import math
@@ -13,9 +13,7 @@ from ragwitness.privacy.accounting.gaussian import mu_for
 from ragwitness.privacy.sampler.exact import ShakeBits
 from research.usefulness import (
     Coins,
-    code_share,
     coins_for,
-    draw_codes,
     fresh_limit,
     kept_share,
     recall_limit,
@@ -153,22 +151,6 @@ def test_the_share_that_is_kept_is_that_of_the_tosses():
     assert binomtest(found, n, 0.75 * kept_share(2, slots, top, coins)).pvalue > 1e-5
 
 
-@pytest.mark.parametrize(("epsilon", "codes"), [(0.0, 3), (1.0, 2), (3.0, 20), (10.0, 2048)])
-def test_codes_differ_by_epsilon_and_no_less(epsilon, codes):
-    true, total = code_share(epsilon, codes)
-    other = (total - true) / (codes - 1)
-    assert epsilon - 1e-4 < math.log(true / other) <= epsilon
-
-
-def test_codes_are_drawn_by_their_weights():
-    true, total = code_share(1.0, 4)
-    n = 8000
-    drawn = draw_codes(np.full(n, 2), 4, 1.0, ShakeBits(b"codes"))
-    for code, count in enumerate(np.bincount(drawn, minlength=4)):
-        p = true / total if code == 2 else (total - true) / total / 3
-        assert binomtest(int(count), n, p).pvalue > 1e-5
-
-
 def subsets_chance(scores, weight, top):
     sets = list(itertools.combinations(range(len(scores)), top))
     weights = np.array([math.exp(weight * sum(scores[i] for i in chosen)) for chosen in sets])
@@ -231,9 +213,6 @@ def test_neither_noise_nor_sets_pass_the_limit(questions, epsilon):
         (lambda: coins_for(1, 1e-6, 2, 0.0), "low"),
         (lambda: coins_for(1, 0.0, 2, 0.01), "delta"),
         (lambda: Coins(6, 5, 1).delta_at(1.0, "other"), "relation"),
-        (lambda: code_share(31, 4), "30 at most"),
-        (lambda: code_share(1, 1), "codes"),
-        (lambda: draw_codes(np.array([4]), 4, 1.0, ShakeBits(b"")), "outside 0 to 3"),
         (lambda: recall_limit(1, 1e-6, 11, 10), "10 slots cannot give 11"),
         (lambda: set_chances(np.zeros(1), np.zeros((1, 3)), 1.0, 5), "cannot give 5"),
         (lambda: fresh_limit(1, 1e-6, 1, 10, 0), "questions"),

@@ -156,9 +156,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         own = claim | {"sensitivity": policy.sensitivity, **_budget(policy.unit, policy.budget)}
         own["covers"] = "which slots are selected, of one slot, in one window, by one account"
         if policy.mechanism.sampler == "exact":
-            own["slow"] = (
-                "no table holds this noise: it is drawn exactly, many times slower"
-            )
+            own["slow"] = "no table holds this noise: it is drawn exactly, many times slower"
     shown = "none"
     if policy.claim.texts and policy.placement is not None:
         shown = "of selected documents that share a word with the question"
@@ -168,7 +166,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         "tenant": name,
         **own,
         "texts_shown": shown,
-        "best_match_found": policy.worth,
+        "found_at_best": policy.worth,
         "chance": policy.chance,
         "digest": policy.finder.digest,
     }

@@ -48,7 +48,7 @@ def _passed(connection: Connection) -> None:
 
 def _identities(connection: Connection) -> None:
     """Documents with accounts of their own; budgets for life that tenants shared are parted."""
-    _add_column(connection, tenants, "used", " NOT NULL DEFAULT 0")
+    _add_column(connection, tenants, "used", " DEFAULT '0' NOT NULL")
     for name in ("granted", "final"):
         _add_column(connection, windows, name)
     known = {column["name"] for column in inspect(connection).get_columns(tenants.name)}

@@ -14,7 +14,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -112,13 +112,20 @@ class Placement:
             text: The document.
             bits: Source of randomness, secret.
         """
-        true, total = self.weights
         scores = self.scores(text)
-        # 1. Its near groups: those of its rarest words, then any, by number.
+        # Its near groups: those of its rarest words, then any, by number.
         ranked = sorted(scores, key=lambda group: (-scores[group], group))[: self.near]
         spare = (group for group in range(self.groups) if group not in scores)
-        near = ranked + [next(spare) for _ in range(self.near - len(ranked))]
-        # 2. One of them with weight e^epsilon, any other with weight 1.
+        return self.draw(ranked + [next(spare) for _ in range(self.near - len(ranked))], bits)
+
+    def draw(self, near: Sequence[int], bits: Bits) -> int:
+        """Draw a group: one of the near ones with weight e^epsilon, any other with weight 1.
+
+        Args:
+            near: As many groups as :attr:`near` says, each once.
+            bits: Source of randomness, secret.
+        """
+        true, total = self.weights
         point = uniform(total, bits)
         if point < true:
             return near[point * self.near // true]
