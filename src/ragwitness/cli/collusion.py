@@ -55,11 +55,12 @@ def estimate(
 ) -> None:
     """Estimate how many accounts work together.
 
-    It reads a log of queries. With --ordinary the log gets one p-value over all estimators; it is
-    suspicious, and the command exits with 3, where that is at most --alpha. Accounts are then
-    named, each only where an innocent one would look so with a chance of at most --account-alpha.
-    Without --ordinary nothing is judged and nobody is named; a cap then exits with 4. The paper's
-    estimator (R5) is pairs.
+    It reads a log of queries. With --ordinary the log gets one p-value over all estimators. At most
+    --alpha, compared with 20 windows or more, it is suspicious, and the command exits with 3;
+    compared with accounts alone it is unusual, or not comparable, and the command exits with 4.
+    Accounts are then named, each only where an innocent one would look so with a chance of at most
+    --account-alpha. Without --ordinary nothing is judged and nobody is named; a cap then exits with
+    4. The paper's estimator (R5) is pairs.
 
     Args:
         log: The log: JSONL, Parquet, Arrow or npz with the account, the time and the vector (or the
@@ -70,7 +71,7 @@ def estimate(
         threshold: The least cosine of two similar queries.
         window: The most seconds between two similar queries.
         only: The estimators, with commas between them.
-        k_max: The declared cap: a suspicious log exits with 3 only if the estimate is above it.
+        k_max: The declared cap: a log exits with 3, or 4, only if the estimate is above it.
         alpha: The share of benign logs that may be called suspicious.
         account_alpha: The largest chance that an innocent account looks like one named.
         draws: The number of logs drawn from the ordinary traffic.
@@ -115,11 +116,14 @@ def estimate(
     if large:
         what = "pairs and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
-    # Step 4: the log as a whole decides, and the cap where one is declared.
-    judged = found.comparison is not None and found.comparison.suspicious
-    if judged and found.size > (k_max or 0):
+    # Step 4: the log as a whole decides, and the cap where one is declared. What accounts alone
+    # are compared on is an assumption, and accuses nobody.
+    against = found.comparison
+    over = against is not None and against.unusual and found.size > (k_max or 0)
+    if over and against is not None and against.suspicious:
         raise typer.Exit(ExitCode.FAILED)
-    if k_max is not None and found.comparison is None:
+    unjudged = k_max is not None if against is None else not against.comparable
+    if over or unjudged:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 

@@ -69,7 +69,11 @@ class CoalitionEstimates(Shown):
             for one in self.found.estimates
         )
         against = self.found.comparison
-        judged = against is not None and against.suspicious
+        warnings = []
+        if against is not None and against.unusual:
+            warnings = [f"The log is {'suspicious' if against.suspicious else 'unusual'}."]
+        elif against is not None and not against.comparable:
+            warnings = ["The log and the ordinary traffic are not comparable."]
         named = [Paragraph(line, "", brief=True) for line in self._named()]
         return simple_sheet(
             _WORDS,
@@ -78,7 +82,7 @@ class CoalitionEstimates(Shown):
             self._notes(),
             Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
             said=named,
-            warnings=["The log is suspicious."] if judged else [],
+            warnings=warnings,
         )
 
     def _judged(self) -> str:
@@ -88,7 +92,13 @@ class CoalitionEstimates(Shown):
                 "Not judged: without ordinary traffic (--ordinary) an embedder's habits and"
                 " questions that many users share pass for a coalition. Nobody is named."
             )
-        if not against.suspicious:
+        if not against.comparable:
+            return (
+                "Not comparable: most accounts of this log are more or less alike than ordinary"
+                f" ones are (p = {against.likeness_p:.3g}), so that no p-value against them holds."
+                " Give ordinary traffic of the same users, or 20 windows of it."
+            )
+        if not against.unusual:
             return (
                 "No sign of a coalition: a benign log looks as suspicious with p ="
                 f" {against.p:.3g}, above {against.alpha:g}."
@@ -97,6 +107,12 @@ class CoalitionEstimates(Shown):
         size = (
             f"is estimated at {say.count(found.size)} accounts" if found.size > 1 else "has no size"
         )
+        if not against.suspicious:
+            return (
+                f"Unusual against this traffic: at most {against.p:.1%} of logs of such accounts"
+                f" look so. The group {size}{cap}. A coalition looks so, and so does a class or a"
+                " team that asks about one thing; ordinary traffic of 20 windows tells them apart."
+            )
         return (
             f"Suspicious: at most {against.p:.1%} of benign logs look so to any estimator. The"
             f" coalition {size}{cap}."
@@ -104,7 +120,7 @@ class CoalitionEstimates(Shown):
 
     def _named(self) -> list[str]:
         against = self.found.comparison
-        if against is None or not against.suspicious:
+        if against is None or not against.unusual:
             return []
         if against.suspects:
             shown = ", ".join(

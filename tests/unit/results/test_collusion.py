@@ -55,7 +55,7 @@ def test_what_stands_in_the_tables_is_what_a_reader_is_told() -> None:
     shown = terminal_of(open_result(_KINDS / "bound")[1])
     assert "The label does not hold" in shown
     _, result = open_result(_KINDS / "estimate")
-    assert "Suspicious: at most 1.0% of benign logs" in terminal_of(result)
+    assert "Unusual against this traffic: at most 1.0%" in terminal_of(result)
     rows = table_rows(result.sheet())
     assert {"row": "cores", "column": "group", "value": "4"} in rows
 

@@ -82,8 +82,9 @@ class LogComparison:
     """A log against benign traffic.
 
     Attributes:
-        p: Probability, at most, that a benign log looks as suspicious to any estimator.
-        alpha: Below or at which the log counts as suspicious.
+        p: Probability, at most, that a benign log looks as suspicious to any estimator: the
+            smallest corrected p of all of them.
+        alpha: Below or at which the log counts as unusual.
         account_alpha: Largest p of an account that is named.
         suspects: Named accounts, least p first; none where the log is not suspicious.
         unit: What is taken to be alike in benign traffic: ``accounts`` or whole ``windows``.
@@ -93,6 +94,8 @@ class LogComparison:
         least: Smallest p that an account of this log can have.
         trimmed: Whether the fifth of each account's queries that is nearest to those of others
             was left out: one day's popular question then makes no coalition.
+        likeness_p: Where accounts are the unit, p-value of the assumption itself: that most
+            accounts of the log are as unlike each other as most ordinary ones.
     """
 
     p: float
@@ -104,11 +107,25 @@ class LogComparison:
     accounts: int
     least: float
     trimmed: bool
+    likeness_p: float | None = None
+
+    @property
+    def comparable(self) -> bool:
+        """Whether nothing speaks against the assumption on which ``p`` stands."""
+        return self.likeness_p is None or self.likeness_p > self.alpha
+
+    @property
+    def unusual(self) -> bool:
+        """Whether a part of the log is more alike than the traffic explains."""
+        return self.comparable and self.p <= self.alpha
 
     @property
     def suspicious(self) -> bool:
-        """Whether the log as a whole is."""
-        return self.p <= self.alpha
+        """Whether the log as a whole is: only windows allow each its own popular question.
+
+        A class or a team that asks about one thing for an hour makes a log of accounts unusual.
+        """
+        return self.unusual and self.unit == "windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +150,13 @@ class Estimates:
 
     @property
     def size(self) -> int:
-        """Accounts of the coalition, by the estimators that each find the log suspicious.
+        """Accounts of the coalition, by the estimators that each find the log unusual.
 
-        1 where the log is not suspicious, or none of them finds a group. It is an estimate: what
+        1 where the log is not unusual, or none of them finds a group. It is an estimate: what
         has an error rate is that there is a coalition at all, and each account that is named.
         """
         found = self.comparison
-        if found is None or not found.suspicious:
+        if found is None or not found.unusual:
             return 1
         counted = [
             one.size
@@ -212,14 +229,16 @@ def estimate(
         count = len(windows) or draws + 1
         pool = None if windows else _pool(log, against.rest)
         # Suspicion of each log by each estimator; a log is made when its turn comes.
-        table = np.empty((count, len(names)))
+        table, spread = np.empty((count, len(names))), np.empty(count)
         for at in range(count):
             row = windows[at] if pool is None else _drawn(pool, log.size, at, settings.seed)
+            spread[at] = _likeness(row, settings)
             row = _without_shared(row, row) if trimmed else row
             table[at] = [suspicion(name, row, settings) for name in names]
             if progress is not None and at:
                 progress("samples", at, count - 1)
-        alone, adjusted, p = _together(table)
+        alone, adjusted, _ = _together(table)
+        p = float(adjusted.min())
         found = [
             replace(one, traffic_p=float(alone[at]), adjusted_p=float(adjusted[at]))
             for at, one in enumerate(found)
@@ -243,6 +262,7 @@ def estimate(
             against.rest.size,
             least,
             trimmed,
+            None if windows else _two_sided(spread),
         )
     return Estimates(tuple(found), log.size, len(log.times), log.dim, settings.tau(log), comparison)
 
@@ -378,6 +398,24 @@ def _without_shared(who: QueryLog, log: QueryLog) -> QueryLog:
     rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     kept = rank >= np.floor(_SHARED * counts + 1e-9)[who.accounts]
     return QueryLog(who.accounts[kept], who.times[kept], who.vectors[kept], who.names)
+
+
+def _likeness(log: QueryLog, settings: Settings) -> float:
+    """How alike most accounts of a log are: the median of each one's mean cosine with the others.
+
+    Fewer than half of the accounts, whatever they ask together, hardly move it; traffic of other
+    users, or about other things, does.
+    """
+    means = account_means(log, settings.whitening)
+    cosines = means @ means.T
+    return float(np.median((cosines.sum(axis=1) - cosines.diagonal()) / (log.size - 1)))
+
+
+def _two_sided(values: Floats) -> float:
+    """Return twice the smaller rank of the first value among all of them, as a share."""
+    low = float((values <= values[0]).mean())
+    high = float((values >= values[0]).mean())
+    return min(1.0, 2 * min(low, high))
 
 
 def _together(table: Floats) -> tuple[Floats, Floats, float]:

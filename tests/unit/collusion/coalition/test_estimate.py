@@ -61,7 +61,8 @@ def test_innocents_in_a_log_with_a_coalition_keep_their_own_error() -> None:
             log, Settings(rounds=1), names=("means", "pairs"), ordinary=benign, draws=59,
             account_alpha=0.05,
         )  # fmt: skip
-        assert told.comparison.suspicious
+        assert told.comparison.p <= 0.05
+        assert not told.comparison.suspicious  # accounts alone accuse nobody
         named = {one.account for one in told.comparison.suspects}
         coalition = {f"account-{at}" for at in range(6)}
         members += len(named & coalition)
@@ -83,7 +84,36 @@ def test_a_question_of_the_day_is_no_coalition() -> None:
         today = QueryLog(log.accounts, log.times, vectors, log.names)
         told = estimate(today, Settings(rounds=1), ordinary=benign, draws=59)
         assert told.comparison.trimmed
-        assert not told.comparison.suspicious
+        assert not told.comparison.unusual
+
+
+def test_the_table_and_the_verdict_are_of_one_statistic() -> None:
+    for seed in range(6):
+        log, benign = _world(200 + seed, 12, 60, "identical", 2 + seed, 1.0)
+        told = estimate(
+            log, Settings(rounds=1), names=("pairs", "means"), ordinary=benign, draws=19
+        )
+        assert told.comparison.p == min(one.adjusted_p for one in told.estimates)
+
+
+def test_a_log_of_other_users_is_not_comparable_and_accuses_nobody() -> None:
+    """All ask within a narrow circle that the ordinary traffic does not know."""
+    outcomes = []
+    for seed in range(6):
+        rng = np.random.default_rng((seed, 9))
+        benign = traffic(rng, unit_rows(rng, 80, _QUERIES, _DIM))
+        circle = unit_rows(rng, _DIM)
+        rows = unit_rows(rng, 16, _QUERIES, _DIM) + 0.8 * circle
+        narrow = traffic(rng, rows / np.linalg.norm(rows, axis=-1, keepdims=True))
+        told = estimate(
+            narrow, Settings(rounds=1), names=("means", "pairs"), ordinary=benign, draws=59
+        )
+        outcomes.append(told.comparison)
+        same = traffic(rng, unit_rows(rng, 16, _QUERIES, _DIM))
+        again = estimate(same, Settings(rounds=1), names=("means",), ordinary=benign, draws=59)
+        assert not again.comparison.suspicious
+    assert all(not one.comparable for one in outcomes)
+    assert all(not one.unusual and not one.suspicious for one in outcomes)
 
 
 def test_windows_with_bursts_of_their_own_are_compared_as_windows() -> None:
@@ -111,7 +141,8 @@ def test_windows_with_bursts_of_their_own_are_compared_as_windows() -> None:
     loud = [(who, when, probe if who in ("u8", "u9", "u10") else row) for who, when, row in loud]
     # As a whole its half burst hides in bursts; the three who ask nothing else do not.
     told = estimate(log_of(loud), Settings(rounds=1), ordinary=benign, names=("means", "pairs"))
-    assert told.comparison.p == 1 / (told.comparison.draws + 1)
+    assert told.comparison.suspicious
+    assert told.comparison.likeness_p is None
     assert {one.account for one in told.comparison.suspects} >= {"u8", "u9", "u10"}
 
 
@@ -129,7 +160,7 @@ def test_shared_questions_fool_r5_alone() -> None:
     log, benign = _world(8, 30, 150)
     told = estimate(log, Settings(rounds=1), ordinary=benign, draws=59)
     assert told.estimates[0].size > 20  # the paper's R5 would call them one coalition
-    assert not told.comparison.suspicious
+    assert not told.comparison.unusual
     assert told.size == 1
 
 
