@@ -78,7 +78,7 @@ _COLLUSION = Group(
 _TENANTS = Group(
     "Manage the tenants of the service: their documents, accounts, keys and budgets.",
     {
-        "create": Verb("tenants:create", "Make a tenant."),
+        "create": Verb("tenants:create", "Make a tenant, or several with one promise."),
         "list": Verb("tenants:list_", "List all tenants."),
         "policy": Verb("tenants:policy_", "Print a tenant's promise as a policy."),
         "add-documents": Verb("tenants:add_documents", "Add documents to a tenant's index."),
@@ -86,7 +86,7 @@ _TENANTS = Group(
             "tenants:remove_documents", "Take documents out of a tenant's index."
         ),
         "erase": Verb("tenants:erase", "Erase a tenant for good."),
-        "add-account": Verb("tenants:add_account", "Admit an account and print its key."),
+        "add-account": Verb("tenants:add_account", "Admit accounts and print their keys."),
         "rotate-key": Verb("tenants:rotate_key", "Print a new key for an account."),
         "revoke": Verb("tenants:revoke", "End an account's access."),
         "budget": Verb("tenants:budget", "Show what has been spent."),
@@ -116,8 +116,13 @@ _ATTEST = Group(
     },
 )
 _SERVICE = Group(
-    "Run a retrieval service whose answers are noisy and metered for each account.",
-    {"serve": Verb("serve:serve", "Serve chat and retrieval with noise."), "tenants": _TENANTS},
+    "Run a retrieval service whose answers hide which documents it holds.",
+    {
+        "serve": Verb("serve:serve", "Serve chat and private retrieval."),
+        "tenants": _TENANTS,
+        "backup": Verb("serve:backup", "Write a copy of the database while servers go on."),
+        "restored": Verb("serve:restored", "Say that the database is a restored copy."),
+    },
 )
 _LAB = Group(
     "Set up a RAG system of your own, and measure on it what papers did.",

@@ -1,13 +1,15 @@
-"""``ragwitness service serve``: the multi-tenant service."""
+"""``ragwitness service``: the multi-tenant service, and copies of its database."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from ragwitness.cli.options import Database
+import typer
+
+from ragwitness.cli.options import AsJson, Database
 from ragwitness.errands.options import Template
-from ragwitness.kit.options import Opt, PathRole
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 
 def serve(
@@ -21,10 +23,9 @@ def serve(
     key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
     rate: Annotated[float | None, Opt(shown="any")] = None,
 ) -> None:
-    """Serve chat and retrieval with noise.
+    """Serve chat and private retrieval.
 
-    Each query is metered for its account. Make tenants and keys with ragwitness service
-    tenants.
+    Make tenants and keys with ragwitness service tenants.
 
     Args:
         port: The port; 0 takes a free one and prints it.
@@ -59,3 +60,46 @@ def serve(
         rate=0.0 if rate is None else rate,
     )
     serve_tenants(settings, host, port, workers)
+
+
+def backup(
+    copy: Annotated[Path, PathRole.WRITES, Arg()],
+    database: Database = None,
+) -> None:
+    """Write a copy of the database while servers go on.
+
+    After restoring one, say ragwitness service restored before serving: a copy does not know what
+    was spent after it was made. Keep the file DATABASE.key beside it.
+
+    Args:
+        copy: The new file; it is not written over.
+    """
+    from contextlib import closing
+
+    from ragwitness.service.store import open_store
+
+    with closing(open_store(database)) as store:
+        store.backup(copy)
+    typer.echo(f"Written: {copy}")
+
+
+def restored(database: Database = None, as_json: AsJson = False) -> None:
+    """Say that the database is a restored copy, before it is served.
+
+    Every window that was open, or may have been since the copy was made, counts as spent in full,
+    and the one under way answers nothing. Documents that were placed after the copy was made are
+    placed a second time when they are added again: that doubles their epsilon.
+    """
+    import json
+    from contextlib import closing
+
+    from ragwitness.service.store import open_store
+    from ragwitness.service.tenants import count_as_spent
+
+    with closing(open_store(database)) as store:
+        counted = count_as_spent(store)
+    if as_json:
+        typer.echo(json.dumps(counted, indent=2))
+        return
+    for name, windows in counted.items():
+        typer.echo(f"{name}: {windows} windows count as spent in full")

@@ -66,8 +66,8 @@ class Client:
             from ragwitness.clients.signer import Signer
 
             self._signer = account if isinstance(account, Signer) else Signer(account, receipts)
-        self._headers = {"Authorization": f"Bearer {key}"}
-        self._timeout = timeout
+        # Kept for all questions: a connection each would be a handshake each.
+        self._http = httpx2.Client(timeout=timeout, headers={"Authorization": f"Bearer {key}"})
 
     def __repr__(self) -> str:
         """Return the address; never the key."""
@@ -83,34 +83,28 @@ class Client:
         """
         if self._signer is not None:
             return _documents(*self._signer.ask(query, self._signed), "")
-        with _answering(), httpx2.Client(timeout=self._timeout) as http:
-            reply = http.post(self._url, json={"query": query}, headers=self._headers)
+        with _answering():
+            reply = self._http.post(self._url, json={"query": query})
         return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
 
     async def aretrieve(self, query: str) -> list[ServiceDocument]:
-        """Return the same without blocking.
+        """Return the same without blocking, over the same connections.
 
         Raises:
             TargetUnreachableError: The service does not answer.
             TargetResponseError: It refuses, or answers otherwise than agreed.
         """
-        if self._signer is not None:
-            return await asyncio.to_thread(self.retrieve, query)
-        with _answering():
-            async with httpx2.AsyncClient(timeout=self._timeout) as http:
-                reply = await http.post(self._url, json={"query": query}, headers=self._headers)
-        return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
+        return await asyncio.to_thread(self.retrieve, query)
 
     def _signed(
         self, body: dict[str, Any] | None, headers: dict[str, str]
     ) -> tuple[int, dict[str, Any]]:
         """Post a signed body, or fetch the log's checkpoint."""
-        sent = self._headers | headers
-        with _answering(), httpx2.Client(timeout=self._timeout) as http:
+        with _answering():
             reply = (
-                http.get(self._log, headers=sent)
+                self._http.get(self._log, headers=headers)
                 if body is None
-                else http.post(self._url, json=body, headers=sent)
+                else self._http.post(self._url, json=body, headers=headers)
             )
         told = _told(reply)
         return reply.status_code, told if isinstance(told, dict) else {}

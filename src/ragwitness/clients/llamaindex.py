@@ -36,12 +36,18 @@ class LlamaIndexRetriever(BaseRetriever):  # type: ignore[misc]
         super().__init__(**more)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:
-        return [_node(one) for one in self._client.retrieve(query_bundle.query_str)]
+        return _nodes(self._client.retrieve(query_bundle.query_str))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[Any]:
-        return [_node(one) for one in await self._client.aretrieve(query_bundle.query_str)]
+        return _nodes(await self._client.aretrieve(query_bundle.query_str))
 
 
-def _node(one: ServiceDocument) -> Any:
-    node = TextNode(id_=one.id, text=one.text, metadata={"id": one.id, "slot": one.slot})
-    return NodeWithScore(node=node, score=None)
+def _nodes(found: list[ServiceDocument]) -> list[Any]:
+    """Nodes with scores from 1 down by their rank: postprocessors drop a node without any."""
+    return [
+        NodeWithScore(
+            node=TextNode(id_=one.id, text=one.text, metadata={"id": one.id, "slot": one.slot}),
+            score=1 - at / len(found),
+        )
+        for at, one in enumerate(found)
+    ]

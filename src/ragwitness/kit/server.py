@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,9 @@ REQUEST_PATIENCE = 60.0
 """Seconds that a body may take, whether anybody reads it or not."""
 
 
+_BLANK = re.compile(rb"\n\r?\n")  # as h11 finds the end of a head
+
+
 class _Protocol(H11Protocol):
     """HTTP by h11, whatever other parser is installed: its limits are those above.
 
@@ -41,6 +45,12 @@ class _Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
             self._within(HEAD_PATIENCE)
+        # h11 counts a head that is incomplete; one that comes whole may be as long.
+        if self.conn.their_state is h11.IDLE:
+            start = (self.conn.trailing_data[0] + data)[: LARGEST_HEAD + 1]
+            if len(start) > LARGEST_HEAD and not _BLANK.search(start):
+                self.send_400_response("Invalid HTTP request received.")
+                return
         super().data_received(data)
         # The clock of a head runs from its first byte, that of a body from the end of its head.
         body = self.conn.their_state is h11.SEND_BODY

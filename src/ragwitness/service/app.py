@@ -54,7 +54,7 @@ IGNORED = frozenset(
     "audio frequency_penalty function_call functions logit_bias max_retries metadata modalities"
     " parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention"
     " reasoning_effort response_format safety_identifier service_tier store tool_choice tools"
-    " top_p user verbosity web_search_options".split()
+    " top_k top_p user verbosity web_search_options".split()
 )
 """Parameters of chat completions that do nothing here."""
 
@@ -78,8 +78,12 @@ _Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
 class _Part(BaseModel):
     model_config = _STRICT
 
-    type: Literal["text"]
-    text: _Text
+    type: Literal["text", "image_url", "input_audio", "file", "refusal"]
+    text: str = ""
+    image_url: Any = None
+    input_audio: Any = None
+    file: Any = None
+    refusal: str | None = None
 
 
 class _Message(BaseModel):
@@ -88,9 +92,9 @@ class _Message(BaseModel):
     model_config = _STRICT
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: _Text | list[_Part] | None = None
+    content: str | list[_Part] | None = None
     name: _Text | None = None
-    refusal: _Text | None = None
+    refusal: str | None = None
     tool_call_id: _Text | None = None
     tool_calls: list[dict[str, Any]] | None = None
     function_call: dict[str, Any] | None = None
@@ -99,8 +103,11 @@ class _Message(BaseModel):
 
     @property
     def text(self) -> str:
-        parts = self.content if isinstance(self.content, list) else [self.content or ""]
-        return "".join(part if isinstance(part, str) else part.text for part in parts)
+        if not isinstance(self.content, list):
+            return self.content or ""
+        if other := [part.type for part in self.content if part.type != "text"]:
+            raise ApiError(f"Only text can be asked, not {other[0]}.", param="messages")
+        return "".join(part.text for part in self.content)
 
 
 class _StreamOptions(BaseModel):
@@ -197,7 +204,8 @@ LARGEST_BODY = 256 * 1024
 """Bytes of a request."""
 
 _SLOWEST_BODY = 30  # seconds
-_CREATED = 0  # the one model is as old as the protocol's field allows: it tells nothing
+_MODEL = {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": "rag"}
+_UNUSED = frozenset({"api-version"})  # query parameters that clients send by themselves
 
 _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -222,8 +230,11 @@ class _Service:
 
     async def models(self, request: Request) -> Response:
         await self._principal(request)
-        model = {"id": MODEL_NAME, "object": "model", "created": _CREATED, "owned_by": "rag"}
-        return JSONResponse({"object": "list", "data": [model]})
+        return JSONResponse({"object": "list", "data": [_MODEL]})
+
+    async def model(self, request: Request) -> Response:
+        await self._principal(request)
+        return JSONResponse(_MODEL)
 
     async def usage(self, request: Request) -> Response:
         principal = await self._principal(request)
@@ -322,7 +333,8 @@ class _Service:
 
     async def _principal(self, request: Request) -> Principal:
         """Return who asks; whatever else the request claims is refused or not looked at."""
-        header = request.headers.get("authorization")
+        given = request.headers.getlist("authorization")
+        header = given[0] if len(given) == 1 else None  # two keys are none
         principal = await asyncio.to_thread(authenticate, self.store, header)
         if principal is None:
             raise unauthorized()
@@ -334,7 +346,7 @@ class _Service:
         }
         if wait:
             raise RateRefusal(wait)
-        if request.scope["query_string"]:
+        if set(request.query_params) - _UNUSED:
             raise ApiError("This service takes no query parameters.")
         return principal
 
@@ -372,6 +384,7 @@ def create_app(
         ("/live", "GET", service.live),
         ("/health", "GET", service.health),
         ("/v1/models", "GET", service.models),
+        (f"/v1/models/{MODEL_NAME}", "GET", service.model),
         ("/v1/usage", "GET", service.usage),
         ("/v1/log/checkpoint", "GET", service.checkpoint),
         ("/v1/retrieval", "POST", service.retrieval),
@@ -407,6 +420,8 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
         }
         if cause is not None:
             fields["cause"] = lines.place_of(cause)
+        if isinstance(cause, StoreGoneError):  # its words hold no statement and no value
+            fields["reason"] = cause.message
         lines.say("request", fields)
         return response
 

@@ -282,13 +282,31 @@ class Store:
             bare.invalidate()  # the next one has its time limits again
 
     def check(self) -> None:
-        """Ask the database for a sign of life.
+        """Ask the database for a sign of life: whether it still takes what is written.
 
         Raises:
-            StoreGoneError: There is none.
+            StoreGoneError: There is none, or its disk is full.
         """
-        with self.reading() as connection:
-            connection.execute(text("SELECT 1"))
+        with self.writing() as connection:
+            connection.execute(text("UPDATE schema_version SET number = number"))
+
+    def backup(self, path: Path) -> None:
+        """Write a copy of one moment to a new file, while servers go on.
+
+        Raises:
+            InputError: The file is there or cannot be made, or the database is PostgreSQL.
+            StoreGoneError: The database failed.
+        """
+        if not self.sqlite:
+            raise InputError(
+                "PostgreSQL has a program of its own for copies.", "Use pg_dump or pg_basebackup."
+            )
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise InputError(f"The copy {path} cannot be made: {error.strerror}.") from None
+        with _translated(), self._engine.connect() as connection:
+            connection.execute(text("VACUUM INTO :path"), {"path": str(path)})
 
     def close(self) -> None:
         """Close all connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import secrets
@@ -19,9 +20,12 @@ from ragwitness.models.base import Embedder
 from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.privacy.sampler.exact import system_bits
+from ragwitness.privacy.streams import SEED_BYTES
+from ragwitness.service.meters import window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
 from ragwitness.service.store import (
+    CLOSED,
     OVERLAP,
     Store,
     accounts,
@@ -314,6 +318,45 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
             " own",
         ],
     }
+
+
+def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
+    """Count as spent what a restored copy cannot know of: all that may have been since it was made.
+
+    Every window that is open, and every one that may have been open since, is spent in full; the
+    one under way answers nothing, and no noise of the copy is drawn again.
+
+    Returns:
+        Windows that were counted so, by tenant; 0 where documents are placed for life.
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    moment = time.time() if now is None else now
+    counted = {}
+    with store.writing() as connection:
+        for row in connection.execute(select(tenants).order_by(tenants.c.id).with_for_update()):
+            policy = TenantPolicy.from_json(row.policy)
+            counted[row.name] = 0
+            if policy.placement is not None:
+                continue
+            mine = windows.c.tenant == row.id
+            known = connection.execute(select(windows).where(mine)).all()
+            current, _ = window_of(row.created, policy.claim.window, moment)
+            over = {one.number for one in known if one.final is not None}
+            since = set(range(max(over, default=-1) + 1, current + 1)) | {
+                one.number for one in known if one.final is None
+            }
+            # Its budget for each of them, whatever was granted; what is over stays as it is.
+            used = row.used + len(since) * policy.budget**2
+            connection.execute(update(tenants).where(tenants.c.id == row.id).values(used=used))
+            connection.execute(delete(windows).where(mine, windows.c.number.in_(since)))
+            connection.execute(delete(charges).where(charges.c.tenant == row.id))
+            closed = {"tenant": row.id, "number": current, "seed": os.urandom(SEED_BYTES)}
+            connection.execute(delete(windows).where(mine, windows.c.number == current))
+            connection.execute(insert(windows).values(closed | CLOSED))
+            counted[row.name] = len(since)
+    return counted
 
 
 _Some = TypeVar("_Some", bound=Sequence[Any])

@@ -121,6 +121,13 @@ def test_a_head_of_200_mb_is_cut_off_early(port: int, begins: bytes) -> None:
     assert _READ == []
 
 
+@pytest.mark.parametrize("size", [LARGEST_HEAD + 1000, 60_000, 120_000])
+def test_a_head_that_comes_whole_may_be_no_longer(port: int, size: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), 30) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nA: " + b"b" * size + b"\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400")
+
+
 def test_many_small_headers_count_together(port: int) -> None:
     with _open(port) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A: b\r\n" * (LARGEST_HEAD // 6 + 1))

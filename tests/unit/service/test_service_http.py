@@ -1,3 +1,4 @@
+import asyncio
 import json
 import re
 import resource
@@ -503,3 +504,51 @@ def test_a_disk_without_room_is_a_503_and_no_answer_leaves_unpaid(
     assert budget_of(service.store, "t").queries == answered
     # With room again it goes on with the next number: none was skipped, none is given twice.
     assert retrieve(key).json()["sequence"] == answered
+
+
+def test_requests_of_real_clients_are_understood(service: Any) -> None:
+    """Long conversations, an image, a model by name, and parameters that clients add."""
+    [key] = make_tenant(service.store, "t", accounts=1)
+    said = [{"role": "system", "content": "x" * 20_000}, {"role": "user", "content": "doors?"}]
+    more = {"messages": said, "top_k": 3}
+    chat = "/v1/chat/completions"
+    reply = service.send(f"{chat}?api-version=2024-06-01", more, key)
+    assert (reply.status_code, reply.headers["x-ragwitness-ignored"]) == (200, "top_k")
+    long = [{"role": "user", "content": "x" * 20_000}]
+    assert service.send(chat, {"messages": long}, key).json()["error"]["param"] == "messages"
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    asked = [{"role": "user", "content": [{"type": "text", "text": "this?"}, image]}]
+    refused = service.send(chat, {"messages": asked}, key)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (
+        400, "Only text can be asked, not image_url.",
+    )  # fmt: skip
+    assert service.send("/v1/models/rag", None, key).json()["id"] == "rag"
+    assert service.send("/v1/models/gpt", None, key).status_code == 404
+    assert service.send("/v1/models/rag", None, None).status_code == 401
+    assert service.send("/v1/models?tenant=other", None, key).status_code == 400
+
+
+def test_two_keys_in_one_request_are_none(service: Any) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+    headers = [("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {key}")]
+    assert service.send("/v1/usage", None, key).status_code == 200
+
+    async def ask() -> int:
+        transport = httpx2.ASGITransport(app=service.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://service") as client:
+            return (await client.get("/v1/usage", headers=headers)).status_code
+
+    assert asyncio.run(ask()) == 401
+
+
+def test_the_log_says_why_a_database_failed(
+    service: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise StoreGoneError("The database failed: database or disk is full.")
+
+    monkeypatch.setattr(service.store, "check", full)
+    with caplog.at_level("INFO", "ragwitness.service"):
+        assert service.send("/health").status_code == 503
+    [line] = [one.ragwitness_fields for one in caplog.records]
+    assert line["reason"] == "The database failed: database or disk is full."

@@ -1,4 +1,6 @@
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,27 @@ from sqlalchemy import select
 from ragwitness.errors import InputError
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.models.registry import load_embedder
+from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
 from ragwitness.service.overview import budget_of, list_tenants
+from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
-from ragwitness.service.store import Store, accounts, documents
-from ragwitness.service.tenants import add_account, add_documents, create_tenant, revoke, rotate_key
+from ragwitness.service.store import (
+    Store,
+    StoreGoneError,
+    accounts,
+    documents,
+    open_store,
+    tenants,
+)
+from ragwitness.service.tenants import (
+    add_account,
+    add_documents,
+    count_as_spent,
+    create_tenant,
+    revoke,
+    rotate_key,
+)
 from ragwitness.types import Document
 from tests.support.service import SMALL, make_tenant, marked
 
@@ -150,3 +169,51 @@ def test_unknown_embedders_are_refused(spec: str) -> None:
     with pytest.raises(InputError, match=r"hashing|[Hh]ashed|no embedder") as raised:
         load_embedder(spec)
     assert "hashing:" in raised.value.hint
+
+
+def test_a_copy_is_whole_and_says_when_it_was_restored(store: Store, tmp_path: Path) -> None:
+    """The opponent: ask, copy, ask more, restore, and ask again what was asked already."""
+    [key] = make_tenant(store, "t", accounts=1, claim=replace(SMALL, joint_epsilon=None))
+    create_tenant(store, "placed", Claim(capacity=8, embedder="hashing:64"))
+    who = authenticate(store, f"Bearer {key}")
+    assert who is not None
+
+    def ask(held: Store, window: int, count: int) -> list[Reserved | Refused]:
+        vector = quantise(np.arange(64) + 1.0, who.policy.mechanism)
+        one = ChargeRequest(who.tenant, who.account, who.payer, who.policy, window, vector)
+        with held.writing() as connection:
+            return Meters().charge(connection, [one] * count)
+
+    assert sum(isinstance(one, Reserved) for one in ask(store, 0, 12)) == 12
+    store.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o077 == 0
+    with pytest.raises(InputError, match="cannot be made"):
+        store.backup(tmp_path / "copy.db")
+    ask(store, 0, 8)
+    copy = open_store(str(tmp_path / "copy.db"))
+    with copy.reading() as connection:
+        row = connection.execute(select(tenants).where(tenants.c.name == "t")).one()
+    # Two windows later: what was open, and what may have been open since, is spent in full.
+    later = row.created + 2 * who.policy.claim.window + 5
+    assert count_as_spent(copy, now=later) == {"t": 3, "placed": 0}
+    assert all(isinstance(one, Refused) and one.by == "index" for one in ask(copy, 2, 3))
+    with copy.reading() as connection:
+        used = used_for_life(connection, row.id, who.policy)
+    assert used == pytest.approx(3 * who.policy.budget**2)
+    assert len(rows(copy)) == 12
+    assert isinstance(ask(copy, 3, 1)[0], Reserved)  # the next window has what is left
+    copy.close()
+
+
+def test_a_database_that_takes_nothing_is_not_well(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.check()
+    monkeypatch.setattr(
+        "ragwitness.service.store._prepare_sqlite",
+        lambda made, _record: made.execute("PRAGMA query_only=ON"),
+    )
+    full = open_store(str(tmp_path / "service.db"))
+    with pytest.raises(StoreGoneError, match="readonly"):
+        full.check()
+    full.close()

@@ -94,7 +94,9 @@ def queries_for(
     Raises:
         InputError: A value is outside its range.
     """
-    mu, once = mu_for(epsilon, delta), mu_of(sigma, accounts, sensitivity)
+    # A budget that was computed from so many queries holds that many: its rounding costs none.
+    mu = mu_for(epsilon, delta) * (1 + 1e-9)
+    once = mu_of(sigma, accounts, sensitivity)
     found = int((mu / once) ** 2)
     while found and once * math.sqrt(found) > mu:
         found -= 1
