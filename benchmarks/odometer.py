@@ -7,9 +7,7 @@ First part: CPU time of a charge, of a refusal and of a flat float scan of 100,0
 turns. Second part, with --questions: vectors of the questions; the largest eigenvalue of
 the sum of v v^T over their number (1 is the worst case, 1/384 the best), as it is and without the
 questions' mean. Third part, with --documents too: what each question's own document, in that field
-of the file, has told of itself after all questions, as a share of the worst document's; and how
-long questions find their documents where the index closes with its budget spent, and where each
-document leaves with its own.
+of the file, has told of itself after all questions, as a share of the worst document's.
 """
 
 from __future__ import annotations
@@ -17,16 +15,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from ragwitness.privacy.odometer.documents import DocumentMeter, limit_of
 
-from ragwitness.privacy.mechanism.config import mechanism_for
-from ragwitness.privacy.mechanism.release import quantise, scores, slot_index
 from ragwitness.privacy.odometer.spectral import Odometer, Terms
-from ragwitness.stats.intervals import proportion_interval
 
 _SCALE, _DIMENSION, _SLOTS, _ROUNDS = 4096, 384, 100_000, 100
 
@@ -46,7 +39,6 @@ def main() -> None:
         if given.documents:
             held = _vectors(given.questions, given.documents, given.embedder)[: given.limit]
             _shares(asked, held)
-            _lives(asked, held)
 
 
 def _costs() -> None:
@@ -55,18 +47,12 @@ def _costs() -> None:
     documents = rng.standard_normal((_SLOTS, _DIMENSION), np.float32)
     open_meter, full = (Odometer(Terms(_DIMENSION, _SCALE, 20.0, mu)) for mu in (1.0, 0.09))
     open_meter.add(rows[:1000])
-    slots = DocumentMeter()
-    names = [str(slot) for slot in range(_SLOTS)]
-    slots.admit(dict.fromkeys(names, 1 << 60))
-    slots.seat(range(_SLOTS), names)
-    scores = rng.integers(-4096, 4096, _SLOTS)
     taken: dict[str, list[float]] = {}
     for row in rows[1000 : 1000 + _ROUNDS]:
         vector = row.astype(np.float32)
         calls: dict[str, Callable[[], object]] = {
             "charge": lambda row=row: open_meter.charge(row),
             "refusal": lambda row=row: full.charge(row),
-            "documents' meter": lambda: slots.charge(scores),
             "scan": lambda vector=vector: documents @ vector,
         }
         for name, call in calls.items():
@@ -101,44 +87,6 @@ def _shares(asked: NDArray[np.float64], held: NDArray[np.float64]) -> None:
     print(f"{len(held)} documents, {len(asked)} questions: mu of a document over the worst's,")
     print(f"10 %, 50 %, 90 %, most: {levels}; the worst's over that of as many equal questions:")
     print(f"{counted:.3f}")
-
-
-def _lives(asked: NDArray[np.float64], held: NDArray[np.float64], worst: int = 500) -> None:
-    """Ask questions drawn with replacement until long after an index would have closed.
-
-    Args:
-        asked: Of each question, shape (questions, dimension).
-        held: Of its document.
-        worst: Equal questions that the budget is for, as a claim would have it.
-    """
-    mechanism = mechanism_for(asked.shape[1], len(held), 10, 20.0)
-    sigma = mechanism.gaussian_sigma
-    terms = Terms.of(mechanism, 1.0)
-    budget = terms.worst_mu(worst)
-    index, queries = slot_index(held, mechanism), quantise(asked, mechanism)
-    whole = Odometer(replace(terms, budget=budget))
-    meter, names = DocumentMeter(), [str(at) for at in range(len(held))]
-    # Replacing a document costs twice what its own meter says.
-    meter.admit(dict.fromkeys(names, limit_of(budget / 2, sigma)))
-    meter.seat(range(len(held)), names)
-    rng, closed, first, answered = np.random.default_rng(0), 0, 0, []
-    while not closed or len(answered) < 100 * closed:
-        one = int(rng.integers(len(queries)))
-        [exact] = scores(queries[one : one + 1], index, mechanism)
-        kept = meter.charge(exact)
-        answered.append(bool(kept[one] == exact[one]))
-        if not first and (kept != exact).any():
-            first = len(answered)
-        if not closed and not whole.charge(queries[one].astype(np.int64)):
-            closed = len(answered) - 1
-    print(f"a budget for {worst} equal questions: the index answers {closed} and closes;")
-    print(f"by documents the first leaves at question {first}; the question's own still takes part")
-    for times in (1, 3, 10, 30, 100):
-        part = answered[closed * times * 9 // 10 : closed * times]
-        low, high = proportion_interval(sum(part), len(part))
-        print(f"  at {times:3} times as many: {sum(part)} of {len(part)} [{low:.3f}, {high:.3f}]")
-    total = sum(answered)
-    print(f"  answered with its own document in all: {total} of {len(answered)}")
 
 
 def _spread(source: str, vectors: NDArray[np.float64]) -> None:

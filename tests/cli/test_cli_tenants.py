@@ -13,7 +13,11 @@ from tests.support.windows import stand_in
 
 Command = Callable[..., tuple[int, str]]
 
-QUICK = ("--embedder", "hashing:64", "--queries", 20, "--accounts", 4, "--capacity", 8, "--top", 2)
+QUICK = (
+    *("--mechanism", "noise", "--ids-only", "--knowingly", "--embedder", "hashing:64"),
+    *("--queries", 20, "--accounts", 4, "--capacity", 8, "--top", 2),
+)
+CODES = ("--embedder", "hashing:64", "--capacity", 64)
 
 
 @pytest.fixture
@@ -39,13 +43,14 @@ def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None
     assert policy["epsilon"] == 1.0
     assert policy["sigma"] > 20
     assert policy["payer_queries"] == 80
-    assert len(policy["mechanism"]) == 64
+    assert (policy["mechanism"], len(policy["digest"])) == ("noise", 64)
+    assert policy["found_at_best"] < 2 * policy["chance"]
     assert json.loads(tenants("add-documents", "acme", corpus, "--json"))["added"] == 5
     first = json.loads(tenants("add-account", "acme", "alice", "--payer", "p", "--json"))["key"]
     second = json.loads(tenants("rotate-key", "acme", "alice", "--json"))["key"]
     assert first.startswith("rw_")
     assert first != second
-    assert "acme: 5 of 8 slots, 1 accounts; epsilon 1 per account" in tenants("list")
+    assert "acme: 5 of 8 slots, 1 accounts; noise, epsilon 1 per account" in tenants("list")
     assert json.loads(tenants("list", "--json"))[0]["documents"] == 5
     tenants("revoke", "acme", "alice")
     shown = tenants("budget", "acme")
@@ -70,7 +75,12 @@ def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None
     ("words", "shown"),
     [
         (("list",), "There is no database"),
-        (("create", "t", "--delta", "1e-7"), "k_max x delta is 1.6e-06"),
+        (("create", "t", *QUICK, "--accounts", 16, "--delta", "1e-7"), "k_max x delta is 1.6e-06"),
+        (("create", "t", "--mechanism", "dice"), "no mechanism 'dice'"),
+        (("create", "t", "--epsilon", "0"), "epsilon must be"),
+        (("create", "t", "--epsilon", "1"), "an answer is chance"),
+        (("create", "t", "--mechanism", "noise"), "an answer is chance"),
+        (("create", "t", "--queries", "9", "--clip", "0,1"), "queries, clip would do nothing"),
         (("create", "t", *QUICK, "--epsilon", "-1"), "epsilon must be"),
         (("create", "t", *QUICK, "--window-days", "nan"), "number of days above 0, not nan"),
         (("create", "t", *QUICK, "--neighbours", "x"), "No such relation: 'x'"),
@@ -244,7 +254,9 @@ def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path
     assert code == 0, said
     command(*tenants, "create", "twin", *QUICK, *base)
     code, said = command(*tenants, "add-documents", "twin", corpus, *base)
-    assert (code, "shares its lifetime budget with" in said) == (0, True), said
+    assert (code, "acme" in said) == (0, False), said  # no tenant hears of another
+    said = command(*tenants, "list", *base)[1]
+    assert "acme: 5 of its texts are at another tenant too" in said  # the operator does
     code, said = command(*tenants, "remove-documents", "acme", "nowhere", *base)
     assert (code, "no document 'nowhere'" in said) == (2, True)
     receipt = tmp_path / "receipt.json"
@@ -255,19 +267,50 @@ def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path
     assert code == 2
 
 
-def test_documents_may_have_budgets_of_their_own(command, tmp_path, corpus) -> None:
-    database = tmp_path / "s.db"
-    made = ("create", "t", *QUICK, "--meter", "documents", "--database", database)
-    assert command("tenants", *made, "--json")[0] == 0
-    code, out = command("tenants", "create", "u", *QUICK, "--meter", "all", "--database", database)
+def test_a_tenant_whose_documents_are_placed(command, tmp_path, corpus) -> None:
+    base = ("--database", tmp_path / "s.db")
+    code, said = command("tenants", "create", "one", "two", *CODES, "--json", *base)
+    assert code == 0, said
+    made = json.loads(said)
+    assert [row["tenant"] for row in made] == ["one", "two"]
+    assert made[0]["epsilon"] == 10
+    assert made[0]["found_at_best"] > 0.5
+    assert "near copies" in made[0]["covers"]
+    assert "share a word" in made[0]["texts_shown"]
+    assert not {"queries", "delta", "joint_epsilon", "window"} & made[0].keys()
+    keys = json.loads(command("tenants", "add-account", "one", "a", "b", "c", "--json", *base)[1])
+    assert len({row["key"] for row in keys}) == 3
+    assert "codes, epsilon 10 of a document for life" in command("tenants", "list", *base)[1]
+    for words in (("tenants", "budget", "one"), ("collusion", "bound", "--tenant", "one")):
+        code, said = command(*words, *base)
+        assert (code, "no meter and no window" in " ".join(said.split())) == (2, True)
+
+
+def test_a_corpus_is_added_whole_or_says_what_was_left_out(command, tmp_path) -> None:
+    base = ("--database", tmp_path / "s.db")
+    command("tenants", "create", "t", *CODES, *base)
+    bad = tmp_path / "bad.jsonl"
+    rows = ['{"id": "good", "text": "A good row."}', '{"id": "blank", "text": " "}', "no JSON"]
+    rows += ['{"id": "half", "text": "\\ud800"}', '{"id": "nul\\u0000", "text": "A NUL."}']
+    bad.write_text("\n".join(rows), encoding="utf-8")
+    code, said = command("tenants", "add-documents", "t", bad, "--json", *base)
+    assert (code, "4 of the files and rows" in " ".join(said.split())) == (2, True), said
+    assert json.loads(command("tenants", "list", "--json", *base)[1])[0]["documents"] == 0
+    code, said = command("tenants", "add-documents", "t", bad, "--json", "--skip-unusable", *base)
+    told, _ = json.JSONDecoder().raw_decode(said[said.index("{") :])
+    assert (code, told["added"], len(told["skipped"])) == (0, 1, 4)
+    assert {one["line"] for one in told["skipped"]} == {2, 3, 4, 5}
+
+
+def test_a_copy_is_taken_and_said_to_be_restored(command, tmp_path, corpus) -> None:
+    base, copy = ("--database", tmp_path / "s.db"), tmp_path / "copy.db"
+    command("tenants", "create", "paper", *QUICK, *base)
+    command("tenants", "create", "placed", *CODES, *base)
+    command("tenants", "add-documents", "paper", corpus, *base)
+    assert command("service", "backup", copy, *base)[0] == 0
+    code, said = command("service", "backup", copy, *base)
     assert code == 2
-    assert "no meter 'all'" in out
-    assert command("tenants", "add-documents", "t", corpus, "--database", database)[0] == 0
-    code, out = command("tenants", "budget", "t", "--database", database)
-    assert code == 0
-    assert "Each document has its own budget" in out
-    assert "No room for a perfect match any more: 0 documents" in out
-    code, out = command("tenants", "budget", "t", "--documents", "--json", "--database", database)
-    told = json.loads(out)
-    assert [epsilon for _, epsilon in told["documents"]] == [0.0] * 5
-    assert told["index_epsilon"] > 1  # what any document may come to for life
+    code, said = command("service", "restored", "--json", "--database", copy)
+    assert json.loads(said) == {"paper": 1, "placed": 0}
+    listed = json.loads(command("tenants", "list", "--json", "--database", copy)[1])
+    assert [row["documents"] for row in listed] == [5, 0]

@@ -115,7 +115,7 @@ def create(
     }
     claim = Claim(
         mechanism=mechanism,  # type: ignore[arg-type]  # checked there
-        epsilon=epsilon or (10.0 if mechanism == "codes" else 1.0),
+        epsilon=epsilon if epsilon is not None else 1.0 if mechanism == "noise" else 10.0,
         top=top,
         capacity=capacity,
         embedder=embedder,
