@@ -26,7 +26,7 @@ from service import database_of
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.overview import budget_of, spending_of
+from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
@@ -164,8 +164,6 @@ def _report(
             f" {max(windows.values(), default=0)}; numbers given twice {twice}; by the service"
             f" epsilon {told.life_epsilon:.4f}"
         )
-        spent = spending_of(store, name).documents
-        print(f"    its document that has spent most: epsilon {spent[0][1]:.4f}")
     worst = max(_epsilon(policy, found, mine) for mine in keys.values())
     print(f"  by what clients hold of one tenant: epsilon {worst:.4f};", end=" ")
     print(f"promised {claim.lifetime_epsilon}, in a window {claim.joint_epsilon}")

@@ -22,7 +22,6 @@ from ragwitness.privacy.mechanism.config import mechanism_for
 from ragwitness.privacy.mechanism.release import (
     quantise,
     release,
-    release_many,
     scores,
     select,
     slot_index,
@@ -75,10 +74,8 @@ def main() -> None:
     print(f"  p50 with noise over p50 without: {_ratio(times[:, 0], times[:, 1])}")
     print(f"  p50 with noise over p50 of the float scan: {_ratio(times[:, 0], times[:, 2])}")
     many = min(_TOGETHER, given.rounds)
-    keys = [key(i) for i in range(many)]
-    batch = _cpu(lambda: release_many(queries[:many], index, keys, mechanism)) / many
     alone = _cpu(lambda: [noisy(i) for i in range(many)]) / many
-    print(f"  CPU per query: {1e3 * alone:.1f} ms alone, {1e3 * batch:.1f} ms as one of {many}")
+    print(f"  CPU per query: {1e3 * alone:.1f} ms")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  peak memory {peak:.2f} GiB, float and integer vectors among it")
 

@@ -1,13 +1,12 @@
 """What the index's meter costs per query, and how far real questions are from its worst case.
 
     python benchmarks/odometer.py [--questions FILE.jsonl --field question] [--limit 1000] \
-        [--documents answer] [--embedder hashing:384]
+        [--embedder hashing:384]
 
 First part: CPU time of a charge, of a refusal and of a flat float scan of 100,000 x 384, taken in
 turns. Second part, with --questions: vectors of the questions; the largest eigenvalue of
 the sum of v v^T over their number (1 is the worst case, 1/384 the best), as it is and without the
-questions' mean. Third part, with --documents too: what each question's own document, in that field
-of the file, has told of itself after all questions, as a share of the worst document's.
+questions' mean.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions")
     parser.add_argument("--field")
-    parser.add_argument("--documents")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--limit", type=int, default=1000)
     given = parser.parse_args()
@@ -36,9 +34,6 @@ def main() -> None:
     if given.questions:
         asked = _vectors(given.questions, given.field, given.embedder)[: given.limit]
         _spread(given.questions, asked)
-        if given.documents:
-            held = _vectors(given.questions, given.documents, given.embedder)[: given.limit]
-            _shares(asked, held)
 
 
 def _costs() -> None:
@@ -76,17 +71,6 @@ def _vectors(source: str, field: str | None, embedder: str) -> NDArray[np.float6
     texts = [document.text for document in load_documents(source, text_field=field).documents]
     vectors = load_embedder(embedder).embed(texts).astype(np.float64)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-
-
-def _shares(asked: NDArray[np.float64], held: NDArray[np.float64]) -> None:
-    meter = Odometer(Terms(asked.shape[1], _SCALE, 20.0, 1e3, "add-remove"))
-    meter.add(_whole(asked))
-    shares = meter.mu_of_documents(_whole(held)) / meter.mu()
-    counted = meter.mu() / meter.terms.worst_mu(len(asked))
-    levels = " ".join(f"{value:.3f}" for value in np.quantile(shares, (0.1, 0.5, 0.9, 1.0)))
-    print(f"{len(held)} documents, {len(asked)} questions: mu of a document over the worst's,")
-    print(f"10 %, 50 %, 90 %, most: {levels}; the worst's over that of as many equal questions:")
-    print(f"{counted:.3f}")
 
 
 def _spread(source: str, vectors: NDArray[np.float64]) -> None:

@@ -1,7 +1,7 @@
 """What a large query log costs: reading it, and each estimator, in CPU minutes and gigabytes.
 
     python -m benchmarks.query_logs [--queries 1000000] [--accounts 10000] [--dim 384]
-        [--forms parquet npz arrow] [--only means spectral communities] [--window 3600]
+        [--forms parquet arrow] [--only means spectral communities] [--window 3600]
         [--folder FOLDER]
 
 The log is a day of benign traffic, as ``benchmarks/coalitions.py`` makes it (interests of each
@@ -20,7 +20,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,17 +53,6 @@ def blocks(queries: int, accounts: int, dim: int) -> Iterator[_Block]:
 
 def write(path: Path, queries: int, accounts: int, dim: int) -> None:
     """Write the log, its form by the suffix."""
-    if path.suffix == ".npz":
-        kinds = {"account": np.int64, "time": np.float64, "vector": np.float32}
-        with zipfile.ZipFile(path, "w") as archive:
-            for at, (name, kind) in enumerate(kinds.items()):
-                shape = (queries, dim) if name == "vector" else (queries,)
-                head = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                    np.lib.format.write_array_header_1_0(stream, head)
-                    for block in blocks(queries, accounts, dim):
-                        stream.write(block[at].tobytes())
-        return
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -104,7 +92,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1_000_000)
     parser.add_argument("--accounts", type=int, default=10_000)
     parser.add_argument("--dim", type=int, default=384)
-    parser.add_argument("--forms", nargs="+", default=["parquet", "npz", "arrow"])
+    parser.add_argument("--forms", nargs="+", default=["parquet", "arrow"])
     parser.add_argument("--only", nargs="*", default=["means", "spectral", "communities"])
     parser.add_argument("--window", type=float, default=math.inf)
     parser.add_argument("--folder", type=Path)

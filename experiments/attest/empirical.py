@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex, release_many
+from ragwitness.privacy.mechanism.release import SlotIndex, release
 from research.lower_bounds import epsilon_clopper_pearson
 from research.top_hits import hit_probability
 
@@ -82,11 +82,10 @@ def _hits(
 ) -> NDArray[np.float64]:
     """Answers of each window that name the slot, shape (trials,)."""
     index = SlotIndex(rows, mechanism)
-    asked = np.repeat(probe[None], answers, axis=0)
     found = np.zeros(trials)
     for trial in range(trials):
-        keys = [secrets.token_bytes(32) for _ in range(answers)]
-        given = release_many(asked, index, keys, mechanism)
+        keys = (secrets.token_bytes(32) for _ in range(answers))
+        given = (release(probe, index, key, mechanism) for key in keys)
         found[trial] = sum(_SLOT in one.ids for one in given)
     return found
 

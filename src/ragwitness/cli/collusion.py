@@ -63,7 +63,7 @@ def estimate(
     4. The paper's estimator (R5) is pairs.
 
     Args:
-        log: The log: JSONL, Parquet, Arrow or npz with the account, the time and the vector (or the
+        log: The log: JSONL, Parquet or Arrow with the account, the time and the vector (or the
             text) of each query.
         embedder: The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint).
         ordinary: A log of benign traffic, with which this one is compared: at least six times as

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
@@ -25,15 +24,12 @@ from ragwitness.cli.options import (
 from ragwitness.errands.options import HowRead
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, Opt, PathRole
-from ragwitness.kit.quotes import quote
 from ragwitness.types import LeftOut
 
 if TYPE_CHECKING:
-    from ragwitness.service.overview import DocumentSpending, TenantBudget
+    from ragwitness.service.overview import TenantBudget
     from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import Store
-
-_SHOWN = 10
 
 
 def create(
@@ -389,24 +385,15 @@ def revoke(
 
 def budget(
     tenant: Tenant,
-    documents: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what has been spent.
 
     It is shown for a tenant's index, its payers and its accounts.
-
-    Args:
-        documents: Show instead what all answers so far have told of each document. This is as
-            secret as the documents.
     """
-    from ragwitness.service.overview import budget_of, spending_of
+    from ragwitness.service.overview import budget_of
 
-    if documents:
-        with _opened(database) as store:
-            _print_documents(spending_of(store, tenant), as_json=as_json)
-        return
     with _opened(database) as store:
         found = budget_of(store, tenant)
     if as_json:
@@ -433,26 +420,6 @@ def budget(
             f"  {row.name}: {row.queries} of {found.account_limit}; payer {row.payer}:"
             f" {row.payer_queries} of {found.payer_limit}{' (revoked)' if row.revoked else ''}"
         )
-
-
-def _print_documents(found: DocumentSpending, *, as_json: bool) -> None:
-    if as_json:
-        _print_json(asdict(found))
-        return
-    spent = [epsilon for _, epsilon in found.documents]
-    typer.echo(
-        f"{found.tenant}: {found.queries} answers over all windows; epsilon of a document's being"
-        f" there or not, at delta {found.delta:g}"
-    )
-    typer.echo(f"the worst document that there could be: {found.index_epsilon:.4g}")
-    if not spent:
-        typer.echo("the index holds no documents")
-        return
-    typer.echo(f"half of the {len(spent)} documents: at most {statistics.median_high(spent):.4g}")
-    for name, epsilon in found.documents[:_SHOWN]:
-        typer.echo(f"  {epsilon:<9.4g} {quote(name)}")
-    if len(spent) > _SHOWN:
-        typer.echo(f"  and {len(spent) - _SHOWN} more, with less (--json has them all)")
 
 
 def _budget(unit: str, budget: float) -> dict[str, float]:

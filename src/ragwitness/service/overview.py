@@ -6,7 +6,6 @@ import math
 import time
 from dataclasses import dataclass
 
-import numpy as np
 from sqlalchemy import Connection, func, select
 
 from ragwitness.privacy.odometer.answers import AnswerMeter
@@ -113,59 +112,6 @@ class TenantBudget:
     account_limit: int
     payer_limit: int | None
     accounts: tuple[AccountRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentSpending:
-    """What all answers so far have told of each document of an index: a secret of the index.
-
-    Attributes:
-        tenant: Name.
-        queries: Answered over all windows.
-        delta: Failure probability of all epsilons.
-        documents: Id and epsilon of each document, most first, of its being there or not.
-        index_epsilon: Epsilon of the worst document that there could be, by the same queries.
-    """
-
-    tenant: str
-    queries: int
-    delta: float
-    documents: tuple[tuple[str, float], ...]
-    index_epsilon: float
-
-
-def spending_of(store: Store, tenant: str) -> DocumentSpending:
-    """Return what each document of a tenant has spent for life, by the odometer of each window.
-
-    A document counts as there in every window, also before it was added, so that removing and
-    adding it again gives nothing back. What no window shows any more counts in full.
-
-    Raises:
-        InputError: No such tenant, or nothing is spent there.
-    """
-    with store.reading(frozen=True) as connection:
-        row = find_tenant(connection, tenant)
-        policy = TenantPolicy.from_json(row.policy)
-        query = select(documents.c.name, documents.c.part, documents.c.vector)
-        query = query.where(documents.c.tenant == row.id)
-        held = connection.execute(query.order_by(documents.c.name, documents.c.part)).all()
-        dimension = policy.mechanism.dimension
-        vectors = np.frombuffer(b"".join(one.vector for one in held), "<i2")
-        vectors = vectors.reshape(len(held), dimension)
-        squares, worst, queries = np.full(len(held), row.used), row.used, 0
-        # Gaussian composition over windows: the squares of mu add up, document by document.
-        for meter in _meters(connection, row.id, policy).values():
-            queries += meter.queries
-            worst += meter.mu() ** 2
-            squares += meter.mu_of_documents(vectors) ** 2
-    # A document's parts are slots of their own: their squares add up as well.
-    total: dict[str, float] = {}
-    for one, square in zip(held, squares.tolist(), strict=True):
-        total[one.name] = total.get(one.name, 0.0) + square
-    found = [(name, policy.epsilon_of(math.sqrt(square))) for name, square in total.items()]
-    found.sort(key=lambda pair: (-pair[1], pair[0]))
-    together = policy.epsilon_of(math.sqrt(worst))
-    return DocumentSpending(tenant, queries, policy.claim.joint_delta, tuple(found), together)
 
 
 def held_in_common(store: Store) -> dict[str, int]:

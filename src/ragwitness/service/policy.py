@@ -199,11 +199,6 @@ class TenantPolicy:
             return math.inf if self.lasting is None else self.lasting
         return _budget(self.claim, self.mechanism, epsilon)
 
-    @property
-    def account_epsilon(self) -> float:
-        """Exact epsilon of one account that asks all it may, at its delta."""
-        return _epsilon(self.claim, self.mechanism, self.claim.delta, self.claim.queries)
-
     def meter(self, state: bytes | None, granted: float | None = None) -> Odometer | AnswerMeter:
         """Return the meter of a window's index.
 

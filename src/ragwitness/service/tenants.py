@@ -19,7 +19,7 @@ from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
 from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.privacy.sampler.exact import system_bits
+from ragwitness.privacy.sampler.exact import system_bits, uniform
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
@@ -272,7 +272,8 @@ def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
         return
     # Every slot without a document is drawn anew, so that no change shows which were filled.
     bits = system_bits()
-    codes = np.array([placement.empty(bits) for _ in range(placement.capacity)], "<i4")
+    every = range(placement.capacity)
+    codes = np.array([uniform(placement.groups, bits) for _ in every], "<i4")
     at = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
     query = select(documents.c.slot, contents.c.code).join(contents, at)
     for slot, code in connection.execute(query.where(documents.c.tenant == row.id)):

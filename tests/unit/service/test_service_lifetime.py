@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sqlalchemy import select, text
 
 from ragwitness.errors import InputError
-from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise
 from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
-from ragwitness.service.overview import budget_of, spending_of
+from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import Principal, authenticate
 from ragwitness.service.store import Store, open_store, tenants, windows
@@ -159,7 +158,6 @@ def test_what_one_tenant_holds_and_spends_moves_nothing_of_another(store: Store)
         ask(store, other, 0)
         found["counts"] = [paid(ask(store, key, window)) for window in range(4)]
         found["budget"] = replace(budget_of(store, "victim", now=0), seconds_left=0)
-        found["spending"] = spending_of(store, "victim").index_epsilon
         found["other"] = [paid(ask(store, other, window)) for window in range(4)]
         for name in ("victim", "other"):
             erase_tenant(store, name)
@@ -202,58 +200,3 @@ def test_documents_are_removed_and_replaced_whole(store: Store) -> None:
         held = dict(connection.execute(text("SELECT name, text FROM documents")).all())
     assert sorted(held) == ["d0", "d3", "d4", "d5"]
     assert held["d3"] == "Another text."
-
-
-def test_each_document_has_spent_what_its_own_scores_say(store: Store) -> None:
-    key = tenant(store, "t", TEXTS)
-    for window in range(3):  # two windows that are over and one under way
-        ask(store, key, window, 10)
-    who = authenticate(store, f"Bearer {key}")
-    assert who is not None
-    mechanism, terms = who.policy.mechanism, who.policy.terms
-    query = quantise(np.arange(64) - 31.0, mechanism).astype(float) / mechanism.scale
-    told = spending_of(store, "t")
-    assert told.queries == 30
-    spent = dict(told.documents)
-    assert sorted(spent) == [f"d{at}" for at in range(6)]
-    for at, words in enumerate(TEXTS):
-        document = quantise(load_embedder("hashing:64").embed([words])[0], mechanism)
-        score = abs(float(query @ (document / mechanism.scale)))
-        # Ten answers a window, each a shift by the score and one step of the grid at most.
-        mu = (score * math.sqrt(10) + terms.grid * math.sqrt(10)) / terms.sigma * math.sqrt(3)
-        assert spent[f"d{at}"] == pytest.approx(epsilon_at(CLAIM.joint_delta, mu), rel=1e-6)
-        assert spent[f"d{at}"] < told.index_epsilon
-    assert [one for _, one in told.documents] == sorted(spent.values(), reverse=True)
-
-
-def test_a_document_that_is_asked_for_has_spent_as_much_as_any_could(store: Store) -> None:
-    key = tenant(store, "t", TEXTS, replace(CLAIM, relation="add-remove"))
-    who = authenticate(store, f"Bearer {key}")
-    assert who is not None
-    vector = quantise(load_embedder("hashing:64").embed([TEXTS[2]])[0], who.policy.mechanism)
-    ask_for = ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)
-    with store.writing() as connection:
-        Meters().charge(connection, [ask_for] * 20)
-    told = spending_of(store, "t")
-    assert told.documents[0][0] == "d2"
-    assert told.documents[0][1] == pytest.approx(told.index_epsilon, rel=1e-2)
-    assert told.documents[1][1] < 0.9 * told.index_epsilon
-
-
-def test_a_document_that_is_removed_and_added_again_has_nothing_back(store: Store) -> None:
-    key = tenant(store, "t", TEXTS)
-    ask(store, key, 0, 10)
-    before = dict(spending_of(store, "t").documents)
-    remove_documents(store, "t", ["d3"])
-    assert "d3" not in dict(spending_of(store, "t").documents)
-    add_documents(store, "t", [Document("again", TEXTS[3])])
-    assert dict(spending_of(store, "t").documents)["again"] == before["d3"]
-
-
-def test_an_index_that_answered_nothing_or_holds_nothing_says_so(store: Store) -> None:
-    create_tenant(store, "t", CLAIM)
-    assert spending_of(store, "t").documents == ()
-    add_documents(store, "t", [Document("d", TEXTS[0])])
-    assert spending_of(store, "t").documents == (("d", 0.0),)
-    with pytest.raises(InputError, match="no tenant"):
-        spending_of(store, "nobody")

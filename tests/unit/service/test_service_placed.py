@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from ragwitness.errors import InputError
-from ragwitness.service.overview import budget_of, held_in_common, spending_of
+from ragwitness.service.overview import budget_of, held_in_common
 from ragwitness.service.policy import Claim, TenantPolicy, check_worth, make_policy
 from ragwitness.service.store import Store, contents, documents, placements
 from ragwitness.service.tenants import (
@@ -86,8 +86,6 @@ def test_nothing_is_metered_and_every_worker_says_the_same(service: Any, retriev
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "vector")
     with pytest.raises(InputError, match="no meter and no window"):
         budget_of(service.store, "t")
-    with pytest.raises(InputError, match="no meter and no window"):
-        spending_of(service.store, "t")
 
 
 def test_a_chat_reads_the_same_documents_and_ids_only_shows_none(service: Any) -> None:

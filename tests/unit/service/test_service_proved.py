@@ -20,7 +20,7 @@ from ragwitness.errors import InputError
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord
-from ragwitness.service.overview import budget_of, spending_of
+from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store
@@ -38,8 +38,9 @@ CLAIM = Claim(mechanism="noise",
 def test_the_promise_is_kept_by_the_exact_account_and_by_no_less_noise() -> None:
     made = make_policy(CLAIM, 32)
     assert made.mechanism.coins is not None
-    assert made.account_epsilon == made.mechanism.coin_epsilon(1e-8, 3, "add-remove")
-    assert 0.85 < made.account_epsilon <= 1
+    epsilon = made.mechanism.coin_epsilon(1e-8, 3, "add-remove")
+    assert epsilon is not None
+    assert 0.85 < epsilon <= 1
     # k_max accounts for a window, twelve windows for life, each at the policy's delta.
     assert (made.budget**2, made.life**2) == (pytest.approx(6), pytest.approx(72))
     exact = [made.mechanism.coin_epsilon(1e-6, count, "add-remove") for count in (6, 72)]
@@ -85,8 +86,6 @@ def test_the_index_gives_as_many_answers_as_were_accounted_for_whoever_asks(
     assert (told.queries, round(told.mu**2), round(told.budget**2)) == (6, 6, 6)
     assert told.epsilon == told.joint_epsilon == told.all_epsilon
     assert told.unit.startswith("coins:")
-    shown = spending_of(service.store, "acme")
-    assert {epsilon for _, epsilon in shown.documents} == {told.epsilon} == {shown.index_epsilon}
     service.now = CLAIM.window  # the next window has as much again
     assert retrieve(keys[0], query="door").status_code == 200
     assert round(budget_of(service.store, "acme", now=float(service.now)).mu ** 2) == 1

@@ -1,4 +1,4 @@
-"""Query logs from files: JSON Lines, and Parquet, Arrow and npz in blocks.
+"""Query logs from files: JSON Lines, and Parquet and Arrow in blocks.
 
 A log has three columns: ``account``, ``time``, and ``vector`` or ``text``. Whatever its form, a
 row is checked by the same rules, and one that cannot be used is left out and named. Vectors are
@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,9 +88,7 @@ def read_log(path: Path) -> LoggedQueries:
     try:
         with path.open("rb") as stream:
             begins = stream.read(8)
-        if begins.startswith(b"PK\x03\x04"):
-            _read_npz(path, rows)
-        elif begins.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        if begins.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
             _read_arrow(path, rows, begins)
         else:
             _read_lines(path, rows)
@@ -231,7 +227,7 @@ def _read_lines(path: Path, rows: _Rows) -> None:
     if size > _MOST_BYTES:
         raise InputError(
             f"{path} is larger than {_MOST_BYTES / 1024**2:,.0f} MiB.",
-            "Write it as Parquet, Arrow or npz, which are read in blocks.",
+            "Write it as Parquet or Arrow, which are read in blocks.",
         )
     for number, line in _lines(path):
         try:
@@ -447,85 +443,3 @@ def _is_text(kind: Any) -> bool:
 
 def _wrong(path: Path, name: str, kind: object, wanted: str) -> InputError:
     return InputError(f"The column '{name}' of {path} holds {kind}; it must hold {wanted}.", _FORM)
-
-
-# npz: arrays named as the columns; never with objects, which would be run.
-
-
-def _read_npz(path: Path, rows: _Rows) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            inside = {name.removesuffix(".npy") for name in archive.namelist()}
-            wanted = _wanted(path, sorted(inside))
-            with (
-                archive.open(f"{wanted[0]}.npy") as accounts,
-                archive.open(f"{wanted[1]}.npy") as times,
-                archive.open(f"{wanted[2]}.npy") as queries,
-            ):
-                _read_arrays(path, rows, wanted, (accounts, times, queries))
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", "Write it anew.") from error
-
-
-def _read_arrays(
-    path: Path, rows: _Rows, wanted: Sequence[str], streams: Sequence[IO[bytes]]
-) -> None:
-    kinds = ("USiu", "fiuMU", "U" if wanted[2] == "text" else "fiu")
-    arrays = [_Array(path, *column) for column in zip(wanted, streams, kinds, strict=True)]
-    count = arrays[0].rows
-    if any(one.rows != count for one in arrays):
-        told = ", ".join(f"{one.name} {one.rows:,}" for one in arrays)
-        raise InputError(f"The arrays of {path} differ in their number of rows: {told}.", _FORM)
-    for start in range(0, count, _BLOCK):
-        account, time, query = (one.read(min(_BLOCK, count - start)) for one in arrays)
-        once, places = np.unique(account, return_inverse=True)
-        # Bytes are read as UTF-8, as every text is.
-        names = [
-            one.decode(errors="replace") if isinstance(one, bytes) else str(one)
-            for one in once.tolist()
-        ]
-        codes = np.array([rows.place(one) if one else -1 for one in names], np.int64)
-        if time.dtype.kind == "M":
-            micro = time.astype("datetime64[us]")
-            times = np.where(np.isnat(micro), math.nan, micro.astype(np.int64) / 1e6)
-        else:
-            times = _dates(time.tolist()) if time.dtype.kind == "U" else time.astype(np.float64)
-        texts = query.dtype.kind == "U"
-        rows.add_block(
-            start + 1, codes[places], times, query.tolist() if texts else query.astype(np.float64)
-        )
-
-
-class _Array:
-    """An array of an npz file, read by rows.
-
-    Raises:
-        InputError: It is not of the form that the column has.
-    """
-
-    def __init__(self, path: Path, name: str, stream: IO[bytes], kinds: str) -> None:
-        lib = np.lib.format
-        version = lib.read_magic(stream)
-        read = {(1, 0): lib.read_array_header_1_0, (2, 0): lib.read_array_header_2_0}.get(version)
-        if read is None:
-            raise ValueError(f"the array '{name}' is of npy version {version}")
-        shape, by_columns, kind = read(stream)
-        wide = kinds == "fiu"
-        if kind.hasobject or kind.kind not in kinds or len(shape) != 1 + wide:
-            raise _wrong(path, name, f"{kind} of shape {shape}", "a row per query, no objects")
-        if wide and (by_columns or not 2 <= shape[1] <= _WIDEST):
-            raise _wrong(path, name, f"shape {shape}", "2 columns or more, in C order")
-        self.name, self.rows = name, int(shape[0])
-        self._stream, self._kind, self._shape = stream, kind, shape[1:]
-        self._bytes = kind.itemsize * int(np.prod(self._shape, dtype=np.int64))
-
-    def read(self, rows: int) -> NDArray[Any]:
-        """Return the next rows.
-
-        Raises:
-            ValueError: The file ends before.
-        """
-        data = self._stream.read(rows * self._bytes)
-        if len(data) < rows * self._bytes:
-            raise ValueError(f"the array '{self.name}' is cut off")
-        return np.frombuffer(data, self._kind).reshape(rows, *self._shape)

@@ -134,17 +134,10 @@ class Placement:
             other += other >= group
         return other
 
-    def empty(self, bits: Bits) -> int:
-        """Draw the group of a slot that holds nothing: each as likely as any other."""
-        return uniform(self.groups, bits)
-
     def scores(self, text: str) -> dict[int, float]:
         """Return the weight of the rarest word in each group that a text has words of."""
-        found: dict[int, float] = {}
-        for word, weight in word_weights(text).items():
-            group = self.group(word)
-            found[group] = max(found.get(group, 0.0), weight)
-        return found
+        lightest_first = sorted(word_weights(text).items(), key=lambda pair: pair[1])
+        return {self.group(word): weight for word, weight in lightest_first}
 
     def group(self, word: str) -> int:
         """Return the group of a word."""

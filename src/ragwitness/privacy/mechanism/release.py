@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
+from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.config import MOST_SCALE, Mechanism
 from ragwitness.privacy.sampler.exact import discrete_gaussian
 from ragwitness.privacy.sampler.table import gaussian_table
@@ -24,16 +24,8 @@ _CHUNK = 4096
 Rows = NDArray[np.int16]
 
 
-class Grid(Protocol):
-    """What integer vectors are made for: a mechanism's dimension and bound."""
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of the vectors."""
-
-    @property
-    def scale(self) -> int:
-        """Bound on their norm."""
+Grid: TypeAlias = Mechanism | Placement
+"""What integer vectors are made for: its dimension, and its bound on the norm."""
 
 
 class SlotIndex:
@@ -210,9 +202,6 @@ def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
         )
 
 
-_TOGETHER = 16  # queries whose scores are held at a time
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What an answer may show: a function of the noisy scores alone.
@@ -241,40 +230,11 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
     Raises:
         InputError: The query is unusable, or the index is another's or approximate.
     """
-    [selection] = release_many(np.atleast_2d(query), index, [key], mechanism)
-    return selection
-
-
-def release_many(
-    queries: ArrayLike, index: SlotIndex, keys: Sequence[bytes], mechanism: Mechanism
-) -> list[Selection]:
-    """Answer several queries, each with its own key, as :func:`release` answers one.
-
-    Args:
-        queries: Integer vectors, shape (m, dimension).
-        index: What is searched.
-        keys: One per query, no two equal.
-        mechanism: Everything else that the answers depend on.
-
-    Raises:
-        InputError: As for :func:`release`; or the keys are not one per query, or one comes twice.
-    """
-    # 1. An exact index over all slots, checked queries, one key each: noise is never used twice.
+    # 1. An exact index over all slots, a checked query, and 2. all scores, exact.
     _check_index(index, mechanism)
-    rows = check_rows(queries, mechanism)
-    if len(keys) != len(rows) or len(set(keys)) != len(keys):
-        raise InputError(
-            f"{len(rows)} queries need as many different keys; there are {len(set(keys))}.",
-            "Derive one per record with record_key(seed, record).",
-        )
-    found = []
-    for start in range(0, len(rows), _TOGETHER):
-        # 2. All scores, exact.
-        exact = scores(rows[start : start + _TOGETHER], index, mechanism)
-        for row, key in zip(exact, keys[start : start + _TOGETHER], strict=True):
-            # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
-            found.append(select(row + slot_noise(mechanism, key), mechanism.top))
-    return found
+    [exact] = scores(check_rows(query, mechanism), index, mechanism)
+    # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
+    return select(exact + slot_noise(mechanism, key), mechanism.top)
 
 
 def release_noise(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
@@ -88,14 +88,6 @@ class AnswerMeter:
     def mu(self) -> float:
         """Return the square root of the answers given."""
         return math.sqrt(self.queries)
-
-    def mu_of_documents(self, vectors: ArrayLike) -> NDArray[np.float64]:
-        """Return the same for each document: every answer counts in full for all of them.
-
-        Args:
-            vectors: Vectors of documents, shape (documents, dimension).
-        """
-        return np.full(len(np.asarray(vectors)), self.mu())
 
     def to_bytes(self) -> bytes:
         """Return the whole state."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -236,27 +236,6 @@ class Odometer:
         # lambda, rounded up by far more than the solver's error.
         values = np.linalg.eigvalsh(self._scaled(self._sum()))
         return self.terms.mu_of(float(values[-1]) * (1 + 1e-12), self.queries)
-
-    def mu_of_documents(self, vectors: ArrayLike) -> NDArray[np.float64]:
-        """Return the bound on mu of adding or removing each of some documents, shape (documents,).
-
-        Of a document d the answers tell by <v_t, d> alone: mu^2 = d^T (sum v v^T) d / sigma^2, a
-        secret of the index, and at most what :meth:`mu` says of the worst document.
-
-        Args:
-            vectors: Of documents as they are stored: whole numbers, shape (documents, dimension).
-
-        Raises:
-            InputError: As for :meth:`fits`.
-        """
-        units = self._checked(vectors) / self.terms.scale
-        squares = np.einsum("ij,ij->i", units @ self._scaled(self._sum()), units)
-        # The same two bounds as of all documents, with the document's own direction in place of
-        # the worst one and a free slot, the zero vector, in place of the other document.
-        moved = np.sqrt(np.maximum(squares, 0.0) * (1 + 1e-12))
-        own = (moved + self.terms.grid * math.sqrt(self.queries)) / self.terms.sigma
-        worst = replace(self.terms, relation="add-remove").worst_mu(self.queries)
-        return np.asarray(np.minimum(own, worst))
 
     def epsilon(self, delta: float) -> float:
         """Return epsilon at ``delta`` of everything answered so far.

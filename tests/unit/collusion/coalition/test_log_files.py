@@ -1,8 +1,6 @@
 """Logs of every form are read alike; what no form may bring in is left out and named."""
 
 import json
-import struct
-import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +12,7 @@ from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.log_files import read_log
 from ragwitness.errors import InputError, MissingExtraError
 
-FORMS = ("jsonl", "parquet", "arrow", "arrows", "npz")
+FORMS = ("jsonl", "parquet", "arrow", "arrows")
 _GOOD = ([f"u{at % 7}" for at in range(40)], [float(40 - at) for at in range(40)])
 
 
@@ -29,9 +27,6 @@ def _write(path, accounts, times, vectors, name="vector"):
         rows = zip(accounts, times, vectors, strict=True)
         keys = ("account", "time", name)
         path.write_text("".join(json.dumps(dict(zip(keys, r, strict=True))) + "\n" for r in rows))
-    elif form == "npz":
-        known = {"account": accounts, "time": times, name: vectors}
-        np.savez_compressed(path, **{key: np.array(what) for key, what in known.items()})
     else:
         texts = name == "text"
         kinds = [
@@ -111,8 +106,6 @@ def test_a_log_without_times_is_refused_by_name(tmp_path, form) -> None:
     path = tmp_path / f"log.{form}"
     if form == "jsonl":
         path.write_text('{"account": "a", "vector": [1, 2]}\n')
-    elif form == "npz":
-        np.savez(path, account=np.array(["a"]), vector=np.ones((1, 2)))
     else:
         _write(path, ["a"], [0.0], [[1.0, 2.0]])
         table = pa.table({"account": ["a"], "vector": [[1.0, 2.0]]})
@@ -126,7 +119,7 @@ def test_a_log_without_times_is_refused_by_name(tmp_path, form) -> None:
         read_log(path)
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet", "npz"])
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_dates_are_seconds_and_texts_stay_texts(tmp_path, form) -> None:
     dates = ["2026-01-01T00:00:00", "2026-01-01T01:00:00+01:00", "yesterday"]
     path = _write(tmp_path / f"log.{form}", ["a", "b", "c"], dates, ["x", "y", "z"], "text")
@@ -149,37 +142,11 @@ def test_times_of_the_formats_own_kind_are_seconds(tmp_path) -> None:
         pq.write_table(table, tmp_path / "log.parquet")
         found = read_log(tmp_path / "log.parquet")
         assert (found.times.tolist(), found.names, found.left_out) == ([1767225601.5], ("7",), 1)
-    np.savez(tmp_path / "log.npz", account=np.array([7, 8]), time=when, vector=np.ones((2, 2)))
-    assert read_log(tmp_path / "log.npz").times.tolist() == [1767225601.5]
-
-
-def test_an_npz_never_runs_what_it_holds(tmp_path) -> None:
-    path = tmp_path / "log.npz"
-    objects = np.array(["a", "b"], dtype=object)
-    np.savez(path, allow_pickle=True, account=objects, time=np.ones(2), vector=np.ones((2, 2)))
-    with pytest.raises(InputError, match="no objects"):
-        read_log(path)
 
 
 def test_lying_and_torn_files_are_named(tmp_path) -> None:
-    path = tmp_path / "log.npz"
-
-    def lie(rows: int, times: int = 3) -> None:
-        with zipfile.ZipFile(path, "w") as archive:
-            shapes = {"account": (rows,), "time": (times,), "vector": (rows, 2)}
-            for (name, shape), kind in zip(shapes.items(), ("<i8", "<f8", "<f4"), strict=True):
-                with archive.open(f"{name}.npy", "w") as out:
-                    head = {"descr": kind, "fortran_order": False, "shape": shape}
-                    np.lib.format.write_array_header_1_0(out, head)
-                    out.write(struct.pack("<8q", *range(8)))
-
-    lie(10**12, 10**12)  # a head that promises terabytes costs nothing
-    with pytest.raises(InputError, match="cut off"):
-        read_log(path)
-    lie(3, 4)
-    with pytest.raises(InputError, match="differ in their number of rows"):
-        read_log(path)
-    for start in (b"PAR1", b"ARROW1\0\0", b"\xff\xff\xff\xff", b"PK\x03\x04"):
+    path = tmp_path / "log.parquet"
+    for start in (b"PAR1", b"ARROW1\0\0", b"\xff\xff\xff\xff"):
         path.write_bytes(start + b"nothing of the kind" * 9)
         with pytest.raises(InputError, match="cannot be read"):
             read_log(path)

@@ -11,17 +11,15 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, mechanism_for
+from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism
 from ragwitness.privacy.mechanism.release import (
     Selection,
     SlotIndex,
     quantise,
     release,
-    release_many,
     release_noise,
     scores,
     select,
-    slot_index,
     slot_noise,
 )
 from ragwitness.privacy.sampler.coins import CoinNoise
@@ -76,17 +74,6 @@ def test_a_verifier_derives_any_part_of_the_noise():
         np.testing.assert_array_equal(slot_noise(mechanism, KEY, 2, 5), whole[2:5])
 
 
-def test_many_queries_are_answered_as_each_alone():
-    mechanism = mechanism_for(16, 50, 4, 0.3)
-    rng = np.random.default_rng(5)
-    index = slot_index(rng.standard_normal((40, 16)), mechanism)
-    queries = quantise(rng.standard_normal((37, 16)), mechanism)
-    together = release_many(queries, index, keys(37), mechanism)
-    assert together == [
-        release(query, index, key, mechanism) for query, key in zip(queries, keys(37), strict=True)
-    ]
-
-
 def test_ties_go_to_the_first_slot():
     noisy = np.array([5, 9, 5, 9, 5, 1])
     assert select(noisy, 1).ids == (1,)
@@ -111,7 +98,7 @@ def test_selections_follow_the_float_gaussian():
     ]
     assert max(expected) > 4 * min(expected)
     runs = 10_000
-    found = release_many(np.repeat(rows[:1], runs, axis=0), index, keys(runs), mechanism)
+    found = [release(rows[0], index, key, mechanism) for key in keys(runs)]
     counts = Counter(selection.ids[0] for selection in found)
     observed = np.array([counts[i] for i in range(6)])
     assert chisquare(observed, runs * np.array(expected) / sum(expected)).pvalue > 1e-3
@@ -169,10 +156,8 @@ def test_what_does_not_fit_together_is_refused_by_name():
         release([1, 2], index, KEY, mechanism)
     with pytest.raises(InputError, match="longer than 4096"):
         release([4096, 1, 0], index, KEY, mechanism)
-    with pytest.raises(InputError, match="2 queries need as many different keys; there are 1"):
-        release_many([query, query], index, [KEY, KEY], mechanism)
-    with pytest.raises(InputError, match="1 queries need"):
-        release_many([query], index, [], mechanism)
+    with pytest.raises(ValueError, match="too many values"):
+        release([query, query], index, KEY, mechanism)
 
 
 def test_noise_of_coins_from_a_key_is_its_distribution_and_can_be_drawn_in_parts():

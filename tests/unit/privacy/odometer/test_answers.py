@@ -26,12 +26,6 @@ def test_it_charges_what_fits_and_a_refusal_costs_nothing():
     assert not meter.charge(ONE)
 
 
-def test_no_document_is_cheaper_than_another():
-    meter = AnswerMeter(AnswerTerms(8, 9.0))
-    meter.add(np.zeros((5, 8), np.int16))
-    assert meter.mu_of_documents(np.eye(8, dtype=np.int16)).tolist() == [math.sqrt(5)] * 8
-
-
 def test_its_state_comes_back_and_a_damaged_one_does_not():
     meter = AnswerMeter(AnswerTerms(8, math.sqrt(12)))
     meter.add(np.zeros((5, 8), np.int16))

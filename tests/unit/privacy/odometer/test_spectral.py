@@ -265,28 +265,3 @@ def test_unusable_input_is_named_and_charges_nothing(call, said: str) -> None:  
     with pytest.raises(InputError, match=said):
         call(meter)
     assert meter.queries == 0
-
-
-def test_no_document_has_spent_more_than_the_odometer_says() -> None:
-    rng = np.random.default_rng(5)
-    terms = Terms(6, 64, 7.0, 50.0, "add-remove", grid=0.01)
-    meter = Odometer(terms)
-    asked = rng.integers(-20, 21, (40, 6))
-    meter.add(asked)
-    documents = rng.integers(-20, 21, (300, 6))
-    units = documents / 64
-    # By hand: each answer moves by the document's own score, and by a step of the grid.
-    moved = np.sqrt(((asked / 64 @ units.T) ** 2).sum(axis=0))
-    expected = (moved + 0.01 * 40**0.5) / 7.0
-    found = meter.mu_of_documents(documents)
-    assert found == pytest.approx(expected, rel=1e-9)
-    assert found.max() <= meter.mu()
-    # The one along the first axis of what was asked is the worst there could be.
-    top = np.linalg.eigh((asked.T @ asked).astype(float))[1][:, -1]
-    worst = np.trunc(top * 64).astype(np.int64)
-    assert meter.mu_of_documents(worst)[0] == pytest.approx(meter.mu(), rel=0.05)
-    assert meter.mu_of_documents(np.zeros((1, 6), np.int64)) == pytest.approx(0.01 * 40**0.5 / 7)
-    with pytest.raises(InputError, match="longer than its scale"):
-        meter.mu_of_documents(np.full((1, 6), 64))
-    with pytest.raises(InputError, match="6 numbers"):
-        meter.mu_of_documents(np.zeros((1, 5), np.int64))
