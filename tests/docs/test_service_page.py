@@ -29,14 +29,20 @@ def test_the_first_commands_and_the_replies_they_lead_to(
     rows = [{"id": f"d{i}", "text": f"The code of door {i} is {i * 7}."} for i in range(5)]
     Path("corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     commands = re.findall(r"^ragwitness (service tenants .*)$", _PAGE, re.MULTILINE)[:3]
-    for words in commands:
-        monkeypatch.setattr(sys, "argv", ["ragwitness", *shlex.split(words)])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        assert stop.value.code in (0, None), words
-    found = re.search(r"rw_\w+[-\w]*", capsys.readouterr().out)
-    assert found is not None
-    reply = asyncio.run(_retrieval(found[0]))
+    [noise] = re.findall(r"^ragwitness (service tenants create paper .*)$", _PAGE, re.MULTILINE)
+    more = (words.replace("acme", "paper") for words in commands[1:])
+    replies = []
+    for steps in (commands, [noise, *more]):
+        for words in steps:
+            monkeypatch.setattr(sys, "argv", ["ragwitness", *shlex.split(words)])
+            with pytest.raises(SystemExit) as stop:
+                run()
+            assert stop.value.code in (0, None), words
+        found = re.search(r"rw_\w+[-\w]*", capsys.readouterr().out)
+        assert found is not None
+        replies.append(asyncio.run(_retrieval(found[0])))
+    placed, reply = replies
+    assert set(placed.json()) == {"object", "ids", "documents"}
     assert set(reply.json()) == {"object", "ids", "documents", "window", "sequence"}
     shown = dict(re.findall(r"^(RateLimit[-\w]*): (.*)$", _PAGE, re.MULTILINE))
     for name, value in shown.items():
