@@ -44,7 +44,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(SystemExit) as stop:
             run()
         codes.append(stop.value.code or 0)
-    assert codes == [3, 0]  # five accounts collude, and the cap is four
+    assert codes == [4, 0]  # five accounts collude, the cap is four; accounts alone accuse nobody
     found = json.loads(Path("found.json").read_text())["estimates"]["pairs"]
     assert found["size"] == 5
     assert Path("log.svg").exists()

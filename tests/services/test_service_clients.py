@@ -144,7 +144,7 @@ def test_a_client_says_why_it_has_nothing(running: Running) -> None:
 
 # Accounts that sign: the three retrievers against a tenant whose answers stand in a log.
 
-SIGNING = Claim(mechanism="noise", 
+SIGNING = Claim(mechanism="noise",
     epsilon=1, queries=4, accounts=4, capacity=16, top=3, embedder="hashing:16", texts=True,
     relation="add-remove", scale=64, sampler="coins",
 )  # fmt: skip

@@ -102,7 +102,7 @@ def test_a_merge_that_waits_for_a_charge_is_not_waited_for_by_it(cluster: Cluste
     with store.writing() as connection:
         from sqlalchemy import select
 
-        from ragwitness.service.store import tenants
+        from ragwitness.service.tables import tenants
 
         connection.execute(
             select(tenants.c.id).where(tenants.c.id == second.tenant).with_for_update()

@@ -29,7 +29,7 @@ from tests.support.windows import KEY
 pytestmark = pytest.mark.slow
 
 Command = Callable[..., tuple[int, str]]
-CLAIM = Claim(mechanism="noise", 
+CLAIM = Claim(mechanism="noise",
     epsilon=5, queries=20, accounts=4, capacity=16, top=2, embedder="hashing:16",
     relation="add-remove", scale=64,
 )  # fmt: skip

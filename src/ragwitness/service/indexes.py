@@ -13,7 +13,8 @@ from sqlalchemy import select
 from ragwitness.privacy.mechanism.codes import Codes, Placement
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import SlotIndex
-from ragwitness.service.store import Store, documents, placements, tenants
+from ragwitness.service.store import Store
+from ragwitness.service.tables import documents, placements, tenants
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""

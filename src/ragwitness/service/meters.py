@@ -44,17 +44,8 @@ from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.rag.protocol import ApiError
 from ragwitness.service.policy import Claim, TenantPolicy
-from ragwitness.service.store import (
-    Owner,
-    Store,
-    accounts,
-    attested,
-    charges,
-    read_counts,
-    tenants,
-    windows,
-    write_counts,
-)
+from ragwitness.service.store import Owner, Store, read_counts, write_counts
+from ragwitness.service.tables import accounts, attested, charges, tenants, windows
 
 _FOLD = 256  # charges after which the odometer is stored
 _LARGEST = 1 << 30  # bytes of meters in memory: some 300 at dimension 384

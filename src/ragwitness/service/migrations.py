@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from ragwitness.errors import InputError
-from ragwitness.service.store import (
+from ragwitness.service.tables import (
     CLOSED,
     META,
     OVERLAP,

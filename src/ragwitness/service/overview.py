@@ -12,15 +12,8 @@ from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import TenantPolicy
-from ragwitness.service.store import (
-    Store,
-    accounts,
-    documents,
-    payers,
-    spent,
-    tenants,
-    windows,
-)
+from ragwitness.service.store import Store
+from ragwitness.service.tables import accounts, documents, payers, spent, tenants, windows
 from ragwitness.service.tenants import find_tenant
 
 

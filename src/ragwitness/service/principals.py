@@ -13,7 +13,8 @@ from sqlalchemy import bindparam, select
 
 from ragwitness.service.meters import MeterReading
 from ragwitness.service.policy import TenantPolicy
-from ragwitness.service.store import Store, accounts, spent, tenants
+from ragwitness.service.store import Store
+from ragwitness.service.tables import accounts, spent, tenants
 
 # API keys: shown once, stored as salted hashes, compared in constant time.
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import secrets
-import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,19 +11,8 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import (
     URL,
-    BigInteger,
-    Column,
     Connection,
     Engine,
-    Float,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
     bindparam,
     create_engine,
     event,
@@ -40,134 +26,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
-
-META = MetaData()
-"""The tables of the service; ``migrations`` brings those of older databases up to date."""
-
-tenants = Table(
-    "tenants",
-    META,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(64), nullable=False, unique=True),
-    Column("policy", Text, nullable=False),
-    Column("created", BigInteger, nullable=False),  # seconds; windows are counted from here
-    Column("next_place", Integer, nullable=False, default=0),
-    Column("edition", Integer, nullable=False, default=0),  # of the index; 0: not opened yet
-    Column("used", Float, nullable=False, server_default="0"),  # mu squared that no window shows
-)
-payers = Table(
-    "payers",
-    META,
-    Column("id", Integer, primary_key=True),
-    Column("tenant", ForeignKey("tenants.id"), nullable=False),
-    Column("name", String(64), nullable=False),
-    UniqueConstraint("tenant", "name"),
-)
-accounts = Table(
-    "accounts",
-    META,
-    Column("id", Integer, primary_key=True),
-    Column("tenant", ForeignKey("tenants.id"), nullable=False),
-    Column("payer", ForeignKey("payers.id"), nullable=False),
-    Column("name", String(64), nullable=False),
-    Column("place", Integer, nullable=False),  # numbers its records; never given twice
-    Column("key_id", String(32), nullable=False, unique=True),
-    Column("salt", LargeBinary, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
-    Column("revoked", BigInteger),
-    UniqueConstraint("tenant", "name"),
-)
-documents = Table(  # what stands in the slots: documents, or the parts that they were cut into
-    "documents",
-    META,
-    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
-    Column("slot", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),  # id of the document, as its owner gave it
-    Column("part", Integer, nullable=False),  # from 0
-    Column("text", Text, nullable=False),
-    Column("vector", LargeBinary, nullable=False),  # int16, little-endian
-    UniqueConstraint("tenant", "name", "part"),
-)
-contents = Table(  # documents that are or were in an index: what is protected, with its account
-    "contents",
-    META,
-    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("version", Integer, nullable=False),  # how often its text was given
-    Column("digest", String(64), nullable=False),  # of its text, under a key kept elsewhere
-    Column("account", Integer, nullable=False),  # versions and near copies have one in common
-    Column("code", Integer),  # the group of words it was placed under, for life
-)
-placements = Table(  # of a tenant whose documents are placed under groups of words
-    "placements",
-    META,
-    Column("tenant", ForeignKey("tenants.id"), primary_key=True, autoincrement=False),
-    Column("codes", LargeBinary, nullable=False),  # int32: the group of each slot, empty or not
-)
-windows = Table(
-    "windows",
-    META,
-    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("seed", LargeBinary, nullable=False),  # secret: every noise of the window hangs on it
-    Column("charged", Integer, nullable=False, default=0),
-    Column("folded", Integer, nullable=False, default=0),
-    Column("state", LargeBinary),  # the odometer after the first `folded` charges
-    Column("granted", Float),  # mu that it may spend; null: its policy's budget
-    Column("final", Float),  # mu that it has spent, once it is over
-)
-charges = Table(
-    "charges",
-    META,
-    Column("tenant", Integer, primary_key=True),
-    Column("window", BigInteger, primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("vector", LargeBinary, nullable=False),
-)
-attested = Table(  # windows whose every answer stands in a log
-    "attested",
-    META,
-    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
-    Column("window", BigInteger, primary_key=True, autoincrement=False),
-    Column("log", String(64), nullable=False),  # hash of the record that the log opens with
-    Column("name", String(64), nullable=False),  # that the log is signed under; for one log only
-    UniqueConstraint("tenant", "name"),
-)
-spent = Table(
-    "spent",
-    META,
-    Column("kind", String(8), primary_key=True),  # account or payer
-    Column("owner", Integer, primary_key=True, autoincrement=False),
-    Column("window", BigInteger, primary_key=True, autoincrement=False),
-    Column("queries", Integer, nullable=False),
-)
-
-
-def content_digest(words: str, tenant: int, secret: bytes) -> str:
-    """Return the hash of a text of a tenant, up to case, spacing and marks that nobody sees.
-
-    Args:
-        words: The text.
-        tenant: Row of the tenant: no two tenants' hashes can be compared.
-        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
-    """
-    seen = unicodedata.normalize("NFKC", words).casefold()
-    shown = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf")
-    given = f"{tenant} {' '.join(shown.split())}".encode()
-    return hmac.digest(secret, given, hashlib.sha256).hex()
-
-
-OVERLAP = 20
-"""Words that two parts of a document have in common."""
-
-CLOSED: dict[str, object] = {
-    "granted": 0.0,
-    "final": None,
-    "state": None,
-    "charged": 0,
-    "folded": 0,
-}
-"""A window that grants nothing, for good: what it may have spent is counted elsewhere."""
+from ragwitness.service.migrations import STEPS, migrate, version_of
+from ragwitness.service.tables import META, spent
+from ragwitness.service.tables import contents as contents
+from ragwitness.service.tables import documents as documents
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of
@@ -330,8 +192,6 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
-    from ragwitness.service.migrations import STEPS, migrate, version_of
-
     store = Store(_engine(url))
     try:
         with store.reading() as connection:

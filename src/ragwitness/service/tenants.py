@@ -24,10 +24,10 @@ from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
-from ragwitness.service.store import (
+from ragwitness.service.store import Store
+from ragwitness.service.tables import (
     CLOSED,
     OVERLAP,
-    Store,
     accounts,
     attested,
     charges,

@@ -36,7 +36,8 @@ from ragwitness.service.indexes import index_rows
 from ragwitness.service.meters import window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.principals import Principal
-from ragwitness.service.store import Store, attested, documents, tenants, windows
+from ragwitness.service.store import Store
+from ragwitness.service.tables import attested, documents, tenants, windows
 from ragwitness.service.tenants import find_tenant
 
 # What an audit window takes from the database: policy, indexes, and which window it is to be.

@@ -24,7 +24,8 @@ from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
 from ragwitness.service.retrieval import RetrievalQuery
-from ragwitness.service.store import StoreGoneError, accounts, documents, tenants, windows
+from ragwitness.service.store import StoreGoneError
+from ragwitness.service.tables import accounts, documents, tenants, windows
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
 from tests.support.parrot import Parrot
 from tests.support.service import SMALL, attempts, make_tenant, marked

@@ -18,7 +18,8 @@ from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import Principal, authenticate
-from ragwitness.service.store import Store, open_store, tenants, windows
+from ragwitness.service.store import Store, open_store
+from ragwitness.service.tables import tenants, windows
 from ragwitness.service.tenants import (
     add_account,
     add_documents,

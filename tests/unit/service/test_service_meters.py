@@ -26,7 +26,8 @@ from ragwitness.service.meters import (
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
-from ragwitness.service.store import Store, StoreGoneError, charges, open_store, spent, windows
+from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.tables import charges, spent, windows
 from ragwitness.service.tenants import revoke
 from tests.support.service import SMALL, make_tenant
 

@@ -15,7 +15,8 @@ from ragwitness.service.migrations import STEPS, version_of
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.principals import authenticate
-from ragwitness.service.store import Store, contents, documents, open_store, tenants
+from ragwitness.service.store import Store, open_store
+from ragwitness.service.tables import contents, documents, tenants
 from ragwitness.service.tenants import add_documents, remove_documents
 from ragwitness.types import Document
 from tests.unit.service.test_service_lifetime import vector_for

@@ -13,7 +13,8 @@ from sqlalchemy import select
 from ragwitness.errors import InputError
 from ragwitness.service.overview import budget_of, held_in_common
 from ragwitness.service.policy import Claim, TenantPolicy, check_worth, make_policy
-from ragwitness.service.store import Store, contents, documents, placements
+from ragwitness.service.store import Store
+from ragwitness.service.tables import contents, documents, placements
 from ragwitness.service.tenants import (
     add_account,
     add_documents,

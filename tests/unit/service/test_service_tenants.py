@@ -16,14 +16,8 @@ from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, 
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import authenticate
-from ragwitness.service.store import (
-    Store,
-    StoreGoneError,
-    accounts,
-    documents,
-    open_store,
-    tenants,
-)
+from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.tables import accounts, documents, tenants
 from ragwitness.service.tenants import (
     add_account,
     add_documents,

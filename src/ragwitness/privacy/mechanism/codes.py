@@ -29,7 +29,7 @@ from ragwitness.privacy.sampler.exact import Bits, uniform
 from ragwitness.privacy.streams import canonical
 
 _WORD = re.compile(r"[^\W_]{2,}")
-_UNKNOWN = 10_000  # times that a word which the list lacks counts as seen
+_UNKNOWN = 100_000  # times that a word which the list lacks counts as seen
 _COMMON = 5.0  # natural logarithms; a word that is more common tells nothing
 _OTHER = 1 << 16  # weight of a group that is not near
 _MOST_EPSILON = 30
@@ -171,7 +171,7 @@ def word_weights(text: str) -> Mapping[str, float]:
     counts = Counter(_WORD.findall(text.casefold()))
     rare = {word: math.log(total / seen.get(word, _UNKNOWN)) for word in counts}
     return {
-        word: (1 + math.log(counts[word]) / 2) * weight
+        word: (1 + math.log(counts[word])) * weight
         for word, weight in rare.items()
         if weight > _COMMON
     }
