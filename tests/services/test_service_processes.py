@@ -45,6 +45,7 @@ FULL = Claim(
     capacity=16,
     top=3,
     embedder="hashing:64",
+    texts=True,
 )
 
 
