@@ -222,6 +222,7 @@ def make_service(out: Path) -> None:
     """The service's database as SQL, with a tenant, documents and accounts."""
     where = ("--database", "service.db")
     made = ("--embedder", "hashing:16", "--queries", 20, "--accounts", 4, "--capacity", 8)
+    made = (*made, "--mechanism", "noise", "--ids-only", "--knowingly")
     done("tenants", "create", "acme", *made, "--top", 2, *where)
     done("tenants", "add-documents", "acme", "private.jsonl", *where)
     told = done("tenants", "add-account", "acme", "alice", "--payer", "p", "--json", *where)

@@ -141,7 +141,8 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     rows = ({"id": f"d{i}", "text": f"record {i}: the word of day {i} is w{i}"} for i in range(12))
     Path("docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     told(
-        "tenants", "create", "acme", "--embedder", "hashing:16", "--queries", 4, "--accounts", 2,
+        "tenants", "create", "acme", "--mechanism", "noise", "--ids-only", "--knowingly",
+        "--embedder", "hashing:16", "--queries", 4, "--accounts", 2,
         "--capacity", 16, "--top", 2, "--scale", 64, "--epsilon", 1,
     )  # fmt: skip
     told("tenants", "add-documents", "acme", "docs.jsonl")
