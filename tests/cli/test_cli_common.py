@@ -18,7 +18,7 @@ def test_a_log_file_shows_every_ten_seconds_that_work_goes_on(monkeypatch):
             now[0] = seconds
             show("probing", done, 6)
     assert out.getvalue().splitlines() == [
-        "probing: 3 of 6 documents; spent: 3 queries",
-        "probing: 5 of 6 documents; spent: 3 queries",
-        "probing: 6 documents; spent: 3 queries",
+        "probing: 3 of 6 documents; 3 queries so far",
+        "probing: 5 of 6 documents; 3 queries so far",
+        "probing: all 6 documents; 3 queries so far",
     ]

@@ -83,7 +83,9 @@ def one(folder: Path) -> tuple[bytes, object]:
 def test_all_cores_give_the_bytes_of_one(folder: Path, one: tuple[bytes, object]) -> None:
     said = _call(_audit("all"), folder, "all")
     assert _result(folder, "all") == one
-    assert f"known outside: {_KNOWN} documents" in said  # where there is no terminal, in lines
+    assert (
+        f"known to be outside, asked about: all {_KNOWN} documents" in said
+    )  # where there is no terminal, in lines
 
 
 def test_more_workers_than_cores_are_one_line(folder: Path, one: tuple[bytes, object]) -> None:

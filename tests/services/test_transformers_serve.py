@@ -29,7 +29,7 @@ def test_doctor_notices_what_is_left_out(command: Command, target: str, tmp_path
     found = json.loads(out.read_text())
     assert found["capabilities"] == ["text"]
     assert (found["dropped_logprobs"], found["alternatives"], found["echo"]) == (True, 0, False)
-    assert "silently left out" in said
+    assert "No log-probabilities came back" in said
     assert "rag-mia" in found["audits"]
     assert not {"s-rag", "min-k", "min-k++"} & set(found["audits"])
 

@@ -45,20 +45,20 @@ def audit(
     from contextlib import nullcontext
 
     from ragwitness.cli.common import console, on_cores, run_folder, say_error
-    from ragwitness.cli.outputs import Outputs
+    from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.questions import write_down
     from ragwitness.cli.steps import (
         agree,
         ask,
         chosen_order,
-        finish,
         preview_audit,
         sealed,
         wait,
     )
     from ragwitness.errands.audit import asked
     from ragwitness.errors import InputError
+    from ragwitness.kit.run_files import REPORT
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
 
@@ -129,4 +129,4 @@ def audit(
                 folder,
                 governor,
             )
-    finish(result, folder, screen, outputs)
+    conclude(result, folder / REPORT, screen, outputs, store=folder)

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
 
+_STAGES = {
+    "documents": "asked about",
+    "known outside": "known to be outside, asked about",
+    "known inside": "known to be inside, asked about",
+    "pilot, shown": "trial, text shown in the question",
+    "pilot, hidden": "trial, text not shown",
+    "counted": "questions counted",
+}
+"""Parts of a run in words for people; others say it by their name."""
+
 
 def console() -> Console:
     """Return the console for people; results that machines read go elsewhere."""
@@ -51,7 +61,8 @@ def leave(result: object, json_out: Path | None = None) -> None:
     kind = kind_for(result)
     if json_out is not None:
         write_json_file(json_out, kind.stored(result))
-    console().print(terminal(kind.sheet(result)))
+    screen = console()
+    screen.print(terminal(kind.sheet(result), width=screen.width))
 
 
 def on_cores(given: int | None) -> int:
@@ -139,7 +150,7 @@ def progress_bars(
         yield _lines(console, spent, items)
         return
     columns = (
-        TextColumn("{task.description:<16}"),
+        TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeRemainingColumn(compact=True),
@@ -150,7 +161,7 @@ def progress_bars(
 
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total, spent="")
+                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total, spent="")
             said = spent() if spent else ""
             bars.update(tasks[stage], completed=done, spent=said)  # type: ignore[arg-type]
 
@@ -167,8 +178,8 @@ def _lines(console: Console, spent: Callable[[], str] | None, items: str) -> Pro
         if done < total and now < said_at + _SILENCE:
             return
         said_at = now
-        count = f"{total}" if done == total else f"{done} of {total}"
-        cost = f"; spent: {spent()}" if spent else ""
-        console.print(f"{stage}: {count} {items}{cost}", markup=False)
+        count = f"all {total}" if done == total else f"{done} of {total}"
+        cost = f"; {spent()} so far" if spent else ""
+        console.print(f"{_STAGES.get(stage, stage)}: {count} {items}{cost}", markup=False)
 
     return show

@@ -45,8 +45,10 @@ def demo(
     from ragwitness.audits.membership import run_audit
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.steps import finish, wait
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import wait
     from ragwitness.kit.files import write_rows
+    from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.workers import workers
     from ragwitness.membership.registry import configure
     from ragwitness.models.registry import load_language_model
@@ -101,7 +103,7 @@ def demo(
     with Governor.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as governor:
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
-    finish(result, run, screen)
+    conclude(result, run / REPORT, screen, store=run)
     corpus_file, mine, never_shared = (run / name for name in _FILES)
     command = _command()
     print_lines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import replace
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_EVERY = 5.0  # seconds between two answers that are shown
 AT_ONCE = 4
 """Questions that are under way at a time where a target is only looked at."""
 
@@ -114,18 +116,19 @@ def doctor(
 
 
 class _Shown:
-    """Shows each answer on standard error as it comes: a service may take minutes."""
+    """Shows on standard error that answers come: the first, then one every few seconds."""
 
     def __init__(self) -> None:
-        self._answers = 0
+        self._answers, self._shown_at = 0, -math.inf
 
     async def spend(self, query: Query, send: Callable[[Query], Awaitable[Result]]) -> Result:
         started = time.monotonic()
         answer = await send(query)
         self._answers += 1
         text = quote(answer.text, longest=48) if isinstance(answer, Answer) else "scores"
-        seconds = time.monotonic() - started
-        sys.stderr.write(f"answer {self._answers} after {seconds:.1f} s: {text}\n")
+        if (now := time.monotonic()) >= self._shown_at + _EVERY:
+            self._shown_at = now
+            sys.stderr.write(f"answer {self._answers} after {now - started:.1f} s: {text}\n")
         return answer
 
     def setback(self, setback: Setback) -> None:

@@ -120,7 +120,7 @@ def conclude(
     write_page(said, page)
     # Step 3: the files that were asked for, while the run folder is whole already.
     wanted.write(kind, result)
-    screen.print(terminal(said, where=str(page)))
+    screen.print(terminal(said, where=str(page), width=screen.width))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
     # Step 4: what was appended to under way is complete now, and shrinks.
     if store is not None:

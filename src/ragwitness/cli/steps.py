@@ -20,23 +20,18 @@ from ragwitness.cli.common import (
     print_lines,
     progress_bars,
 )
-from ragwitness.cli.outputs import conclude
 from ragwitness.errors import ExitCode, InputError, TargetError
-from ragwitness.kit.run_files import REPORT, SEAL
+from ragwitness.kit.run_files import SEAL
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ragwitness.asking.budget import Budget
     from ragwitness.asking.governor import Governor
     from ragwitness.asking.worker import Progress
     from ragwitness.audits.order import Order
     from ragwitness.audits.plan import AuditPlan
-    from ragwitness.cli.outputs import Outputs
     from ragwitness.errands.audit import AuditErrand
     from ragwitness.errands.options import Sealing
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.results.membership import AuditResult
     from ragwitness.types import Target
 
 Result = TypeVar("Result")
@@ -144,24 +139,6 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
         how = f"resume with the same command and --run {folder}"
         screen.print(how, markup=False, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-
-
-def finish(
-    result: AuditResult, folder: Path, screen: Console, outputs: Outputs | None = None
-) -> None:
-    """Store the result in the run folder, print it, say where the report is, and conclude.
-
-    Args:
-        result: Of the audit.
-        folder: Of the run.
-        screen: Where it is printed.
-        outputs: Further files and the exit code that were asked for.
-    """
-    # What decides how much a verdict can say stands above the verdicts.
-    for label in ("difficulty", "audit classifier", "shadow retrieval", "shadow generator"):
-        if label in result.settings:
-            screen.print(f"{label:<24}{result.settings[label]}", markup=False, soft_wrap=True)
-    conclude(result, folder / REPORT, screen, outputs, store=folder)
 
 
 # A method that is chosen: ``--method auto``.

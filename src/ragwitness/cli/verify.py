@@ -111,7 +111,7 @@ def verify(
         items = "documents" if kind == "pack.json" else "proofs"
         with progress_bars(screen, items=items) as progress:
             found = judge(data, **given, progress=progress)
-        screen.print(terminal(KIND.sheet(found)))
+        screen.print(terminal(KIND.sheet(found), width=screen.width))
     # Step 4: the exit code. Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ragwitness.errands.carry import (
     Note,
     as_documents,
+    check_target,
     key_values,
     own_folder,
     seal_run,
@@ -197,6 +198,7 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
 
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
+        check_target(self.target)
         budget, reach, cluster = self.budget, self.reach, self.cluster
         method, settings = self.method, key_values(self.options)
         if method == AUTO:

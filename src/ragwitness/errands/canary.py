@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.errands.carry import own_folder, seal_run, with_target
+from ragwitness.errands.carry import check_target, own_folder, seal_run, with_target
 from ragwitness.errands.idle import refuse_idle, refuse_types
 from ragwitness.errands.options import ADDRESS_ASKED, TARGET, RunPath, Sealing, Sending
 from ragwitness.errors import InputError
@@ -237,6 +237,7 @@ class ProbeErrand(Sending, Sealing):
         from ragwitness.kit.files import read_text
 
         refuse_types(self)
+        check_target(self.target)
         refuse_idle(self, {"single", *(["sealed"] if self.seal else [])})
         if not self.release.strip():
             raise InputError("A release needs a name.", "Give one: --release spring")

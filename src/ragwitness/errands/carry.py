@@ -74,6 +74,18 @@ def as_documents(
     return tuple(listed)
 
 
+def check_target(target: object) -> None:
+    """Refuse an address that cannot be opened, before anything is read or computed.
+
+    Raises:
+        InputError: As for :func:`ragwitness.targets.resolve.check_address`.
+    """
+    from ragwitness.targets.resolve import check_address
+
+    if isinstance(target, str) and target:
+        check_address(target)
+
+
 def own_folder(run: Path | str | None, *given: object) -> Path | None:
     """Return the run folder, in which nothing that was ``given`` may lie: its files are replaced.
 

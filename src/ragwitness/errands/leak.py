@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ragwitness.errands.carry import (
     Note,
     as_documents,
+    check_target,
     own_folder,
     per_method,
     seal_run,
@@ -156,6 +157,7 @@ class LeakErrand(HowRead, Sending, Sealing):
         from ragwitness.extraction.registry import OWNERS
 
         refuse_types(self)
+        check_target(self.target)
         if isinstance(self.corpus, str) and not self.corpus:
             raise InputError(
                 "There is no corpus to look for.", "Give the private records: --corpus."

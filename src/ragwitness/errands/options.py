@@ -238,9 +238,8 @@ AT_ONCE = (
 )
 AT_ONCE_ASKED = AskedAs(
     "Caps",
-    "Most queries at a time",
-    "How hard the system is pressed. It starts with 4 at most, and takes fewer by itself when the"
-    " system says that it is too much.",
+    "Queries at the same time",
+    "At most so many. A run starts with 4, and sends fewer while the system is overloaded.",
 )
 Concurrency = Annotated[int, Opt(help=AT_ONCE)]
 PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
@@ -281,14 +280,14 @@ class Caps:
         int | None,
         AskedAs(
             "Caps",
-            "Most queries",
-            "The run stops before it would pass this; it can be gone on with.",
+            "Cap on queries",
+            "The run stops before it would pass this, and can be continued later.",
         ),
     ] = None
     max_tokens: int | None = None
     max_cost: Annotated[
         float | None,
-        AskedAs("Caps", "Most money", "By the prices below; both are needed for it."),
+        AskedAs("Caps", "Cap on cost", "Counted by the two prices below; it needs both."),
     ] = None
     price_in: Annotated[PriceIn, AskedAs("Caps", "Price of a million tokens read")] = None
     price_out: Annotated[PriceOut, AskedAs("Caps", "Price of a million tokens written")] = None

@@ -27,29 +27,36 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = 40  # files and rows that are named
 _WORDS = 2  # of evidence beside a document
-_NAME = 26  # columns of a row's name where columns of numbers need the room; it folds there
+_WORDY = 28  # columns that evidence takes at least
 _COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
 
 
-def terminal(sheet: Sheet, *, where: str = "") -> Group:
-    """Return a rich renderable: what was found, warnings, the tables, what is claimed.
+def terminal(sheet: Sheet, *, where: str = "", width: int = 80) -> Group:
+    """Return a rich renderable: what was found, the tables, what limits it, what is claimed.
 
     Args:
         sheet: What is said.
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
+        width: Columns of the terminal.
     """
     from rich.console import Group
     from rich.text import Text
 
-    # Pass 1: what was found, what it rests on, and warnings, before any table.
-    parts: list[RenderableType] = [_summary(sheet, where)]
+    # Pass 1: what was found.
+    title = Text(f"Ragwitness: {sheet.kind}\n", style="dim", overflow="fold")
+    title.append(say.visible(sheet.title), style="not dim bold")
+    parts: list[RenderableType] = [title]
+    if sheet.sentence:
+        parts.append(Text(say.visible(sheet.sentence, 1000), overflow="fold"))
     # Pass 2: the sections that are not for the page alone, with the columns that have a short
     # heading.
     for section in sheet.sections:
         if section.only != "page":
-            parts += _section(section, where)
-    # Pass 3: the first claim and the first thing not claimed, however short the terminal.
+            parts += _section(section, where, width)
+    # Pass 3: what it rests on, and what limits it.
+    parts += [Text(), limits] if (limits := _limits(sheet, where)) else []
+    # Pass 4: the first claim and the first thing not claimed, however short the terminal.
     claims = f"{sheet.claimed[0]} " if sheet.claimed else ""
     denied = f"Not claimed: {sheet.not_claimed[0]} " if sheet.not_claimed else ""
     rest = f"Everything else is in {where}." if where else ""
@@ -59,15 +66,10 @@ def terminal(sheet: Sheet, *, where: str = "") -> Group:
     return Group(*parts)
 
 
-def _summary(sheet: Sheet, where: str) -> RenderableType:
+def _limits(sheet: Sheet, where: str) -> Text:
     from rich.text import Text
 
     body = Text(overflow="fold")
-    body.append(f"Ragwitness: {sheet.kind}\n", style="dim")
-    body.append(f"{say.visible(sheet.title)}\n", style="bold")
-    if sheet.sentence:
-        body.append(f"{say.visible(sheet.sentence, 1000)}\n")
-    body.append("\n")
     for label, value in sheet.brief or sheet.facts:
         if value:
             body.append(f"{say.visible(label)}: " if label else "", style="dim")
@@ -86,61 +88,84 @@ def _summary(sheet: Sheet, where: str) -> RenderableType:
     return body
 
 
-def _section(section: Section, where: str) -> list[RenderableType]:
+def _section(section: Section, where: str, width: int) -> list[RenderableType]:
     from rich.text import Text
 
     parts: list[RenderableType] = []
     for block in section.blocks:
         if isinstance(block, Table) and any(column.short is not None for column in block.columns):
-            parts.append(_table(block))
+            parts.append(_table(block, width))
         elif isinstance(block, Paragraph) and block.brief:
             text = say.visible(block.text.replace("{where}", where), 2000)
             parts.append(Text(text, style="" if block.look == "" else "dim"))
     return parts
 
 
-def _table(table: Table) -> RichTable:
+def _table(table: Table, width: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
 
-    shown = [(at, one) for at, one in enumerate(table.columns) if one.short is not None]
-    # A table with evidence takes the whole width and folds; one of numbers keeps to its columns.
-    wordy = any(one.kind == "words" for _, one in shown)
+    rows = list(table.rows)
+    # A column that no row fills is left out; the first one names the rows.
+    shown = [
+        (at, one)
+        for at, one in enumerate(table.columns)
+        if one.short is not None and (not at or any(row[at] not in _EMPTY for row in rows))
+    ]
+    cells = [[_cell(row[at], one) for at, one in shown] for row in rows]
     made = RichTable(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=not wordy,
-        expand=wordy,
-        padding=(0, 1),
+        box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1), width=None
     )
+    # Names have the room that the other columns leave.
+    room = width - 2
+    for at, (_, one) in enumerate(shown[1:], start=1):
+        longest = max([len(one.short or ""), *(row[at].cell_len for row in cells)])
+        room -= 2 + (min(longest, _WORDY) if one.kind in ("words", "text") else longest)
+    room = max(room, 12)
     # Numbers never fold: half a number is another number.
     for _, one in shown:
-        folds = one.kind in ("words", "name")
+        folds = one.kind in ("words", "name", "text")
         made.add_column(
             say.visible(one.short or ""),
-            justify="left" if one.kind in ("name", "text", "words") else "right",
-            no_wrap=not folds and one.kind != "text",
+            justify="left" if folds else "right",
+            no_wrap=not folds,
             overflow="fold",
-            ratio={"words": 5, "name": 2}.get(one.kind) if wordy else None,
-            min_width=8 if folds and wordy else None,
-            max_width=_NAME if one.kind == "name" and not wordy else None,
+            max_width=room if one.kind == "name" else None,
         )
-    for row in table.rows:
-        made.add_row(*(_cell(row[at], one, 60 if wordy else 3 * _NAME) for at, one in shown))
+    for row, line in zip(rows, cells, strict=True):
+        if isinstance(name := row[0], Name) and name.document is not None:
+            line[0] = _whole(line[0], room)
+        made.add_row(*line)
     return made
 
 
-def _cell(value: Cell, column: Column, longest: int) -> Text:
+_EMPTY = (None, "", say.MISSING, Words())
+
+
+def _whole(name: Text, room: int) -> Text:
+    """Leave out the middle of a name that has no room on one line."""
+    from rich.cells import set_cell_size
+    from rich.text import Text
+
+    if name.cell_len <= room:
+        return name
+    end = room // 2
+    last = set_cell_size(name.plain[::-1], end)[::-1]
+    return Text(f"{set_cell_size(name.plain, room - 1 - end)}…{last}")
+
+
+def _cell(value: Cell, column: Column) -> Text:
     """Return a cell that is never read as markup."""
     from rich.text import Text
 
     # Text objects, never markup: a document's id may hold square brackets.
     if isinstance(value, Words):
-        return _words(value)
+        words = (f"{one.word} {one.target} / {one.baseline}" for one in value.items[:_WORDS])
+        return Text("\n".join(words))
     if isinstance(value, Mark):
         return Text(say.visible(value.text), _COLOURS[value.style])
     if isinstance(value, Name):
-        return Text(say.visible(value.text)[:longest])
+        return Text(say.visible(value.text))
     return Text(say.visible(_figure(value, column), 200))
 
 
@@ -160,16 +185,3 @@ def _figure(value: str | int | float | Rate | None, column: Column) -> str:
     if isinstance(value, int):
         return say.count(value)
     return say.MISSING if math.isnan(value) else say.short(value)
-
-
-def _words(words: Words) -> Text:
-    from rich.text import Text
-
-    text = Text()
-    if words.reason:
-        text.append(say.visible(words.reason), style="italic")
-    for word in words.items[:_WORDS]:
-        text.append("\n" if text else "")
-        text.append(f"{word.word} ", style="bold")
-        text.append(f"{word.target} / {word.baseline}")
-    return text

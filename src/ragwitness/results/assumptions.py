@@ -188,7 +188,7 @@ class VerdictPower:
         if not self.ranked_out:
             return (
                 "No document can be said to show no sign of being inside: that takes scores of"
-                " documents that are inside this very system. Give some with --known-in FILE."
+                " documents that are inside this very system. Give some (--known-in)."
             )
         inside = say.documents(self.ranked_out)
         together = needed_together(self.alpha, self.documents, self.ranked_out)
@@ -196,7 +196,7 @@ class VerdictPower:
             needed = say.count(documents_needed(self.alpha))
             return (
                 f"No document can be said to show no sign of being inside, ranked among {inside}"
-                f" inside: that takes at least {needed}. Give more with --known-in FILE."
+                f" inside: that takes at least {needed}. Give more (--known-in)."
             )
         many = "a single document" if together == 1 else f"{say.count(together)} or more together"
         return (
@@ -215,14 +215,13 @@ class VerdictPower:
             like = f"{say.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
             share = f"it could call in {self.found:.0%} {spread}."
             return f"Of documents that score like the {like}, {share}"
+        unknown = (
+            "How many of the documents inside it finds is not known, as none that is known to be"
+            " inside was scored (--known-in)."
+        )
         if self.tied == self.known:  # nothing is known of how scores of this target spread
-            return (
-                "How many of the documents inside it could call in is not known: all calibration"
-                " scores are equal, and no document known to be inside was scored (--known-in"
-                " FILE)."
-            )
+            return f"{unknown} All calibration scores are equal."
         return (
-            "How many of the documents inside it could call in is not known, as no document known"
-            f" to be inside was scored (--known-in FILE): {self.found:.0%} {spread} if a document"
-            f" inside outscored one outside {ASSUMED_AUC:.0%} of the time."
+            f"{unknown} For example: where a document inside outscores one outside"
+            f" {ASSUMED_AUC:.0%} of the time, it finds {self.found:.0%} of them {spread}."
         )

@@ -401,7 +401,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
         sections=(
-            Section("together", "All prompts together", (_table(result.together, caption),)),
+            Section("together", "All prompts together", (_FIRST, _table(result.together, caption))),
             *([each, brief] if len(result.attacks) > 1 else []),
             *([Section("examples", "Examples", (fold,), "page")] if examples else []),
         ),
@@ -422,6 +422,14 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ),
         version=result.ragwitness,
     )
+
+
+_FIRST = Paragraph(
+    "Read “leaked records” first: records of which a part came back, each once. The excess is what"
+    " chance does not explain. The other rows compare with papers.",
+    "",
+    brief=True,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -66,6 +67,7 @@ _SHORT = {Decision.IN: "IN", Decision.INCONCLUSIVE: "inconclusive", Decision.OUT
 _WORDS = 5  # of evidence shown per document
 _OPEN = 200  # documents up to which the longest list is unfolded at first
 _ALL, _TELLING = 40, 20  # lines in a terminal: of a short list, and of a longer one
+_REASONS = 6  # that a terminal shows
 _UNSCORABLE = "unscorable"
 _COPY = "a copy of "  # begins the reason of a verdict that is another document's
 
@@ -555,6 +557,7 @@ def _claimed(result: AuditResult) -> tuple[str, ...]:
     )
 
 
+_WITH = ("difficulty", "audit classifier", "shadow retrieval", "shadow generator")
 _PARTS = (0.5, 0.2, 0.1, 0.05)  # of a document, that may alone be inside
 
 
@@ -638,6 +641,7 @@ def _sheet(result: AuditResult) -> Sheet:
         brief=(
             ("target", result.target),
             ("method", result.method),
+            *((label, result.settings.get(label, "")) for label in _WITH),
             ("level", f"alpha = {say.percent(result.alpha)}, correction: {_correction(result)}"),
             ("calibration", f"{basis}; smallest possible p {smallest}"),
             ("", f"{exact} {calibration.note}"),
@@ -718,15 +722,15 @@ def _telling(result: AuditResult) -> Table:
             Column("Document", "name", "document"),
             Column("Verdict", "text", "verdict"),
             Column("p", "value", "p"),
-            Column("Words", "words", "deciding words: with / without it"),
+            Column("Words", "words", "with / without the database"),
             Column("Queries", "value", "queries"),
         ),
         tuple(
             (
-                Name(one.document),
+                Name(one.document, document=one.document),
                 Mark(_SHORT[one.decision], _STYLES[one.decision]),
                 say.p_text(one.p_value),
-                words_of(one),
+                Words(words_of(one).items),
                 one.queries,
             )
             for one in shown
@@ -735,11 +739,24 @@ def _telling(result: AuditResult) -> Table:
     )
 
 
-def _rest(result: AuditResult) -> tuple[Paragraph, ...]:
-    if (total := len(result.verdicts)) <= _ALL:
-        return ()
-    text = f"The {_TELLING} most telling are shown; {say.count(total - _TELLING)} more in "
-    return (Paragraph(f"{text}{{where}}.", brief=True),)
+def _rest(result: AuditResult) -> Iterator[Paragraph]:
+    """Say why documents are inconclusive, each reason once, and what is not shown."""
+    reasons = Counter(v.reason for v in result.verdicts if v.reason)
+    for reason, n in reasons.most_common(_REASONS):
+        alone = next(v.document for v in result.verdicts if v.reason == reason)
+        yield Paragraph(f"{say.documents(n) if n > 1 else alone}: {reason}.", "", brief=True)
+    if (more := len(reasons) - _REASONS) > 0:
+        yield Paragraph(f"{say.count(more)} other reasons are in {{where}}.", brief=True)
+    if parts := [v.share for v in result.verdicts if v.windows]:
+        least, most = say.percent(min(parts)), say.percent(max(parts))
+        yield Paragraph(
+            f"Of {say.documents(len(parts))} only excerpts were asked about, {least} to {most} of"
+            " the text: a part of a document may be inside alone.",
+            brief=True,
+        )
+    if (total := len(result.verdicts)) > _ALL:
+        text = f"The {_TELLING} most telling are shown; {say.count(total - _TELLING)} more in "
+        yield Paragraph(f"{text}{{where}}.", brief=True)
 
 
 def _known_truth(result: AuditResult, found: Evaluation) -> Section:

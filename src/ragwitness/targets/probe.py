@@ -198,7 +198,7 @@ async def _ask_otherwise(
 def _remarks(answer: Answer, asked: int, alternatives: int, dropped: bool) -> list[str]:
     remarks = []
     if dropped:
-        remarks.append("Log-probabilities were asked for and silently left out of the reply.")
+        remarks.append("No log-probabilities came back.")
     elif answer.tokens and not alternatives:
         remarks.append("Only the chosen token's log-probability comes back, no alternatives.")
     elif answer.tokens and alternatives < asked:

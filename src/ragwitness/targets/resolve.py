@@ -20,6 +20,7 @@ from ragwitness.kit.quotes import quote, quote_error
 from ragwitness.kit.registry import Listing, Registry
 from ragwitness.targets.address import Address, parse_address
 from ragwitness.targets.openai import OPTIONS, Endpoint, OpenAITarget, parse_endpoint
+from ragwitness.targets.service_config import load_service
 from ragwitness.targets.transport import Clock, TransportOptions
 from ragwitness.types import Target
 
@@ -70,8 +71,28 @@ async def open_target(
         InputError: An unknown scheme, or an address, file or key that cannot be used.
         TargetError: The target does not answer.
     """
-    if spec.strip().lower().startswith(_URLS):
+    address = check_address(spec, options, clock)
+    if address is None:
         return await OpenAITarget.connect(spec, options, clock=clock)
+    # Our own schemes go first: a package cannot take one over.
+    factory = SCHEMES.load(address.scheme)
+    if address.scheme in SCHEMES:
+        target: Target = await factory(address)
+        return target
+    return await _foreign(factory, address)
+
+
+def check_address(
+    spec: str, options: TransportOptions | None = None, clock: Clock | None = None
+) -> Address | None:
+    """Take an address apart, None for a URL; refuse one that cannot be opened, and open nothing.
+
+    Raises:
+        InputError: An unknown scheme, or a URL or description that cannot be used.
+    """
+    if spec.strip().lower().startswith(_URLS):
+        parse_endpoint(spec)
+        return None
     address = parse_address(spec, options, clock)
     if address is None or address.scheme not in SCHEMES.names():
         # A mistyped URL may hold a password: only its beginning is repeated.
@@ -80,12 +101,9 @@ async def open_target(
             f"There is no target of the form {said!r}.",
             f"Known forms: {'; '.join(target_schemes())} (e.g. http://127.0.0.1:8000/v1).",
         )
-    # Our own schemes go first: a package cannot take one over.
-    factory = SCHEMES.load(address.scheme)
-    if address.scheme in SCHEMES:
-        target: Target = await factory(address)
-        return target
-    return await _foreign(factory, address)
+    if address.scheme == "http":
+        load_service(address.rest)
+    return address
 
 
 async def _foreign(factory: Callable[[Address], Any], address: Address) -> Target:

@@ -40,6 +40,35 @@ def test_80_columns_with_long_and_wide_text() -> None:
     assert max(cell_len(line) for line in printed(result).splitlines()) <= 80
 
 
+def test_the_verdict_comes_first_then_the_table_then_what_limits_it() -> None:
+    result = replace(fake_result(5), warnings=("beware",))
+    text = printed(result)
+    order = ["in the database", "record-0000", "target: ", "beware", "Not claimed"]
+    assert sorted(order, key=text.index) == order
+
+
+def test_names_stand_whole_or_lose_their_middle_and_no_column_is_empty() -> None:
+    names = ["Drafts/2019/the-complete-draft.txt", "x" * 30 + "middle" + "y" * 60]
+    verdicts = tuple(Verdict(name, Decision.IN, 0.01, 1.0, 9) for name in names)
+    text = printed(replace(fake_result(0), verdicts=verdicts))
+    assert names[0] in text
+    assert "middle" not in text
+    assert "x…y" in text
+    assert "without the database" not in text
+    assert max(cell_len(line) for line in text.splitlines()) <= 80
+
+
+def test_each_reason_stands_once() -> None:
+    verdicts = tuple(
+        Verdict(name, Decision.INCONCLUSIVE, None, None, 0, reason=reason)
+        for name, reason in (("a", "too short"), ("b", "too short"), ("c", "no answer"))
+    )
+    text = printed(replace(fake_result(0), verdicts=verdicts))
+    assert text.count("too short") == 1
+    assert "2 documents: too short." in text
+    assert "c: no answer." in text
+
+
 def test_markup_and_control_characters_do_nothing() -> None:
     evil = "[red]x[/red][/]\x1b[31m\x07\u202e"
     word = Evidence(evil, evil, Interval(0.9, 0.9), 0.1)

@@ -48,8 +48,11 @@ def test_power_is_told_with_its_source_or_as_assumed() -> None:
         " equals the highest of theirs, which 12 share."
     )
     assumed = VerdictPower(1, 100, 1 / 101, 1, 0.4, 0.0, 1.0).told
-    assert "40% (0% to 100% in nine of ten simulated audits of 1 document, half of" in assumed
-    assert "if a document inside outscored one outside 90% of the time" in assumed
+    assert (
+        "finds 40% of them (0% to 100% in nine of ten simulated audits of 1 document, half of"
+        in assumed
+    )
+    assert "where a document inside outscores one outside 90% of the time" in assumed
     assert "which 1" not in assumed
     assert "no document in question could be scored" in VerdictPower(0, 9, 0.1, 1).told
 
@@ -57,8 +60,8 @@ def test_power_is_told_with_its_source_or_as_assumed() -> None:
 @pytest.mark.parametrize(
     ("inside", "documents", "says"),
     [
-        (0, 40, "documents that are inside this very system. Give some with --known-in FILE."),
-        (9, 40, "that takes at least 19. Give more with --known-in FILE"),
+        (0, 40, "documents that are inside this very system. Give some (--known-in)."),
+        (9, 40, "that takes at least 19. Give more (--known-in)"),
         (19, 1, "a single document can be said to show no sign"),
         (100, 40, "8 or more together can be said to show no sign"),
         (100, 0, ""),

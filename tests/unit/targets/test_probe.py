@@ -59,7 +59,7 @@ def test_dropped_logprobs_are_named() -> None:
     assert report.capabilities == {Capability.TEXT}
     assert report.dropped_logprobs
     assert report.echo is False
-    assert any("silently left out" in note for note in report.notes)
+    assert any("No log-probabilities came back" in note for note in report.notes)
 
 
 def test_twenty_refused_five_given() -> None:
