@@ -38,6 +38,7 @@ _NEEDED = 3
 but one, which another document of the index may hold in part. By chance one pilot of five passes.
 """
 
+_EXAMPLES = 2  # questions of each side that are kept to be looked at
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
 
@@ -51,12 +52,14 @@ class Pilot:
         shown: Scores of the texts shown.
         hidden: Scores of the same texts, not shown.
         queries: Sent for it, those answered from its journal included.
+        heard: Some questions with their answers, of texts shown first.
     """
 
     method: str
     shown: tuple[Score, ...]
     hidden: tuple[Score, ...]
     queries: int
+    heard: tuple[tuple[str, str], ...] = ()
 
     def apart(self, but: int = 0) -> int:
         """Count the texts shown whose score is above that of all texts not shown but so many."""
@@ -188,9 +191,15 @@ async def run_pilot(
     """
     documents = pilot_documents(known_out, audit)
     found = Pilot(audit.name, (), (), 0)
+    heard: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+
+    def hear(_document: Document, query: Query, answer: Answer) -> None:
+        shown = query.prompt.startswith(_SHOWN.partition("{")[0])
+        heard[shown] = [*heard[shown], (query.prompt, answer.text)][:_EXAMPLES]
+
     with ExitStack() as files:
         journal = files.enter_context(Journal(run / PILOT)) if run else None
-        worker = Worker(target, journal, governor=governor)
+        worker = Worker(target, journal, watch=hear, governor=governor)
         # The first few; the rest where some of these stood out, and too few.
         for part in (documents[:FIRST], documents[FIRST:]):
             if found.shown and (found.possible or not found.apart(1)):
@@ -211,5 +220,6 @@ async def run_pilot(
                 (*found.shown, *(one.score for one in shown)),
                 (*found.hidden, *(one.score for one in hidden)),
                 found.queries + sum(one.queries for one in (*shown, *hidden)),
+                (*heard[True], *heard[False]),
             )
     return found

@@ -93,12 +93,14 @@ def init(
         )
     # 4. The method, by the target, the documents and the caps; its price, and what it could find.
     choice = None
+    tried: list[Pilot] = []
     if named is None:
 
         async def piloting(audit: Audit, known: Sequence[Document]) -> Pilot:
             opened = await open_target(target, options)
             try:
-                return await run_pilot(opened, None, None, audit, known)
+                tried.append(await run_pilot(opened, None, None, audit, known))
+                return tried[-1]
             finally:
                 await opened.close()
 
@@ -129,6 +131,11 @@ def init(
             "doubtful": doubtful,
             "documents": len(plan.documents),
             "known_out": len(plan.known_out),
+            "known_in": len(plan.known_in),
+            "tried": [
+                {"method": o.method, "possible": o.possible, "told": o.told, "asked": o.heard}
+                for o in tried
+            ],
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""

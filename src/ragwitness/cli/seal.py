@@ -31,28 +31,17 @@ def seal(
         key: The key that sealed the run.
     """
     from ragwitness.cli.common import console, print_lines
-    from ragwitness.crypto.keys import read_key
+    from ragwitness.errands.carry import pack_of
     from ragwitness.errors import InputError
-    from ragwitness.evidence.seal import make_pack, read_sealed
     from ragwitness.kit.files import replace_file
 
     if open_ids and not hide_texts:
         raise InputError("Without --hide-texts everything is open.", "Leave --open out.")
-    # Step 1: the run, whose answers must be those that were linked as they arrived.
-    sealed = read_sealed(run)
-    # Step 2: the pack, signed with the key of the seal.
-    signer = read_key(key or sealed.key)
-    data = make_pack(sealed, signer, hide=hide_texts, opened=open_ids or ())
-    screen = console()
-    # A draw of canaries that somebody else has seen decides no further look.
-    if sealed.home is not None and (not hide_texts or "draw" in (open_ids or ())):
-        from ragwitness.canary.looks import mark_opened
-
-        mark_opened(sealed.home, out)
-        screen.print("the draw is opened by this pack: no new probe of its plan decides")
+    data, public, draw = pack_of(run, out, hide=hide_texts, opened=open_ids or (), key=key)
     replace_file(out, data)
     print_lines(
-        screen,
+        console(),
+        *(["the draw is opened by this pack: no new probe of its plan decides"] if draw else []),
         f"pack: {out}, {len(data):,} bytes",
-        f"next: ragwitness verify {out} --key '{signer.public.text}'",
+        f"next: ragwitness verify {out} --key '{public}'",
     )

@@ -133,6 +133,39 @@ def seal_run(
     return begin(folder, subject(folder), wish, system)
 
 
+def pack_of(
+    run: Path, out: Path, *, hide: bool = False, opened: Sequence[str] = (), key: Path | None = None
+) -> tuple[bytes, str, bool]:
+    """Make the evidence pack of a sealed run.
+
+    Args:
+        run: Its folder.
+        out: Where the pack goes.
+        hide: Show commitments in place of documents, questions and answers.
+        opened: Documents that are shown all the same.
+        key: The key that sealed the run; None for where it was then.
+
+    Returns:
+        The pack, the public key that checks it, and whether it opens a draw of canaries, of which
+        no further look decides.
+
+    Raises:
+        InputError: The run was not sealed, or its answers were changed.
+    """
+    from ragwitness.canary.looks import mark_opened
+    from ragwitness.crypto.keys import read_key
+    from ragwitness.evidence.seal import make_pack, read_sealed
+
+    # The answers must be those that were linked as they arrived.
+    sealed = read_sealed(run)
+    signer = read_key(key or sealed.key)
+    data = make_pack(sealed, signer, hide=hide, opened=opened)
+    draw = sealed.home is not None and (not hide or "draw" in opened)
+    if sealed.home is not None and draw:
+        mark_opened(sealed.home, out)
+    return data, signer.public.text, draw
+
+
 def with_target(
     target: object,
     ask: Callable[[Target], Coroutine[Any, Any, _T]],

@@ -390,7 +390,19 @@ class Sealing:
             is sent its hash alone. It needs the extra [timestamp].
     """
 
-    seal: Annotated[Path | None, PathRole.KEEPS, Opt(metavar="KEY"), Only("single")] = None
+    seal: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        Opt(metavar="KEY"),
+        Only("single"),
+        AskedAs(
+            "Evidence",
+            "Seal the run before its first query",
+            "What is asked is signed before anything is sent. The page of the run then offers an"
+            " evidence pack, which others can check by themselves.",
+            "seal",
+        ),
+    ] = None
     runs_log: Annotated[Path | None, PathRole.KEEPS, Only("sealed")] = None
     timestamp: Annotated[str | None, Opt(metavar="URL"), Only("sealed")] = None
 

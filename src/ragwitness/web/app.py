@@ -50,7 +50,7 @@ def create_app(
         address: Of these pages, for one browser more.
     """
     access = access or Access()
-    begin = Beginnings(jobs, access, address) if jobs else None
+    begin = Beginnings(jobs, access, address, roots) if jobs else None
     # Seven pages and three fixed files, all of them GET: nothing in these can change a run.
     site = _Site(roots, begin)
     routes = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from ragwitness.errands.carry import pack_of
 from ragwitness.errors import InputError, RagwitnessError
+from ragwitness.kit.quotes import quote
 from ragwitness.kit.run_files import COMMITMENT, RESULT
+from ragwitness.report.html import Cut
 from ragwitness.results import wording as say
+from ragwitness.results.sheet import Sheet
+from ragwitness.results.verdict import KIND as VERDICT
 from ragwitness.web.errands import ERRANDS, Errand, Question, typed
 from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
-from ragwitness.web.pages import Begun, message_page, render
-from ragwitness.web.runs import key_of
+from ragwitness.web.pages import Begun, RunActs, message_page, render
+from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
 from ragwitness.web.uploads import (
     Form,
@@ -35,6 +41,7 @@ from ragwitness.web.uploads import (
 )
 
 _FORM_KEY = "form-key"
+_KEY_FILE = "auditor.key"  # beside the runs
 _WORDS = {
     Stage.CHECKING: "being checked",
     Stage.REFUSED: "not possible as it stands",
@@ -57,10 +64,13 @@ class Beginnings:
         jobs: What was begun.
         access: Whose forms are taken.
         origin: Address of these pages, for one browser more; empty where none is printed.
+        roots: Run folders, or folders of runs.
     """
 
-    def __init__(self, jobs: Jobs, access: Access, origin: str = "") -> None:
-        self._jobs, self._access, self._origin = jobs, access, origin
+    def __init__(
+        self, jobs: Jobs, access: Access, origin: str = "", roots: Sequence[Path] = ()
+    ) -> None:
+        self._jobs, self._access, self._origin, self._roots = jobs, access, origin, roots
 
     @property
     def routes(self) -> list[Route]:
@@ -71,8 +81,10 @@ class Beginnings:
             Route("/begin/{errand}", self._answer, methods=["POST"]),
             Route("/job/{key}", _in_thread(self._show)),
             Route("/job/{key}/now", _in_thread(self._now)),
+            Route("/job/{key}/verdict", _in_thread(self._verdict)),
             Route("/job/{key}/{act}", self._act, methods=["POST"]),
             Route("/invite", self._invite, methods=["POST"]),
+            Route("/run/{key}/pack", self._pack, methods=["POST"]),
         ]
 
     def begun(self) -> Begun:
@@ -80,10 +92,14 @@ class Beginnings:
         jobs = [(one.title, _WORDS[one.stage], f"/job/{one.key}") for one in self._jobs.listed()]
         return Begun(jobs, self._access.form_key)
 
-    def of_run(self, run: Path) -> tuple[str, str] | None:
-        """Return address and state of what these pages began in a run folder."""
+    def of_run(self, run: Path) -> RunActs:
+        """Return what these pages began in a run folder, and what they can do with it."""
         found = self._jobs.at(run)
-        return (f"/job/{found.key}", _WORDS.get(found.stage, "")) if found else None
+        return RunActs(
+            (f"/job/{found.key}", _WORDS[found.stage]) if found else None,
+            _again(found) if found else ("", ""),
+            self._access.form_key,
+        )
 
     # The form.
 
@@ -105,7 +121,9 @@ class Beginnings:
                 errand=errand,
                 job=job,
                 answers=job.answers if job else usual | given,
-                name=job.name if job else query.get("name", "") * valid_name(query.get("name", "")),
+                name=job.next_name
+                if job
+                else query.get("name", "") * valid_name(query.get("name", "")),
                 plans=self._plans(),
                 base=self._jobs.base,
                 home=self._jobs.home,
@@ -178,6 +196,9 @@ class Beginnings:
                     "There are no such canaries.", "Choose some, or draw canaries first."
                 )
             job.sources[question.option] = Source(self._jobs.home / answer, answer, "", False)
+        elif question.form == "seal":
+            # One key for all runs of a folder; the verb makes it where there is none.
+            job.answers[question.option] = str(self._jobs.home / _KEY_FILE) if answer else ""
         elif question.needed and not answer:
             raise InputError("This is needed.")
         elif question.form == "target" and answer:
@@ -234,7 +255,7 @@ class Beginnings:
             return _to(f"/begin/{job.errand.name}?{urlencode({'job': job.key})}")
         # Another tab may press a button while this page is made.
         stage, busy = job.stage, job.stage in BUSY
-        run = job.run
+        run, sheet = job.run, _sheet_of(job)
         page = render(
             "job.html.j2",
             job=job,
@@ -244,14 +265,27 @@ class Beginnings:
             now=progress_of(job) if busy else None,
             check=_checked(job),
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
-            said=[line for line in job.output if line.strip()],
-            report=f"/run/{key_of(run)}" if run and (run / RESULT).exists() else "",
+            said=[] if sheet else [line for line in job.output if line.strip()],
+            report=(f"/run/{key_of(run)}" if job.errand.fills else f"/job/{job.key}/verdict")
+            if run and sheet
+            else "",
+            sheet=sheet,
+            again=_again(job),
+            sealed=[line for line in job.output if line.startswith(("sealed: ", "key: "))],
             form_key=self._access.form_key,
         )
         reply = page_reply(page)
         if busy:
             reply.headers["Content-Security-Policy"] = LIVE_POLICY
         return reply
+
+    def _verdict(self, request: Request) -> Response:
+        """The whole verdict on a file that was checked."""
+        job = self._job(request)
+        sheet = None if job.errand.fills else _sheet_of(job)
+        if sheet is None:
+            return _to(f"/job/{job.key}")
+        return page_reply(render("verdict.html.j2", job=job, sheet=sheet, cut=Cut(), page_of=None))
 
     def _now(self, request: Request) -> Response:
         """How far it is, for the script of the page."""
@@ -288,6 +322,19 @@ class Beginnings:
         except TakenError as error:
             return _taken(error, self._jobs.at(job.run) or job if job.run else job)
         return _to(here)
+
+    async def _pack(self, request: Request) -> Response:
+        """The evidence pack of a sealed run, as a file."""
+        async with self._form(request) as form:
+            hide = bool(form.texts.get("hide"))
+        key = request.path_params["key"]
+        run = next((one for one in find_runs(self._roots) if one.key == key), None)
+        if run is None:
+            raise HTTPException(404, "There is no such run.")
+        name = Path(f"evidence-{key}{'-hidden' * hide}.zip")
+        data, _, _ = await run_in_threadpool(pack_of, run.folder, name, hide=hide)
+        named = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(data, media_type="application/zip", headers=named)
 
     async def _invite(self, request: Request) -> Response:
         async with self._form(request):
@@ -332,6 +379,25 @@ class Beginnings:
         return job
 
 
+def _again(job: Job) -> tuple[str, str]:
+    """Return button and address of the form of what is finished, its documents still in it."""
+    label = job.errand.again if job.stage is Stage.DONE else ""
+    return label, f"/begin/{job.errand.name}?{urlencode({'job': job.key})}"
+
+
+def _sheet_of(job: Job) -> Sheet | None:
+    """Return what an errand found; None as long as there is nothing."""
+    if job.stage is not Stage.DONE or job.run is None:
+        return None
+    if job.errand.fills:
+        return find_runs((job.run,))[0].sheet if (job.run / RESULT).exists() else None
+    text = "\n".join(job.output)
+    try:
+        return VERDICT.sheet(VERDICT.opened(json.loads(text[text.index("{") :])))
+    except (InputError, ValueError):
+        return None
+
+
 def _errand(request: Request) -> Errand:
     found = ERRANDS.get(request.path_params["errand"])
     if found is None:
@@ -363,6 +429,7 @@ def _checked(job: Job) -> dict[str, Any]:
         "system": [
             ("System", str(seen.get("target", ""))),
             ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
+            ("It answered first", quote(str(seen.get("text", "")))),
             ("Methods that it admits", ", ".join(map(str, seen.get("audits", []))) or "none"),
             (
                 "Queries sent for this check",
@@ -371,6 +438,7 @@ def _checked(job: Job) -> dict[str, Any]:
         ],
         "notes": [str(one) for one in seen.get("notes", [])],
         "doubtful": job.doubtful,
+        "tried": seen.get("tried", []),
     }
     plan = (seen.get("forecast") or {}).get("methods", {}).get(seen.get("method"))
     if plan is None:

@@ -20,7 +20,9 @@ from ragwitness.kit.options import AskedAs, Declared, PathRole, declared
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
 
-Form = Literal["text", "documents", "target", "key", "whole", "number", "choice", "tick", "plan"]
+Form = Literal[
+    "text", "documents", "target", "key", "whole", "number", "choice", "tick", "plan", "seal"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,13 @@ class Errand:
         verb: What runs it.
         start: The word on the button that begins it.
         questions: In groups, each with its heading.
-        looks: What is looked at first, in this order.
+        looks: What is looked at first, in this order; without any it runs at once.
         fills: Option that takes the run folder; empty where it has none of its own.
         named_by: Question whose answer names the run.
         written: File of options that a look writes for the verb; empty for the answers themselves.
         after: The errand that follows, and what to say of it.
+        flags: What follows the file of options of its verb.
+        again: Words of the button that asks the same once more, with other answers.
     """
 
     name: str
@@ -95,6 +99,8 @@ class Errand:
     named_by: str = "documents"
     written: str = ""
     after: tuple[str, str] = ("", "")
+    flags: tuple[str, ...] = ()
+    again: str = ""
 
     @property
     def every(self) -> tuple[Question, ...]:
@@ -163,7 +169,7 @@ _AUDIT = Errand(
     verb=("audit",),
     start="Start the audit",
     questions=questions_of(
-        AuditErrand, ("Documents", "System", "Method", "Caps"), needed=("known_out",)
+        AuditErrand, ("Documents", "System", "Method", "Caps", "Evidence"), needed=("known_out",)
     ),
     # `init` asks the same questions on a terminal: it checks, prices, and writes the file.
     looks=(
@@ -174,6 +180,7 @@ _AUDIT = Errand(
         ),
     ),
     written="run.toml",
+    again="Ask again with another method",
 )
 
 _TARGET, _KEY = (
@@ -191,7 +198,7 @@ _LEAK = Errand(
     start="Start the attack",
     questions=questions_of(
         LeakErrand,
-        ("Documents", "System", "Attack", "Caps"),
+        ("Documents", "System", "Attack", "Caps", "Evidence"),
         needed=("target", "corpus", "prompts"),
     ),
     looks=(_DOCTOR, Survey(("leak",), (), ("--dry-run", "--run", "{run}"))),
@@ -256,12 +263,54 @@ _PROBE = Errand(
     " finished probe is one look at the draw, and only so many may decide.",
     verb=("canary", "probe"),
     start="Start the probe",
-    questions=questions_of(ProbeErrand, ("Canaries", "System", "Caps"), needed=("release",)),
+    questions=questions_of(
+        ProbeErrand, ("Canaries", "System", "Caps", "Evidence"), needed=("release",)
+    ),
     looks=(_DOCTOR, Survey(("canary", "probe"), (), ("--dry-run", "--run", "{run}"))),
     named_by="plan",
 )
 
-ERRANDS: Mapping[str, Errand] = {one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE)}
+_VERIFY = Errand(
+    name="verify",
+    title="A check of a sealed file",
+    asks="Does this evidence pack hold what it says?",
+    does="It recomputes every score and verdict of the file from the recorded answers. Nothing is"
+    " sent, and nothing is believed that the file says of itself.",
+    verb=("verify",),
+    flags=("--json",),
+    start="Check the file",
+    questions={
+        "File": (
+            Question(
+                "bundle",
+                "The sealed file",
+                "An evidence pack, or the bundle of an audit window.",
+                "documents",
+                needed=True,
+            ),
+        ),
+        "What you were told": (
+            Question(
+                "key",
+                "Public key of whoever ran the audit",
+                "As they published it. Anybody can make a pack with a key of his own: without the"
+                " key or the seal no pack passes.",
+            ),
+            Question("seal", "Seal", "The hash that you were told before the answers came."),
+            Question(
+                "trust", "Your trust.json", "For the bundle of an audit window alone.", "documents"
+            ),
+        ),
+    },
+    looks=(),
+    fills="",
+    named_by="bundle",
+    again="Check again with a key or a seal",
+)
+
+ERRANDS: Mapping[str, Errand] = {
+    one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE, _VERIFY)
+}
 """Everything that can be begun, by name."""
 
 

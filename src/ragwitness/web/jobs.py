@@ -28,7 +28,7 @@ from typing import Any
 from ragwitness.asking.budget import Budget, Use
 from ragwitness.asking.journal import index_of
 from ragwitness.asking.scores import finished_units
-from ragwitness.errors import RagwitnessError
+from ragwitness.errors import ExitCode, RagwitnessError
 from ragwitness.kit.files import at_work
 from ragwitness.kit.option_file import write_options
 from ragwitness.kit.run_files import RESULT, SPENT
@@ -37,7 +37,9 @@ from ragwitness.web.errands import KEY_VARIABLE, Errand, typed
 from ragwitness.web.runs import spending_of
 from ragwitness.web.uploads import Source
 
-_MOST_LINES, _MOST_JOBS = 200, 20
+_ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
+"""Codes of a verb that did what it was asked for; a verdict is no failure of the verb."""
+_MOST_LINES, _MOST_JOBS = 20_000, 20
 _PATIENCE = 30.0  # seconds that an interrupted verb may take to end
 _NAME = re.compile(r"\w[\w .,+-]{0,79}")
 # The verb, with Ctrl-C as it is on a terminal: who starts us in the background has it ignored.
@@ -116,6 +118,11 @@ class Job:
     def hold(self, secret: str) -> None:
         """Keep a key in memory, in place of an earlier one."""
         self._secret = secret
+
+    @property
+    def next_name(self) -> str:
+        """The name that its form shows: a finished run keeps its own."""
+        return "" if self.stage is Stage.DONE else self.name
 
     @property
     def title(self) -> str:
@@ -198,7 +205,10 @@ class Jobs:
             job.failure, job.seen, job.problems = ("", ""), {}, {}
             job.output.clear()
             commands = [self._look(job, at) for at in range(len(job.errand.looks))]
-            self._begin(job, Stage.CHECKING, commands)
+            if commands:
+                self._begin(job, Stage.CHECKING, commands)
+            else:
+                self._begin(job, Stage.RUNNING, [self._verb(job, yes=False)])
 
     def start(self, job: Job, *, yes: bool) -> None:
         """Begin the errand, or go on with it.
@@ -317,7 +327,8 @@ class Jobs:
         if not job.errand.written:
             write_options(path, job.options(), "ragwitness view")
         fills = [f"--{job.errand.fills}", str(job.run)] if job.errand.fills else []
-        return [*job.errand.verb, "--config", str(path), *fills, *(["--yes"] if yes else [])]
+        flags = (*job.errand.flags, *(["--yes"] if yes else []))
+        return [*job.errand.verb, "--config", str(path), *fills, *flags]
 
     # The process.
 
@@ -379,7 +390,7 @@ class Jobs:
             if job.stage is Stage.REFUSED:
                 job.failure = ("The check was stopped.", "Check again, or change the answers.")
             return
-        if code == 0:
+        if code in _ENDED:
             # The method is known now; a run is named by it before anybody sees that it is ready.
             if stage is Stage.CHECKING and not job.name:
                 job.run = self.home / self._usual_name(job)
@@ -479,7 +490,7 @@ def progress_of(job: Job) -> Progress:
 def _total(job: Job) -> int:
     """How much there is to do; 0 where nobody knows."""
     if job.errand.name == "audit":
-        return int(job.seen.get("documents", 0)) + int(job.seen.get("known_out", 0))
+        return sum(int(job.seen.get(name, 0)) for name in ("documents", "known_out", "known_in"))
     if job.errand.name == "leak" and job.answers.get("attacks") != "all":
         return int(job.answers.get("prompts") or 0)
     return 0

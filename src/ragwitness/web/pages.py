@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ from urllib.parse import quote
 from ragwitness.asking.budget import Use
 from ragwitness.asking.journal import index_of
 from ragwitness.errors import RagwitnessError
+from ragwitness.kit.run_files import SEAL
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.results import wording as say
 from ragwitness.results.membership import LABELS, is_wrong, truth_of, words_of
@@ -54,6 +57,21 @@ class Begun:
     form_key: str
 
 
+@dataclass(frozen=True, slots=True)
+class RunActs:
+    """What these pages can do with a run.
+
+    Attributes:
+        job: Address and state of what they began in its folder; None for nothing.
+        again: Button and address of its form, to ask the same once more; or empty.
+        form_key: For the forms of the page.
+    """
+
+    job: tuple[str, str] | None
+    again: tuple[str, str]
+    form_key: str
+
+
 def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
     """Return the list of runs, and of what these pages have begun."""
     comparable = [run for run in runs if run.kind is not None]
@@ -66,12 +84,12 @@ def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = N
     )
 
 
-def run_page(run: Run, job: tuple[str, str] | None = None) -> str:
+def run_page(run: Run, acts: RunActs | None = None) -> str:
     """Return what is known of one run: its report where it has one, else how far it is.
 
     Args:
         run: Which.
-        job: Address and state of what these pages began in its folder.
+        acts: What these pages can do with it; None where they only read.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -91,8 +109,17 @@ def run_page(run: Run, job: tuple[str, str] | None = None) -> str:
     }
     if sheet is None:
         spent = sum(spending_of(run.folder), Use())
-        return render("unfinished.html.j2", **own, spent=spent, job=job)
-    return render("run.html.j2", **own, sheet=sheet)
+        return render("unfinished.html.j2", **own, spent=spent, job=acts and acts.job)
+    return render("run.html.j2", **own, sheet=sheet, acts=acts, seal=_seal_of(run))
+
+
+def _seal_of(run: Run) -> tuple[str, str] | None:
+    """Return the hash that a run was sealed with, and the public key; None where it was not."""
+    path = run.folder / SEAL
+    if not path.exists():
+        return None
+    data = path.read_bytes()
+    return hashlib.sha256(data).hexdigest(), str(json.loads(data).get("key", ""))
 
 
 def rows_page(run: Run, given: Mapping[str, str]) -> str:

@@ -192,8 +192,9 @@ def target_of(given: str, base: Path) -> str:
         return given
     raise InputError(
         "This is no address that a page can ask.",
-        "Give the URL of an OpenAI-compatible endpoint (http://host:port/v1, with #MODEL where it"
-        " has several), openai/MODEL, or http/FILE.toml, a description of another JSON service."
+        "An address begins with http:// or https://. Give the URL of an OpenAI-compatible endpoint"
+        " (http://host:port/v1, with #MODEL where it has several), openai/MODEL, or"
+        " http/FILE.toml, a description of another JSON service."
         " Systems in Python are for the command line: ragwitness audit --help.",
     )
 

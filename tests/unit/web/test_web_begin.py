@@ -6,6 +6,7 @@ The verb is a stand-in that writes what the verb writes; tests/services has the 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import shutil
@@ -22,13 +23,17 @@ import httpx2
 import pytest
 
 from ragwitness.errors import InputError
+from ragwitness.results.membership import headline
 from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
 from ragwitness.web.errands import ERRANDS, KEY_VARIABLE
 from ragwitness.web.jobs import Jobs, Stage, progress_of, valid_name
+from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
 from ragwitness.web.uploads import MOST, file_name, inside, target_of
+from tests.unit.report.fake_results import fake_result
+from tests.unit.web.web_runs import audit_run
 
 HERE = {"Origin": "http://127.0.0.1"}
 KEY = "sk-very-secret-0123456789"
@@ -53,6 +58,10 @@ if words[0] == "init":
     after("--json").write_text(json.dumps({"method": "mba", "documents": 4, "known_out": 4,
         "doubtful": "doubtful" in options, "decides": "Little.", "target": "<b>t</b>"}))
     after("--out").write_text("")
+elif words[0] == "verify":
+    print(json.dumps({"outcome": "fail", "why": "<b>a score differs</b>", "checks": [
+        {"name": "scores", "status": "fail", "detail": "d7", "failure": "score"}]}))
+    sys.exit(3)
 elif "--dry-run" in words or words[0] == "doctor":
     print("It would be asked: <b>much</b>.")
 elif words[0] == "canary" and words[1] != "probe":
@@ -697,3 +706,91 @@ def test_every_question_is_an_option_of_its_verbs(name: str) -> None:
         assert set(options) <= asked
         if verb == errand.verb and errand.fills:
             assert errand.fills in known
+
+
+# Evidence: a run is sealed, handed over and checked by clicks alone.
+
+
+def test_a_seal_is_a_tick_and_its_key_stays_beside_the_runs(
+    browser: Browser, jobs: Jobs, home: Path, form: dict[str, str]
+) -> None:
+    job = begun(browser, jobs, form | {"seal": "/etc/passwd"})
+    assert job.options()["seal"] == str(home / "auditor.key")
+    assert (
+        "checked"
+        in re.search(
+            r'<input[^>]*id="seal"[^>]*>', browser.get(f"/begin/audit?job={job.key}").text
+        )[0]
+    )  # type: ignore[index]
+    assert begun(browser, jobs, form).options()["seal"] is None
+
+
+def test_a_sealed_file_is_checked_by_upload(browser: Browser, jobs: Jobs, form) -> None:
+    given = {"form-key": form["form-key"], "key": "k", "seal": ""}
+    pack = {"bundle": ("../../evil.zip", b"PK")}
+    reply = browser.post("/begin/verify", data=given, files=pack)
+    assert reply.status_code == 303, reply.text
+    job = jobs.find(reply.headers["location"].split("/job/")[1])
+    assert job is not None
+    until(lambda: job.stage is Stage.DONE, "the check of the file")
+    assert job.options() == {
+        "bundle": str(job.folder / "bundle" / "evil.zip"), "key": "k", "seal": None, "trust": None,
+    }  # fmt: skip
+    page = browser.get(f"/job/{job.key}").text
+    assert "FAIL" in page
+    assert "Check again with a key or a seal" in page
+    verdict = browser.get(f"/job/{job.key}/verdict").text
+    assert "&lt;b&gt;a score differs" in verdict
+    assert "<b>a score" not in verdict
+
+
+def test_without_a_file_nothing_is_checked(browser: Browser, form: dict[str, str]) -> None:
+    reply = browser.post("/begin/verify", data={"form-key": form["form-key"]})
+    assert "Nothing was uploaded" in browser.get(reply.headers["location"]).text
+
+
+def test_a_sealed_run_says_so_and_only_its_own_form_takes_the_pack(
+    browser: Browser, home: Path, access: Access
+) -> None:
+    run = audit_run(home / "sealed", fake_result(3))
+    (run / "seal.json").write_text('{"key": "auditor+0+k"}')
+    key = key_of(run)
+    page = browser.get(f"/run/{key}").text
+    assert hashlib.sha256(b'{"key": "auditor+0+k"}').hexdigest() in page
+    assert "auditor+0+k" in page
+    assert browser.post(f"/run/{key}/pack", data={"form-key": "x"}).status_code == 403
+    assert browser.post("/run/0/pack", data={"form-key": access.form_key}).status_code == 404
+    # What it keeps of its seal is gone: it says so, and makes no pack.
+    reply = browser.post(f"/run/{key}/pack", data={"form-key": access.form_key})
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "seal-secret.json" in reply.text
+
+
+def test_the_finished_page_says_what_was_found_and_asks_again(
+    browser: Browser, jobs: Jobs, form: dict[str, str], home: Path, access: Access
+) -> None:
+    job = begun(browser, jobs, form | {"name": "first"})
+    browser.post(f"/job/{job.key}/start", data={"form-key": access.form_key})
+    until(lambda: (home / "first" / "starts").exists(), "start")
+    audit_run(home / "first", fake_result(3))
+    (home / "first" / "end").write_text("")
+    until(lambda: job.stage is Stage.DONE, "end")
+    page = browser.get(f"/job/{job.key}").text
+    assert headline(fake_result(3))[0] in page
+    assert "Ask again with another method" in page
+    # Its documents are still there, and its name is not: a finished run is left alone.
+    again = browser.get(f"/begin/audit?job={job.key}").text
+    assert "mine.jsonl" in again
+    assert 'value="first"' not in again
+
+
+def test_the_check_shows_what_a_trial_asked_and_heard(
+    browser: Browser, jobs: Jobs, form: dict[str, str]
+) -> None:
+    job = begun(browser, jobs, form)
+    told = {"method": "mba", "possible": False, "told": "4 of 4 pilot answers cannot be read"}
+    job.seen["tried"] = [told | {"asked": [["Fill <in>", "I <will> not"]]}]
+    page = browser.get(f"/job/{job.key}").text
+    assert "mba</bdi> cannot be used" in page
+    assert "Fill &lt;in&gt;" in page
+    assert "I &lt;will&gt; not" in page
