@@ -57,6 +57,19 @@ AUDITS = Registry(
 )
 """Our own are the names for ``--method`` and ``--audits``; ``all`` means these."""
 
+SHOWS: Mapping[str, str] = {
+    "s-rag": "where its telling words come, the system held them likelier than a model without the"
+    " database does",
+    "mba": "the system filled in words that were left out of its text",
+    "runon": "shown a few of its words, the system went on with those that follow in it",
+    "rag-mia": "asked whether this text is in its context, the system said yes",
+    "s2mia": "given one half of its text, the system answered in words like those of the other",
+    "min-k": "the system was surer of its answer than it is about texts outside",
+    "min-k++": "the system was surer of its answer than it is about texts outside",
+    "passages": "the system retrieved passages that hold its own words in the same order",
+}
+"""What answers about a document inside show, by the name of our method: why one is called in."""
+
 
 def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
     """Return the configuration of an audit; see :meth:`.Registry.configure`."""

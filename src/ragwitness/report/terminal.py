@@ -160,8 +160,10 @@ def _cell(value: Cell, column: Column) -> Text:
 
     # Text objects, never markup: a document's id may hold square brackets.
     if isinstance(value, Words):
-        words = (f"{one.word} {one.target} / {one.baseline}" for one in value.items[:_WORDS])
-        return Text("\n".join(words))
+        words = value.items[:_WORDS]
+        beside = ("" if one.baseline == say.MISSING else f" / {one.baseline}" for one in words)
+        lines = (f"{one.word} {one.target}{more}" for one, more in zip(words, beside, strict=True))
+        return Text("\n".join(lines))
     if isinstance(value, Mark):
         return Text(say.visible(value.text), _COLOURS[value.style])
     if isinstance(value, Name):

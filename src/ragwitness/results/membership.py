@@ -543,12 +543,17 @@ _SOURCES = {
 }
 
 
-def _claimed(result: AuditResult) -> tuple[str, ...]:
-    rate = _error_rate(result) if result.calibration.exact else _NO_RATE
+def how_often_wrong(result: AuditResult) -> str:
+    """Say how often the verdict "in the database" is wrong."""
     if result.calibration.unlike:
-        rate = _UNLIKE
+        return _UNLIKE
+    return _error_rate(result) if result.calibration.exact else _NO_RATE
+
+
+def _claimed(result: AuditResult) -> tuple[str, ...]:
     return (
-        f"In the database: the system answers as if it could read this very document. {rate}",
+        "In the database: the system answers as if it could read this very document."
+        f" {how_often_wrong(result)}",
         "No sign of it: were the document inside, answers this weak would be rare, by the "
         "same measure.",
         "Inconclusive: the answers fit both, or the document could not be scored. It is "

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from ragwitness.asking.journal import Exchange
+from ragwitness.membership.registry import SHOWS
 from ragwitness.results import wording as say
-from ragwitness.types import Answer, Evidence, Query, Verdict
+from ragwitness.results.membership import AuditResult, how_often_wrong
+from ragwitness.types import Answer, Decision, Evidence, Query, Verdict
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
 _TOKENS = 400
+_RUN = 6  # words in a row that two texts share before they are marked in both
 _OTHERS = 4
 
 
@@ -57,25 +60,25 @@ class Asked:
         number: From 1.
         stage: Part of the run.
         target: Name of the system.
-        prompt: What was sent.
+        prompt: What was sent, what came back of it marked; HTML.
         settings: How it was to be answered.
         answer: What came back, the deciding words marked; HTML.
         outcome: How it ended, and what it cost.
         pieces: Its tokens; empty where the system gave no log-probabilities.
         cut: Tokens that are not shown.
-        contexts: Retrieved passages, where the system shows them.
+        contexts: Retrieved passages, where the system shows them; HTML.
     """
 
     number: int
     stage: str
     target: str
-    prompt: str
+    prompt: Markup
     settings: str
     answer: Markup
     outcome: str
     pieces: tuple[Piece, ...]
     cut: int
-    contexts: tuple[str, ...]
+    contexts: tuple[Markup, ...]
 
 
 def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
@@ -93,22 +96,45 @@ def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
     )
 
 
+def because(result: AuditResult, verdict: Verdict) -> str:
+    """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
+    known = [score for score in result.calibration.scores if verdict.score is not None]
+    high = say.count(sum(score >= (verdict.score or 0.0) for score in known))
+    if verdict.decision is Decision.IN:
+        shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
+        return (
+            f"It is called in because {shows}: {high} of {say.documents(len(known))} known to be"
+            f" outside scored as high. {how_often_wrong(result)}"
+        )
+    if verdict.decision is Decision.OUT:
+        return (
+            "It shows no sign because documents that are inside this system answer so weakly only"
+            f" with probability {say.p_text(verdict.p_out)}. It may be inside all the same."
+        )
+    told = f"{high} of {say.documents(len(known))} known to be outside scored as high."
+    return f"Nothing is decided. {told if known else ''}".strip()
+
+
 def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
-    """Return the questions with their answers."""
+    """Return the questions with their answers, and in both what decided marked."""
     # One pattern for all deciding words, so that overlapping ones are marked once.
-    pattern = _pattern([word.word for word in words])
+    named = [word.word for word in words]
+    pattern = _pattern([*named, *(["No"] if "Yes" in named else [])])
     return tuple(
         Asked(
             number=n,
             stage=say.visible(one.asked.stage),
             target=say.visible(one.asked.target),
-            prompt=readable(one.asked.query.prompt),
+            prompt=_marked(one.asked.query.prompt, None, _heard(one.answer)),
             settings=_settings(one.asked.query),
-            answer=_marked(one.answer.text, pattern),
+            answer=_marked(one.answer.text, pattern, one.asked.query.prompt),
             outcome=_outcome(one.answer),
             pieces=_pieces(one.answer),
             cut=max(0, len(one.answer.tokens or ()) - _TOKENS),
-            contexts=tuple(map(readable, one.answer.contexts or ())),
+            contexts=tuple(
+                _marked(context, None, one.asked.query.prompt)
+                for context in one.answer.contexts or ()
+            ),
         )
         for n, one in enumerate(exchanges, start=1)
     )
@@ -119,6 +145,11 @@ def readable(text: str) -> str:
     shown = "\n".join(say.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
     rest = len(text) - _LONGEST
     return f"{shown}… ({say.count(rest)} more characters)" if rest > 0 else shown
+
+
+def _heard(answer: Answer) -> str:
+    """What came back, the passages with the answer."""
+    return "\n".join((answer.text, *(answer.contexts or ())))
 
 
 def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
@@ -147,20 +178,36 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
     named = sorted({word for word in words if word.strip()}, key=len, reverse=True)
     if not named:
         return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, named))})(?!\w)")
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, named))})(?!\w)", re.IGNORECASE)
 
 
-def _marked(text: str, pattern: re.Pattern[str] | None) -> Markup:
-    """Escape a text and mark the words in it."""
+def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
+    """Escape a text, and mark in it the words of a pattern and the runs that another text holds."""
     shown = readable(text)
-    if pattern is None:
-        return escape(shown)
+    found = [match.span() for match in pattern.finditer(shown)] if pattern else []
     # Cut, escape, join: nothing is marked up before it is escaped.
     parts, at = [], 0
-    for match in pattern.finditer(shown):
-        parts += [escape(shown[at : match.start()]), _MARK.format(match.group())]
-        at = match.end()
+    for start, end in sorted([*found, *_shared(shown, readable(other))]):
+        if end > at:
+            parts += [escape(shown[at:start]), _MARK.format(shown[max(at, start) : end])]
+            at = end
     return Markup("").join([*parts, escape(shown[at:])])
+
+
+def _shared(text: str, other: str) -> list[tuple[int, int]]:
+    """Return the places in a text of runs of words that another text holds too."""
+    theirs = [word.casefold() for word in re.findall(r"\w+", other)]
+    runs = {tuple(theirs[at : at + _RUN]) for at in range(len(theirs) - _RUN + 1)}
+    words = [(found.group().casefold(), found.span()) for found in re.finditer(r"\w+", text)]
+    places: list[tuple[int, int]] = []
+    for at in range(len(words) - _RUN + 1):
+        if tuple(word for word, _ in words[at : at + _RUN]) in runs:
+            start, end = words[at][1][0], words[at + _RUN - 1][1][1]
+            # Runs that overlap are one.
+            if places and start <= places[-1][1]:
+                start = places.pop()[0]
+            places.append((start, end))
+    return places
 
 
 _MARK = Markup("<mark>{}</mark>")

@@ -180,6 +180,7 @@ def document_page(run: Run, document: str) -> str | None:
         document=document,
         row=_verdict(verdict) if verdict else None,
         told=evidence.told(verdict, found) if verdict else (),
+        because=evidence.because(run.result, verdict) if verdict and run.audit else "",
         asked=evidence.asked(found, verdict.evidence if verdict else ()),
         expected=verdict.queries if verdict else 0,
         before=around[0],

@@ -13,8 +13,11 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
+from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.kit.run_files import TARGET
+from ragwitness.results.membership import how_often_wrong
 from ragwitness.results.registry import to_json
-from ragwitness.types import Decision, Evidence, Interval, Verdict
+from ragwitness.types import Answer, Decision, Evidence, Interval, Query, Verdict
 from ragwitness.web.app import create_app
 from ragwitness.web.runs import find_runs
 from tests.support.markup import Checker, check
@@ -117,6 +120,29 @@ def test_a_document_shows_the_prompt_the_answer_and_the_words(both: Site) -> Non
     harmless(both.get(around[0]))
 
 
+def test_what_question_and_passage_share_is_marked_in_both_and_the_reason_told(tmp_path) -> None:
+    verdict = Verdict("d", Decision.IN, 0.01, 0.9, 1)
+    calibration = replace(fake_result(0).calibration, scores=(0.1, 0.95, 0.2), exact=True)
+    result = replace(
+        fake_result(0), verdicts=(verdict,), calibration=calibration, target=TARGET,
+        method="passages", evaluation=None,
+    )  # fmt: skip
+    folder = audit_run(tmp_path / "run", result)
+    text = "one two three four five six seven eight"
+    with Journal(folder / "answers.jsonl") as journal:
+        query = Query(f"begin {text}", 16)
+        answer = Answer("nothing", contexts=(f"before {text} after", "one two other"))
+        journal.put(query_key(TARGET, query), answer, AskedQuery(TARGET, "documents", "d", query))
+    site = Site(tmp_path)
+    page = site.get(site.run("run") + "/document?id=d")
+    assert page.count(f"<mark>{text}</mark>") == 2
+    assert "<mark>one two</mark>" not in page
+    assert page.count("<details open>") == 1
+    assert "called in because the system retrieved passages" in page
+    assert "1 of 3 documents known to be" in " ".join(page.split())
+    assert how_often_wrong(result) in page
+
+
 def test_documents_follow_each_other_through_the_whole_report(both: Site) -> None:
     address: str | None = re.findall(r'href="([^"]*/document[^"]*)"', both.get(both.run("beta")))[0]
     seen = []
@@ -177,7 +203,7 @@ def test_untrusted_text_everywhere_stays_text(tmp_path: Path) -> None:
         harmless(page)
         assert "\u202e" not in page
     page = site.get(runs[0] + link)
-    assert "prompt &lt;script&gt;" in page
+    assert "prompt &lt;script&gt;" in re.sub("</?mark>", "", page)
     assert "⟨U+202E⟩" in page
     harmless(site.get("/run/x/document?id=" + quote(EVIL, errors="replace"), 404))
 
