@@ -18,6 +18,7 @@ from ragwitness.kit.options import Opt
 def audit(
     errand: AuditErrand,
     collection: Annotated[bool, Opt("--collection")] = False,
+    accounts: Annotated[list[str] | None, Opt("--as", metavar="NAME=KEY_ENV")] = None,
     files: Files | None = None,
     fail_on: FailOn = None,
     dry_run: DryRun = False,
@@ -41,26 +42,23 @@ def audit(
     Args:
         collection: Ask whether the documents as a whole are inside, one by one until the evidence
             suffices.
+        accounts: Ask about each document as an account that must not reach it, with the key in this
+            variable, and print a matrix of documents and accounts with one error rate. May be
+            repeated; caps count for each account.
     """
-    from contextlib import nullcontext
-
     from ragwitness.cli.common import console, on_cores, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.questions import write_down
+    from ragwitness.cli.scope import accounts_of, audit_scope
     from ragwitness.cli.steps import (
         agree,
-        ask,
-        chosen_order,
+        audited,
         preview_audit,
-        sealed,
         wait,
     )
-    from ragwitness.errands.audit import asked
     from ragwitness.errors import InputError
     from ragwitness.kit.run_files import REPORT
-    from ragwitness.models.cluster import models_on
-    from ragwitness.targets.resolve import open_target
 
     # Step 1, what only the command line has: files, questions for a batch job.
     by_itself, target = errand.method == "auto", str(errand.target)
@@ -80,6 +78,13 @@ def audit(
             "A sealed audit asks its questions itself, and links each answer to the one before.",
             "Leave out --questions-to or --seal.",
         )
+    if accounts and (collection or questions_to):
+        other = "--collection" if collection else "--questions-to"
+        raise InputError(f"{other} does not apply to --as.", "Leave one of them out.")
+    if accounts:
+        wanted = Outputs.wanted("scope", files, fail_on)
+        audit_scope(errand, accounts_of(accounts), wanted, dry_run=dry_run)
+        return
     outputs = Outputs.wanted("collection" if collection else "audit", files, fail_on)
     if collection:
         formats = [f"--{name}" for name in files or () if name != "json"]
@@ -102,31 +107,10 @@ def audit(
         return
     # What can be said of the audit without a query is said now, and may end it.
     agree(*order.beforehand(), yes=errand.yes)
-    from ragwitness.evidence.audit import subject_of
-
-    # Language models compute on the cluster where there is one; all else stays in this process.
-    with models_on(errand.cluster) if errand.cluster else nullcontext():
-        if by_itself:
-            order = chosen_order(order, errand, folder)
+    # Step 4, the asking.
+    if questions_to is not None:
         wait(order.refuse_unscorable())
-        # Step 4, the asking. What the target can do may have been asked by now; nothing about a
-        # document was, so that the run is sealed here.
-        if questions_to is not None:
-            write_down(order, questions_to, answered, screen)
-            return
-
-        # The governor reserves the worst case of every query before it is sent, and no query to the
-        # target passes beside it (docs/design/runs.md).
-        with errand.governed(folder) as (governor, transport):
-            result = ask(
-                open_target(target, transport),
-                sealed(
-                    folder,
-                    lambda: subject_of(order),
-                    errand,
-                    lambda opened, progress: asked(order, opened, governor, folder, progress),
-                ),
-                folder,
-                governor,
-            )
+        write_down(order, questions_to, answered, screen)
+        return
+    result = audited(errand, order, folder)
     conclude(result, folder / REPORT, screen, outputs, store=folder)

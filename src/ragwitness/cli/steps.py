@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ragwitness.errands.audit import AuditErrand
     from ragwitness.errands.options import Sealing
     from ragwitness.evidence.subject import SealSubject
+    from ragwitness.results.membership import AuditResult
     from ragwitness.types import Target
 
 Result = TypeVar("Result")
@@ -166,6 +167,46 @@ def chosen_order(order: Order, errand: AuditErrand, folder: Path) -> Order:
         )
     console().print(made.why, markup=False)
     return made
+
+
+def audited(errand: AuditErrand, order: Order, folder: Path) -> AuditResult:
+    """Choose the method where none is named, seal the run where that is asked for, and ask.
+
+    Args:
+        errand: What was asked for.
+        order: The same with its documents read.
+        folder: Of the run.
+
+    Raises:
+        CapabilityError: No method can be chosen.
+        InputError: No method has a question for any document; then nothing was sent.
+    """
+    from ragwitness.errands.audit import asked
+    from ragwitness.evidence.audit import subject_of
+    from ragwitness.models.cluster import models_on
+    from ragwitness.targets.resolve import open_target
+
+    # Language models compute on the cluster where there is one; all else stays in this process.
+    with models_on(errand.cluster) if errand.cluster else nullcontext():
+        if errand.method == "auto":
+            order = chosen_order(order, errand, folder)
+        wait(order.refuse_unscorable())
+        # What the target can do may have been asked by now; nothing about a document was, so that
+        # the run is sealed here.
+        # The governor reserves the worst case of every query before it is sent, and no query to the
+        # target passes beside it (docs/design/runs.md).
+        with errand.governed(folder) as (governor, transport):
+            return ask(
+                open_target(order.target, transport),
+                sealed(
+                    folder,
+                    lambda: subject_of(order),
+                    errand,
+                    lambda opened, progress: asked(order, opened, governor, folder, progress),
+                ),
+                folder,
+                governor,
+            )
 
 
 # A run that is to be evidence: sealed before its first query.

@@ -733,7 +733,7 @@ def _telling(result: AuditResult) -> Table:
         tuple(
             (
                 Name(one.document, document=one.document),
-                Mark(_SHORT[one.decision], _STYLES[one.decision]),
+                verdict_mark(one.decision),
                 say.p_text(one.p_value),
                 Words(words_of(one).items),
                 one.queries,
@@ -742,6 +742,11 @@ def _telling(result: AuditResult) -> Table:
         ),
         "documents",
     )
+
+
+def verdict_mark(decision: Decision) -> Mark:
+    """Return a verdict as a terminal has room for it."""
+    return Mark(_SHORT[decision], _STYLES[decision])
 
 
 def _rest(result: AuditResult) -> Iterator[Paragraph]:

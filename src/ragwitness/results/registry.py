@@ -15,6 +15,7 @@ from ragwitness.results.kind import Kind
 KINDS = {
     "audit": "membership",
     "collection": "collection",
+    "scope": "scope",
     "leak": "leak",
     "synthesis": "synthesis",
     "comparison": "comparison",

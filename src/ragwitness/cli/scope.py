@@ -1,0 +1,81 @@
+"""``ragwitness audit --as``: can accounts reach documents that they must not?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.errands.audit import AuditErrand
+    from ragwitness.results.membership import AuditResult
+
+_ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
+_IDLE = {
+    "seal": "a sealed run is an audit by one account",
+    "key_env": "each account has its own",
+}
+
+
+def accounts_of(given: Sequence[str]) -> dict[str, str]:
+    """Return the variable with the key of each account, by its name.
+
+    Raises:
+        InputError: One is not ``NAME=VARIABLE``, or a name is given twice.
+    """
+    from ragwitness.errors import InputError
+
+    found = [_ACCOUNT.fullmatch(one) for one in given]
+    accounts = {one[1]: one[2] for one in found if one}
+    if len(accounts) < len(given) or {".", ".."} & {*accounts}:
+        raise InputError(
+            "--as takes the name of an account and the variable with its key, each name once.",
+            "An example: --as alice=ALICE_KEY --as bob=BOB_KEY",
+        )
+    return accounts
+
+
+def audit_scope(
+    errand: AuditErrand, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
+) -> None:
+    """Ask about the documents as each account, and put the verdicts into one matrix.
+
+    Raises:
+        InputError: An option cannot be used.
+    """
+    from ragwitness.cli.common import console, run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import agree, audited, preview_audit
+    from ragwitness.errors import InputError
+    from ragwitness.kit.run_files import REPORT, RESULT
+    from ragwitness.report.files import write
+    from ragwitness.results.membership import KIND
+    from ragwitness.results.scope import scope_of
+
+    for name, why in _IDLE.items():
+        if getattr(errand, name) is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')} does not apply to --as: {why}.", "Leave it out."
+            )
+    screen = console()
+    audits: dict[str, AuditResult] = {}
+    # An equal part of the level each: together they keep the whole (results/scope.py).
+    errand = replace(errand, alpha=errand.alpha / len(accounts))
+    order = errand.order(say_error)
+    named = (*sorted(accounts.items()), *errand.identity(order))
+    folder = run_folder(errand.run, "as", str(errand.target), *named)
+    agree(*order.beforehand(), yes=errand.yes or dry_run)
+    for name, variable in accounts.items():
+        own, place = replace(errand, key_env=variable), folder / name
+        asked = replace(order, reach=own.reach)
+        screen.print(f"as {name}:", markup=False)
+        if dry_run:
+            preview_audit(order.plan, order.method, order.config, order.proxy, place, order.budget)
+            continue
+        audits[name] = audited(own, asked, place)
+        write("json", KIND, audits[name], place / RESULT)
+    if not dry_run:
+        found = scope_of(audits, errand.alpha * len(accounts))
+        conclude(found, folder / REPORT, screen, outputs, store=folder)
