@@ -105,7 +105,12 @@ def init(
                 await opened.close()
 
         own = load_language_model(order.proxy)
-        choice = wait(choose(plan, found, own, budget, piloting))
+        try:
+            choice = wait(choose(plan, found, own, budget, piloting))
+        except CapabilityError:  # what was heard says why
+            if json_out is not None:
+                write_json_file(json_out, {"tried": _heard(tried)})
+            raise
     chosen = named or (choice.method if choice else "")
     configs = {chosen: order.config} if named else configs_of([chosen], {})
     asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
@@ -132,10 +137,7 @@ def init(
             "documents": len(plan.documents),
             "known_out": len(plan.known_out),
             "known_in": len(plan.known_in),
-            "tried": [
-                {"method": o.method, "possible": o.possible, "told": o.told, "asked": o.heard}
-                for o in tried
-            ],
+            "tried": _heard(tried),
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""
@@ -145,6 +147,14 @@ def init(
         f"ragwitness audit --config {out} --dry-run",
         f"ragwitness audit --config {out}{yes}",
     )
+
+
+def _heard(tried: Sequence[Pilot]) -> list[dict[str, object]]:
+    """What each pilot showed, with some of its questions and answers, as JSON."""
+    return [
+        {"method": one.method, "possible": one.possible, "told": one.told, "asked": one.heard}
+        for one in tried
+    ]
 
 
 def _asked(option: str, question: str, screen: Console) -> str:

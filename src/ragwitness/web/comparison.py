@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ragwitness.results import wording as say
 from ragwitness.results.membership import LABELS, AuditResult, strength
-from ragwitness.stats.evaluation import Rate, auc_difference
+from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Decision, Verdict
 from ragwitness.web.runs import Run
 
 _DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
-_FEWEST = 2  # of each kind, for an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +59,6 @@ def rates(first: Run, second: Run) -> tuple[Pair, ...]:
     one, other = _rates(first), _rates(second)
     names = [*one, *(name for name in other if name not in one)]
     return tuple(Pair(name, one.get(name), other.get(name)) for name in names)
-
-
-def area_difference(first: AuditResult, second: AuditResult) -> Rate | None:
-    """Return the AUC of the second minus that of the first, on what both scored; None without."""
-    ones, others = _by_document(first), _by_document(second)
-    # Paired: the same documents, scored by both, with the same truth. Another selection of
-    # documents would compare selections.
-    both = [
-        (one, other)
-        for name, one in ones.items()
-        if (other := others.get(name)) is not None
-        and one.member is not None
-        and one.member == other.member
-        and one.score is not None
-        and other.score is not None
-    ]
-    labels = np.array([bool(one.member) for one, _ in both], dtype=np.bool_)
-    # A bootstrap needs at least two of each kind to resample.
-    if min(int(labels.sum()), int((~labels).sum())) < _FEWEST:
-        return None
-    scores = [np.array([pair[i].score for pair in both], dtype=np.float64) for i in (1, 0)]
-    return auc_difference(scores[0], scores[1], labels)
 
 
 def agreement(

@@ -21,9 +21,9 @@ from ragwitness.results.membership import LABELS, is_wrong, truth_of, words_of
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
 from ragwitness.web import comparison as comparing
-from ragwitness.web import evidence, figures
+from ragwitness.web import evidence
 from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
-from ragwitness.web.runs import Run, curves_of, spending_of
+from ragwitness.web.runs import Run, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 200
@@ -101,7 +101,6 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
         "run": run,
         "row": _row(run),
         "page_of": lambda name: document_link(run, name),
-        "curves": curves_of(run),
         "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
         "asked_link": f"{run_link(run)}/asked",
         # An audit lists its documents in its report.
@@ -192,7 +191,7 @@ def document_page(run: Run, document: str) -> str | None:
 
 def compare_page(first: Run, second: Run) -> str:
     """Return two runs side by side."""
-    # Facts and rates compare any two runs; verdicts, ROCs and changes need two audits of documents.
+    # Facts and rates compare any two runs; verdicts and changes need two audits of documents.
     ones, others = first.audit, second.audit
     audits = (ones, others) if ones and others else None
     changed = comparing.changes(*audits) if audits else ()
@@ -202,15 +201,12 @@ def compare_page(first: Run, second: Run) -> str:
         second=second,
         facts=comparing.facts(first, second),
         rates=comparing.rates(first, second),
-        difference=comparing.area_difference(*audits) if audits else None,
-        rocs=figures.both_rocs(audits, ("first", "second")) if audits else None,
         agreement=comparing.agreement(*audits) if audits else None,
         changed=[
             (one.document, _verdict(one.first), _verdict(one.second))
             for one in changed[:_MOST_CHANGES]
         ],
         more=max(0, len(changed) - _MOST_CHANGES),
-        signed=say.signed,
     )
 
 

@@ -16,15 +16,12 @@ from ragwitness.errors import RagwitnessError
 from ragwitness.kit.files import at_hand
 from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT
 from ragwitness.results import wording as say
-from ragwitness.results.geometry import Course
 from ragwitness.results.kind import Kind
 from ragwitness.results.membership import AuditResult
 from ragwitness.results.registry import open_result
 from ragwitness.results.sheet import Sheet
-from ragwitness.results.spending import Spending
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
-from ragwitness.web.figures import money_figure, tokens_figure
 from ragwitness.web.rows import Rows, ranked, rows_of_audit, rows_of_kind
 
 _HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
@@ -257,21 +254,3 @@ def _brief(folder: Path, changed: int, size: int) -> Brief:
 @lru_cache(maxsize=_OPEN)
 def _opened(folder: Path, _changed: int, _size: int) -> OpenedRun:
     return OpenedRun(*open_result(folder))
-
-
-def curves_of(run: Run) -> tuple[Course, ...]:
-    """Return the figures of what a run has spent.
-
-    Raises:
-        InputError: A record of spending cannot be read.
-    """
-    forms = filter(None, map(at_hand, files_of(run.folder, SPENT)))
-    states = tuple((form.stat().st_mtime_ns, form.stat().st_size) for form in forms)
-    return _curves(run.folder, states, getattr(run.result, "spent", None))
-
-
-@lru_cache(maxsize=_BRIEFS)
-def _curves(folder: Path, _states: object, known: Spending | None) -> tuple[Course, ...]:
-    spent = spending_of(folder)
-    found = (tokens_figure(spent, known), money_figure(spent, known))
-    return tuple(one for one in found if one is not None)

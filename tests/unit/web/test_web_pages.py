@@ -157,7 +157,6 @@ def test_two_runs_are_compared(both: Site) -> None:
     keys = [both.run(name).removeprefix("/run/") for name in ("alpha", "beta")]
     page = both.get(f"/compare?first={keys[0]}&second={keys[1]}")
     harmless(page)
-    assert "AUC of the second minus that of the first, on the 59 documents" in page
     assert "The 60 documents in both" in page
     table = page[page.index('id="agree"') : page.index('id="changed"')]
     counts = [int(n) for n in re.findall(r'<td class="num[^"]*">(\d+)</td>', table)]
@@ -257,7 +256,6 @@ def test_a_leak_measurement_is_its_report_with_what_was_asked(tmp_path: Path) ->
     page = site.get(site.run("leak"))
     harmless(page)
     assert "repeat records 10" in page
-    assert "What it cost" in page
     document = re.search(r'href="(/run/\w+/document[^"]+)"', page)
     assert document is not None
     assert "say it plain" in site.get(html.unescape(document[1]))
