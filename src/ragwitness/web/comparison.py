@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
-from ragwitness.results import wording as say
 from ragwitness.results.membership import LABELS, AuditResult, strength
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Decision, Verdict
@@ -13,52 +13,22 @@ from ragwitness.web.runs import Run
 _DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A property of both runs, in words."""
-
-    name: str
-    first: str
-    second: str
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two are not the same."""
-        return self.first != self.second
+Sides = tuple[tuple[str, Any, Any], ...]
+"""Names, each with what it is in the first run and in the second; None where a run has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A rate in both runs; None where one has none."""
-
-    name: str
-    first: Rate | None
-    second: Rate | None
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A document that the two runs judge differently."""
-
-    document: str
-    first: Verdict
-    second: Verdict
-
-
-def facts(first: Run, second: Run) -> tuple[Fact, ...]:
+def facts(first: Run, second: Run) -> Sides:
     """Return what both runs are, and every setting."""
-    one, other = _described(first), _described(second)
-    return tuple(
-        Fact(name, one.get(name, say.MISSING), other.get(name, say.MISSING))
-        for name in [*one, *(name for name in other if name not in one)]
-    )
+    return _beside(_described(first), _described(second))
 
 
-def rates(first: Run, second: Run) -> tuple[Pair, ...]:
+def rates(first: Run, second: Run) -> Sides:
     """Return the rates that either run has, in the order of the first."""
-    one, other = _rates(first), _rates(second)
-    names = [*one, *(name for name in other if name not in one)]
-    return tuple(Pair(name, one.get(name), other.get(name)) for name in names)
+    return _beside(_rates(first), _rates(second))
+
+
+def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sides:
+    return tuple((name, one.get(name), other.get(name)) for name in {**one, **other})
 
 
 def agreement(
@@ -78,16 +48,12 @@ def agreement(
     )
 
 
-def changes(first: AuditResult, second: AuditResult) -> tuple[Changed, ...]:
-    """Return the documents that the two runs judge differently, strongest in the first first."""
+def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Return the verdicts on which the two runs differ, strongest in the first first."""
     others = _by_document(second)
-    moved = [
-        (one, others[one.document])
-        for one in first.verdicts
-        if one.document in others and others[one.document].decision is not one.decision
-    ]
-    moved.sort(key=lambda pair: strength(pair[0]))
-    return tuple(Changed(one.document, one, other) for one, other in moved)
+    both = ((one, others[one.document]) for one in first.verdicts if one.document in others)
+    moved = [pair for pair in both if pair[0].decision is not pair[1].decision]
+    return sorted(moved, key=lambda pair: strength(pair[0]))
 
 
 def _by_document(result: AuditResult) -> dict[str, Verdict]:

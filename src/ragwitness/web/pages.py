@@ -16,8 +16,8 @@ from ragwitness.asking.journal import index_of
 from ragwitness.errors import RagwitnessError
 from ragwitness.kit.run_files import SEAL
 from ragwitness.report.html import Cut, environment, resource
+from ragwitness.results import membership
 from ragwitness.results import wording as say
-from ragwitness.results.membership import LABELS, is_wrong, truth_of, words_of
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
 from ragwitness.web import comparison as comparing
@@ -177,7 +177,7 @@ def document_page(run: Run, document: str) -> str | None:
         "document.html.j2",
         run=run,
         document=document,
-        row=_verdict(verdict) if verdict else None,
+        row=verdict,
         told=evidence.told(verdict, found) if verdict else (),
         because=evidence.because(run.result, verdict) if verdict and run.audit else "",
         asked=evidence.asked(found, verdict.evidence if verdict else ()),
@@ -194,7 +194,7 @@ def compare_page(first: Run, second: Run) -> str:
     # Facts and rates compare any two runs; verdicts and changes need two audits of documents.
     ones, others = first.audit, second.audit
     audits = (ones, others) if ones and others else None
-    changed = comparing.changes(*audits) if audits else ()
+    changed = comparing.changes(*audits) if audits else []
     return render(
         "pair.html.j2",
         first=first,
@@ -202,10 +202,7 @@ def compare_page(first: Run, second: Run) -> str:
         facts=comparing.facts(first, second),
         rates=comparing.rates(first, second),
         agreement=comparing.agreement(*audits) if audits else None,
-        changed=[
-            (one.document, _verdict(one.first), _verdict(one.second))
-            for one in changed[:_MOST_CHANGES]
-        ],
+        changed=changed[:_MOST_CHANGES],
         more=max(0, len(changed) - _MOST_CHANGES),
     )
 
@@ -251,7 +248,14 @@ def render(template: str, **values: object) -> str:
     return (
         environment(_PACKAGES)
         .get_template(template)
-        .render(run_link=run_link, document_link=document_link, version=_version(), **values)
+        .render(
+            run_link=run_link,
+            document_link=document_link,
+            version=_version(),
+            say=say,
+            audit=membership,
+            **values,
+        )
     )
 
 
@@ -267,41 +271,6 @@ def _row(run: Run) -> _Row:
         return _Row(run, link, "", "", run.problem or _so_far(run), None, say.MISSING, written)
     queries = say.MISSING if brief.queries is None else say.count(brief.queries)
     return _Row(run, link, brief.method, brief.target, brief.title, brief.auc, queries, written)
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """One verdict, formatted; untrusted text is not yet made visible."""
-
-    id: str
-    verdict: str
-    label: str
-    p: str
-    q: str
-    p_inside: str
-    score: str
-    classifier: str
-    queries: str
-    reason: str
-    truth: str
-    wrong: bool
-
-
-def _verdict(one: Verdict) -> _Verdict:
-    return _Verdict(
-        id=say.visible(one.document),
-        verdict=str(one.decision),
-        label=LABELS[one.decision],
-        p=say.p_text(one.p_value),
-        q=say.p_text(one.q_value),
-        p_inside=say.p_text(one.p_out),
-        score=say.score_text(one.score),
-        classifier=say.MISSING if one.classifier is None else say.probability(one.classifier),
-        queries=say.count(one.queries),
-        reason=say.visible(words_of(one).reason),
-        truth=truth_of(one),
-        wrong=is_wrong(one),
-    )
 
 
 def _so_far(run: Run) -> str:
