@@ -343,8 +343,7 @@ def _sheet(battery: Battery) -> Sheet:
                 "The audits",
                 (_audits(audits), *([Paragraph(flattered, brief=True)] if flattered else [])),
             ),
-            Section("controls", "Controls", (_controls(battery),), "page"),
-            Section("brief", "", (_brief_controls(battery, audits),), "terminal"),
+            Section("controls", "Controls", (_controls(battery),)),
             *([Section("benign", "What the defense costs", _benign(benign))] if benign else []),
             *(
                 [Section("pairs", "Audits against each other", (_pairs(battery),), "page")]
@@ -420,17 +419,19 @@ def _audits(audits: Sequence[Measured]) -> Table:
 
 def _controls(battery: Battery) -> Table:
     columns = (
-        Column("Control", "name"),
+        Column("Control", "name", "control"),
+        Column("AUC [95 %]", "text", "AUC [95 %]", page=False),
         Column("AUC", "value"),
         Column("95 % interval", "interval"),
         Column("n", "value"),
         Column("0 to 1", "strip"),
         Column("Expected", "text"),
-        Column("Found", "text"),
+        Column("Found", "text", "found"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             Name(one.name),
+            short_rate(one.rate),
             one.rate,
             one.rate,
             one.rate.n,
@@ -445,32 +446,6 @@ def _controls(battery: Battery) -> Table:
         f" likeness to the index {say.rate_text(battery.likeness)})"
     )
     return Table(caption, columns, rows)
-
-
-def _brief_controls(battery: Battery, audits: Sequence[Measured]) -> Table:
-    """One line per audit: without retrieval, and against its near-duplicates."""
-    # Guessers that never ask come first; then one line for each audit, with retrieval off and
-    # against near-duplicates.
-    controls = {control.name: control for control in controls_of(battery)}
-    rows: list[tuple[Cell, ...]] = [
-        (Name(name), short_rate(one.rate), "", _found(one))
-        for name, one in controls.items()
-        if not name.startswith((_OFF, _NEAR))
-    ]
-    for one in audits:
-        off, near = (controls.get(f"{kind}: {one.audit}") for kind in (_OFF, _NEAR))
-        if off or near:
-            _, slash, variant = one.audit.partition("/")
-            name = Name(f" /{variant}" if slash else one.audit)
-            shown = [short_rate(each.rate) if each else "" for each in (off, near)]
-            rows.append((name, *shown, _found(off) if off else ""))
-    heads = ("control", _OFF, _NEAR, "found")
-    columns = (Column("", "name", heads[0]), *(Column("", "text", head) for head in heads[1:]))
-    return Table("", columns, tuple(rows))
-
-
-def _found(one: Control) -> Mark:
-    return Mark(one.verdict, "in" if one.fails else "")
 
 
 def _benign(cost: DefenseCost) -> tuple[Block, ...]:

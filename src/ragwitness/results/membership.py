@@ -695,8 +695,6 @@ def _sections(result: AuditResult) -> list[Section]:
     found = [Section("telling", "", (_telling(result), *_rest(result)), "terminal")]
     if result.evaluation is not None:
         found.append(_known_truth(result, result.evaluation))
-        if truths := _truths(result):
-            found.append(Section("truth", "Verdicts against the truth", (truths,), "page"))
     # Figures: the distribution of scores, then the ROC where the truth is known, then p-values
     # against the uniform, which is the check of the calibration.
     squares = [one for one in (_roc(result), _p_values(result)) if one is not None]
@@ -796,22 +794,6 @@ def _known_truth(result: AuditResult, found: Evaluation) -> Section:
         "How well it did where the truth is known",
         (Paragraph(f"{scored} were scored{lost}.", ""), Table(caption, columns, rows)),
     )
-
-
-def _truths(result: AuditResult) -> Table | None:
-    rows: list[tuple[Cell, ...]] = []
-    for name, member in (("Members", True), ("Non-members", False)):
-        if own := [v for v in result.verdicts if v.member is member]:
-            counts = [sum(v.decision is decision for v in own) for decision in _ORDER]
-            rows.append((Name(name), *counts, len(own)))
-    if not rows:
-        return None
-    columns = (
-        Column("Truth", "name"),
-        *(Column(LABELS[decision], "value") for decision in _ORDER),
-        Column("all", "value"),
-    )
-    return Table("Number of documents by truth and verdict", columns, tuple(rows), "truth")
 
 
 def _group(result: AuditResult, decision: Decision) -> Fold:

@@ -11,7 +11,7 @@ from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.kind import Condition, Kind, Ruling, parse_conditions, restored, rule_counts
 from ragwitness.results.membership import LABELS, AuditResult, how_often_wrong, verdict_mark
-from ragwitness.results.sheet import Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.results.sheet import Block, Cell, Column, Name, Paragraph, Section, Sheet, Table
 from ragwitness.types import Decision, LeftOut
 
 _ALL = 40  # documents in a terminal
@@ -130,13 +130,14 @@ def _sheet(result: ScopeResult) -> Sheet:
         Column("Document", "name", "document"),
         *(Column(f"As {name}", "text", name) for name in result.methods),
     )
-    lines = tuple(
+    lines: tuple[tuple[Cell, ...], ...] = tuple(
         (Name(document), *(verdict_mark(rows[document][name].verdict) for name in result.methods))
         for document in order
     )
     caption = "The verdict on each document, asked about by each account"
     rest = f"{say.count(len(lines) - _ALL)} more documents are in {{where}}."
-    brief = (Table("", columns, lines[:_ALL]), *[Paragraph(rest, brief=True)] * (len(lines) > _ALL))
+    brief: list[Block] = [Table("", columns, lines[:_ALL])]
+    brief += [Paragraph(rest, brief=True)] * (len(lines) > _ALL)
     return Sheet(
         KIND.words,
         title,
@@ -161,7 +162,7 @@ def _sheet(result: ScopeResult) -> Sheet:
             " sources well gives no sign.",
         ),
         sections=(
-            Section("short", "", brief, "terminal"),
+            Section("short", "", tuple(brief), "terminal"),
             Section("matrix", "Who reaches what", (Table(caption, columns, lines),), "page"),
         ),
     )

@@ -18,7 +18,6 @@ from ragwitness.kit.run_files import SEAL
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.results import membership
 from ragwitness.results import wording as say
-from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Verdict
 from ragwitness.web import comparison as comparing
 from ragwitness.web import evidence
@@ -28,20 +27,6 @@ from ragwitness.web.runs import Run, spending_of
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 200
 _WHOLE = 60  # rows of a table up to which the page of a run shows them all
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A run in the list, formatted."""
-
-    run: Run
-    link: str
-    method: str
-    target: str
-    found: str
-    auc: Rate | None
-    queries: str
-    when: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +62,9 @@ def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = N
     comparable = [run for run in runs if run.kind is not None]
     return render(
         "runs.html.j2",
-        rows=[_row(run) for run in runs],
+        runs=runs,
+        so_far=_so_far,
+        written=_written,
         comparable=comparable,
         roots=roots,
         begun=begun,
@@ -99,7 +86,7 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     sheet = run.sheet
     own: dict[str, object] = {
         "run": run,
-        "row": _row(run),
+        "written": _written(run),
         "page_of": lambda name: document_link(run, name),
         "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
         "asked_link": f"{run_link(run)}/asked",
@@ -264,13 +251,8 @@ def _version() -> str:
     return version("ragwitness")
 
 
-def _row(run: Run) -> _Row:
-    written = datetime.fromtimestamp(run.changed, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    brief, link = run.brief, run_link(run)
-    if brief.kind is None:
-        return _Row(run, link, "", "", run.problem or _so_far(run), None, say.MISSING, written)
-    queries = say.MISSING if brief.queries is None else say.count(brief.queries)
-    return _Row(run, link, brief.method, brief.target, brief.title, brief.auc, queries, written)
+def _written(run: Run) -> str:
+    return datetime.fromtimestamp(run.changed, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _so_far(run: Run) -> str:
