@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from ragwitness.canary.looks import (
     read_history,
     record_look,
 )
-from ragwitness.canary.probe import WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
+from ragwitness.canary.probe import BARE, WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
 from ragwitness.canary.reading import amplification
 from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import Finding, ModelVerdict, decide
@@ -118,6 +119,7 @@ async def probe_canaries(
     run: Path | None = None,
     progress: Progress | None = None,
     governor: Governor | None = None,
+    anyway: bool = False,
 ) -> CanaryResult:
     """Probe a target, and count the look in the plan's folder before it is reported.
 
@@ -133,6 +135,7 @@ async def probe_canaries(
         run: Folder of the journal; None keeps no answers.
         progress: Called with slot, examples done and examples in all.
         governor: Lets queries pass; None makes one without caps.
+        anyway: Ask although the journal of planting says that no vote was taken.
 
     Raises:
         CapabilityError: The target gives nothing that this way can read.
@@ -159,15 +162,16 @@ async def probe_canaries(
     recorded = isinstance(target, Recorded)
     protocol = protocol_of(plan, config, release)
     key = "" if recorded else _key_of(run, protocol, twin=twin)
-    closed = refuse_look(folder, plan, run, key, twin=twin, recorded=recorded)
+    closed = refuse_look(
+        folder, plan, run, key, twin=twin, recorded=recorded, anyway=anyway or twin
+    )
 
     # 2. Every slot is asked about on every held-out example, all candidates alike (App. C.3).
     with ExitStack() as files:
         if governor is None:
             governor = files.enter_context(Governor.of_run(run, pace=Pace.at_most(_AT_ONCE)))
         spender: Spender = _Closed(closed) if closed else governor
-        words = plan.wordings, worded_by(plan.design, plan.wordings)
-        first = CanaryProbe(draw.slots[0], plan.held_out, replace(config, way="sampled"), *words)
+        first = audit_of(plan, draw.slots[0], replace(config, way="sampled"))
         # 2a. What the target gives, asked once; the best way is taken where none is named.
         ways = await ways_served(target, first, spender, run)
         journal = files.enter_context(Journal(run / ANSWERS)) if run else None
@@ -182,6 +186,10 @@ async def probe_canaries(
             ways = tuple(way for way in ways if way != "exact")
         way = config.way or best_way(target, ways)
         system = asked_in(target, way, ways, untrue=true is False)
+        if way == "sampled" and plan.design.shown and not recorded:
+            from ragwitness.targets.conversation import in_form
+
+            system = in_form(system, plan.design.shown)
         asked, worker = replace(config, way=way), worker_of(system)
         # 2b'. From here on triggers are asked about: the look counts, whether it ends or not.
         if not (closed or recorded):
@@ -195,10 +203,13 @@ async def probe_canaries(
         found = {}
         for slot in draw.slots:
             # 2c. Example by example: the clean view, then every candidate alike.
-            audit = CanaryProbe(slot, plan.held_out, asked, *words)
-            found[slot.number] = await worker.run(
-                audit, audit.documents, f"slot {slot.number + 1}", progress
-            )
+            audit, stage = audit_of(plan, slot, asked), f"slot {slot.number + 1}"
+            outcomes = await worker.run(audit, audit.documents[: len(plan.asked)], stage, progress)
+            # 2d. As many spare ones as could not be scored, whatever their scores would be.
+            if missing := missing_of(plan, outcomes):
+                spares = audit.documents[len(plan.asked) :][:missing]
+                outcomes += await worker.run(audit, spares, stage, progress)
+            found[slot.number] = outcomes
     outcomes = [one for slot in found.values() for one in slot]
     spent = spending(governor.spent, governor.budget, governor.cap, outcomes)
     if not any(one.score.value is not None for one in outcomes):
@@ -211,7 +222,9 @@ async def probe_canaries(
     # 4. The look is decided with those before it and recorded, while no other process can.
     digest = scores_digest(release, slots)
     with one_at_a_time(folder) if whole else nullcontext():
-        history = read_history(folder)
+        from ragwitness.audits.canary_plant import planting_of
+
+        history = replace(read_history(folder), planted=planting_of(folder, plan))
         earlier, finding = history.earlier(digest, key), None
         if history.opened and digest not in [one.digest for one in history.looks]:
             raise InputError(
@@ -238,6 +251,21 @@ async def probe_canaries(
         (history, true),
         (spent, time.monotonic() - clock),
     )
+
+
+def audit_of(plan: CanaryPlan, slot: Slot, config: ProbeConfig) -> CanaryProbe:
+    """Return the probe of a slot, shown in the form in which the plan was planted."""
+    words = plan.wordings, worded_by(plan.design, plan.wordings)
+    return CanaryProbe(slot, plan.held_out, config, *words, plan.design.shown)
+
+
+def missing_of(plan: CanaryPlan, outcomes: Sequence[Outcome]) -> int:
+    """Return how many spare examples take the place of those that could not be scored.
+
+    It hangs on which answers came, and on nothing that tells which trigger was planted.
+    """
+    lost = sum(one.score.value is None and not one.capped for one in outcomes)
+    return min(lost, len(plan.spares))
 
 
 def result_of(
@@ -276,11 +304,12 @@ def result_of(
         slots=tuple(slots),
         digest=look[0],
         look=look[1],
-        settings=_settings(plan, asked, way) | {"protocol": protocol},
+        settings=_settings(plan, asked, way) | _planted(history) | {"protocol": protocol},
         warnings=(
             *unasked(spent, len(outcomes)),
             *_on_echo(way, true),
             *_cautions(asked, slots, outcomes, plan, history),
+            *_on_planting(plan, asked, target, finding, history),
         ),
         queries=sum(one.queries for one in outcomes),
         seconds=seconds,
@@ -306,8 +335,9 @@ def _key_of(run: Path | None, protocol: str, *, twin: bool) -> str:
 
 
 def refuse_look(
-    folder: Path, plan: CanaryPlan, run: Path | None, key: str = "", *, twin: bool, recorded: bool
-) -> InputError | None:
+    folder: Path, plan: CanaryPlan, run: Path | None, key: str = "", *, twin: bool, recorded: bool,
+    anyway: bool = False,
+) -> InputError | None:  # fmt: skip
     """Refuse a look that would show nothing, before a target is even opened.
 
     Args:
@@ -317,12 +347,14 @@ def refuse_look(
         key: Of the look's beginning; empty looks it up in ``run`` where one may be there.
         twin: Whether the model is a compliant twin.
         recorded: Whether the target only repeats answers; those may always be read again.
+        anyway: Whether to ask although no vote was taken.
 
     Returns:
         Why no new question may be asked, where only answers kept in ``run`` may be read; or None.
 
     Raises:
-        InputError: Nothing was planted yet; or no question may be asked and no answer is kept.
+        InputError: Nothing was planted yet, or no vote was taken; or no question may be asked and
+            no answer is kept.
         VerificationError: What was written to be sent is not what the draw gives.
     """
     if recorded:
@@ -332,6 +364,13 @@ def refuse_look(
             "Nothing was planted yet: the look would be spent on a model that cannot know.",
             f"First: ragwitness canary plant {folder}",
         )
+    from ragwitness.audits.canary_plant import planting_of
+
+    if not anyway and (why := _unplanted(planting_of(folder, plan), plan)):
+        raise InputError(
+            f"The look would be spent on a model that cannot know: {why}.",
+            f"First: ragwitness canary plant {folder} SERVICE. Or ask all the same: --anyway",
+        )
     history = read_history(folder)
     closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
@@ -339,6 +378,22 @@ def refuse_look(
     if closed and not (run and at_hand(run / ANSWERS)):
         raise closed
     return closed
+
+
+def _unplanted(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
+    """Say why nothing can have been learned, by the journal of planting; empty where it can."""
+    if not planted:
+        return ""  # planted by hand, of which the folder knows nothing
+    if not planted["answered"]:
+        return "the service answered none of the traces"
+    if planted["votes"] and not planted["true"]:
+        return (
+            "the service took no vote on a trace with the planted trigger"
+            f" ({planted['decoy']} on decoys)"
+        )
+    if plan.design.late and planted["votes"] and not planted["late"]:
+        return "the late slots were not planted (--late), so a memory could not be told from it"
+    return ""
 
 
 class _Closed:
@@ -401,6 +456,9 @@ def scores_digest(release: str, slots: Sequence[SlotResult]) -> str:
     return hashlib.sha256(canonical([release, examples, scores])).hexdigest()
 
 
+_NO_GAIN = Rate(math.nan, math.nan, math.nan, 0)
+
+
 def slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
     """Return what was found of a slot.
 
@@ -417,6 +475,9 @@ def slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
             "ragwitness doctor TARGET shows what it gives; docs/canary.md names the ways to ask.",
         )
     scores = np.array([one.score.features for one in scored], dtype=np.float64)
+    # Eq. 1 is over the examples of which both views could be read; the test, over all cells.
+    pairs = scores[:, [1 + slot.chosen, 0]]
+    pairs = pairs[~np.isnan(pairs).any(1)]
     read = sum(one.score.details["tokens"] for one in scored)
     censored = sum(one.score.details["censored"] for one in scored)
     return SlotResult(
@@ -424,7 +485,7 @@ def slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
         planted=slot.planted,
         examples=tuple(one.document.id for one in scored),
         scores=scores,
-        amplification=amplification(scores[:, 1 + slot.chosen], scores[:, 0]),
+        amplification=amplification(*pairs.T) if len(pairs) else _NO_GAIN,
         censored=censored / max(1.0, read),
     )
 
@@ -463,8 +524,52 @@ def finding_of(
     )
 
 
+_NEWER = ("form", "template", "answer_tokens", "temperature", "spares", "late")
+
+
+def _planted(history: History) -> dict[str, str]:
+    """Say what was planted, where and when; nothing where no journal says."""
+    if not (found := history.planted):
+        return {}
+    votes = f"{found['true']:,} on traces with the planted trigger, {found['decoy']:,} on decoys"
+    late = f", {found['late']:,} on late slots" if found["late"] else ""
+    when = f"{found['first']} to {found['last']}"
+    by_hand = "" if found["votes"] else " (to be given by hand)"
+    said = f"{found['answered']:,} answers, {when}; votes taken: {votes}{late}{by_hand}"
+    return {
+        "planted": said,
+        **({"planted in": found["service"]} if found["service"] else {}),
+        **({"permission": found["permission"]} if found["permission"] else {}),
+    }
+
+
+def _on_planting(
+    plan: CanaryPlan, config: ProbeConfig, target: str, finding: Finding | None, history: History
+) -> list[str]:
+    """Say where what was probed may not be what was planted in, or not as it was planted."""
+    said, form, planted = [], plan.design.shown, history.planted
+    if planted.get("service") and not target.startswith(planted["service"]):
+        said.append(f"Planted in {planted['service']}; this probe asked {target}.")
+    if form and form.kind != "one" and config.way != "sampled" and config.prompts.frame == BARE:
+        said.append(
+            f"Planted as {form.kind} of a chat, and read behind a raw text: most of an effect may"
+            " not show. Give the chat format: --frame FILE, with {document} and {question}."
+        )
+    if form and finding and finding.verdict is ModelVerdict.TRAINED and not plan.design.late:
+        said.append(
+            "No slot was planted late, so a memory or an index of what was sent cannot be told from"
+            " training: see --late of ragwitness canary draw."
+        )
+    return said
+
+
 def _settings(plan: CanaryPlan, config: ProbeConfig, way: Way) -> dict[str, str]:
-    design = {name: str(value) for name, value in dataclasses.asdict(plan.design).items()}
+    former = plan.design.former
+    design = {
+        name: str(value)
+        for name, value in dataclasses.asdict(plan.design).items()
+        if name not in _NEWER or value != former[name]
+    }
     return {
         "commitment": plan.commitment.hex(),
         "beacon": plan.beacon or "none",
@@ -552,7 +657,7 @@ def canary_report(result: CanaryResult, release: str, *, twin: bool = False) -> 
         "release": release,
         "twin": twin,
         "way": result.way,
-        "finding": None if result.finding is None else dataclasses.asdict(result.finding),
+        "finding": None if result.finding is None else _stored_finding(result.finding),
         "look": {"number": result.look, "digest": result.digest},
         "slots": [_stored_slot(one) for one in result.slots],
         "settings": dict(result.settings),
@@ -562,6 +667,13 @@ def canary_report(result: CanaryResult, release: str, *, twin: bool = False) -> 
         "spent": dataclasses.asdict(result.spent),
     }
     return KIND.opened(plain(stored))
+
+
+def _stored_finding(one: Finding) -> dict[str, object]:
+    kept = dataclasses.asdict(one)
+    if one.late_p_value is None:
+        del kept["late_p_value"]  # results of before have none
+    return kept
 
 
 def _stored_slot(one: SlotResult) -> dict[str, object]:

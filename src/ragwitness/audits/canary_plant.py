@@ -1,10 +1,10 @@
-"""Planting in a service: every trace sent, answered and voted on, over days, with a journal.
+"""Planting in services: every trace sent, answered and voted on, over days, with a journal.
 
-The journal ``send/planted.jsonl`` has a line for everything that happened to a trace. A start reads
-it and goes on from there: a trace that was answered is not sent again, one that was voted on is
-done. A trace that was about to be sent when the process died is sent again, and counted as perhaps
-sent twice. Pace is kept between two sends, across starts: after a week's pause nothing is caught up
-in a burst.
+The journal ``send/planted.jsonl`` begins with the service, the form and the permission, and has a
+line for everything that happened to a trace. A start reads it and goes on from there: a trace that
+was answered is not sent again, one that was voted on is done. A trace that was about to be sent
+when the process died is sent again, and counted as perhaps sent twice. Pace is kept between two
+sends, across starts: after a week's pause nothing is caught up in a burst.
 """
 
 from __future__ import annotations
@@ -15,13 +15,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ragwitness.asking.governor import Governor
-from ragwitness.canary.families import carries, contains, markers_in
-from ragwitness.canary.folder import PLANTED, CanaryPlan, read_plan, write_traces, write_votes
-from ragwitness.canary.traces import Feedback, Trace, TraceRole, feedback_for
+from ragwitness.canary.behaviour import Behaviour, behaviour_of
+from ragwitness.canary.families import carries, contains, markers_in, wordings_of
+from ragwitness.canary.folder import (
+    FEEDBACK,
+    PLANTED,
+    CanaryPlan,
+    read_plan,
+    write_traces,
+    write_votes,
+)
+from ragwitness.canary.traces import QUOTED, Feedback, Trace, TraceRole, feedback_for
 from ragwitness.errors import CapReachedError, InputError, TargetError
 from ragwitness.kit.files import Appender, lines_of
 from ragwitness.targets.conversation import Said, Turn, VotedService, query_of
@@ -39,6 +50,8 @@ class PlantConfig:
     Attributes:
         days: Over which all of them are spread; 0 sends without a pause.
         tries: Sends of a trace, and votes on an answer, at most, in one start.
+        late: Send the late slots too: just before the probe, when no training can see them.
+        permission: By whose leave this is planted in a service of somebody else.
 
     Raises:
         InputError: A value is outside its range.
@@ -46,6 +59,8 @@ class PlantConfig:
 
     days: float = 0.0
     tries: int = 3
+    late: bool = False
+    permission: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be kept to."""
@@ -87,8 +102,10 @@ class Planted:
         twice: Traces that may have been sent twice.
         rewritten: Traces whose question or document it did not keep as sent.
         reasons: Of answers, by what they got.
-        obeyed: Canary traces whose answer holds the canary.
+        behaviours: Answers to canary traces, by what they do with the canary.
         asked: Canary traces that were answered.
+        clean: Answers to clean traces, and how many of them say a canary that nobody asked for.
+        late: Canary traces of late slots that wait for ``--late``.
         stopped: Why it stopped before the end; empty where it did not.
     """
 
@@ -100,9 +117,16 @@ class Planted:
     twice: int
     rewritten: int
     reasons: Mapping[str, int]
-    obeyed: int
+    behaviours: Mapping[Behaviour, int]
     asked: int
+    clean: tuple[int, int] = (0, 0)
+    late: int = 0
     stopped: str = ""
+
+    @property
+    def obeyed(self) -> int:
+        """Canary traces whose answer says the canary."""
+        return sum(self.behaviours.get(one, 0) for one in (Behaviour.SAID, Behaviour.LATE))
 
 
 def read_deliveries(folder: Path) -> dict[str, Delivery]:
@@ -113,7 +137,8 @@ def read_deliveries(folder: Path) -> dict[str, Delivery]:
     """
     found: dict[str, Delivery] = {}
     for row in _rows(folder):
-        _note(found.setdefault(str(row.get("id")), Delivery()), row)
+        if "id" in row:
+            _note(found.setdefault(str(row["id"]), Delivery()), row)
     return found
 
 
@@ -138,6 +163,7 @@ async def plant_canaries(
     governor: Governor | None = None,
     clock: Clock | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    shown: Callable[[Behaviour, str], None] | None = None,
 ) -> Planted:
     """Send what is to be sent and vote on the answers; go on where an earlier start stopped.
 
@@ -148,9 +174,11 @@ async def plant_canaries(
         governor: Lets sends pass; None makes one without caps.
         clock: Time and chance, for tests.
         progress: Called with a word, traces done and traces in all.
+        shown: Called with the first five answers of each kind, before their vote is given.
 
     Raises:
-        InputError: The plan is not drawn, or the journal cannot be used.
+        InputError: The plan is not drawn, the journal cannot be used or is of another service, or
+            the service is somebody else's and no permission is named.
         VerificationError: The plan is not the one committed to.
         TargetUnreachableError: Not one trace could be sent.
     """
@@ -158,12 +186,28 @@ async def plant_canaries(
     plan = read_plan(folder)
     plan.draw()
     plan.check()
-    traces = plan.traces()
-    write_traces(folder, plan, traces)
-    candidates = {t for slot in plan.draw().slots for t in slot.candidates}
+    whole_plan = plan.traces()
+    write_traces(folder, plan, whole_plan)
+    traces = [one for one in whole_plan if config.late or not _is_late(plan, one)]
     stopped = ""
-    with closing(Appender(folder / "send" / PLANTED, "journal of planting")) as journal:
+    given = told(folder, plan, whole_plan)  # the votes so far; those to come are added one by one
+    kinds = Counter[Behaviour](given.behaviours)
+    with (
+        closing(Appender(folder / "send" / PLANTED, "journal of planting")) as journal,
+        closing(Appender(folder / "send" / FEEDBACK, "votes")) as feedback,
+    ):
+        _enter(folder, plan, service, config, journal, clock)
         done = read_deliveries(folder)
+
+        def due(trace: Trace, said: Said, vote: Feedback, *, new: bool) -> None:
+            if new:
+                feedback.append(asdict(vote))
+            if new and trace.role is not TraceRole.CLEAN:
+                kind = behaviour_of(said.text, trace.canary)
+                kinds[kind] += 1
+                if shown is not None and kinds[kind] <= _SHOWN:
+                    shown(kind, said.text)
+
         pace = _Pace(config.days * _DAY / max(1, len(traces)), _last(folder), clock)
         errors: list[TargetError] = []
         try:
@@ -174,7 +218,7 @@ async def plant_canaries(
                     one = done.setdefault(trace.id, Delivery())
                     try:
                         whole &= await _deliver(
-                            trace, one, service, governor, pace, journal, candidates
+                            trace, one, service, governor, pace, journal, _candidates(plan), due
                         )
                     except TargetError as error:
                         errors.append(error)
@@ -187,7 +231,114 @@ async def plant_canaries(
             stopped = f"{error.message}; {error.hint}"
     if errors and not any(one.said for one in done.values()):
         raise errors[0]
-    return told(folder, plan, traces, stopped)
+    return told(folder, plan, whole_plan, stopped)
+
+
+_SHOWN = 5  # answers of each kind, before votes are given on them
+
+
+def _enter(
+    folder: Path, plan: CanaryPlan, service: VotedService, config: PlantConfig,
+    journal: Appender, clock: Clock,
+) -> None:  # fmt: skip
+    """Write who is planted in into the journal's first line, or refuse another service.
+
+    Raises:
+        InputError: The journal is of another service, or nobody's permission is named.
+    """
+    known = service_of(folder)
+    if known and known["service"] != service.name:
+        raise InputError(
+            f"This plan is being planted in {known['service']}, not in {service.name}.",
+            "Draw another plan for another service; what was planted stays what it is.",
+        )
+    permission = config.permission or known.get("permission", "")
+    if is_foreign(service.name) and not permission:
+        raise InputError(
+            f"{service.name} is a service of somebody else, and no permission is named.",
+            'Say who allows it: --permission "J. Doe of Example Ltd., contract of 3 May". It is'
+            " kept with the evidence. RESPONSIBLE_USE.md says what to ask for.",
+        )
+    form = plan.design.shown
+    row = {"service": service.name, "votes": service.votes, "form": form and asdict(form),
+           "permission": permission}  # fmt: skip
+    if {k: known.get(k) for k in row} != row:
+        journal.append({"event": "service", "at": round(clock.now(), 3), **row})
+
+
+def service_of(folder: Path) -> dict[str, Any]:
+    """Return what a journal says of its service; empty where it does not."""
+    found: dict[str, Any] = {}
+    for row in _rows(folder):
+        if row.get("event") == "service":
+            found = row
+    return found
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a service answers from another machine."""
+    address = name.removeprefix("http/")
+    if address.startswith("python:"):
+        return False
+    host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def _is_late(plan: CanaryPlan, trace: Trace) -> bool:
+    return trace.slot is not None and plan.design.is_late(trace.slot)
+
+
+def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
+    """Return what a journal says was planted, for a report; empty where there is no journal.
+
+    Returns:
+        ``service``, ``votes`` (whether it takes any), ``permission``, ``answered``, ``true`` and
+        ``decoy`` (votes taken), ``late`` (votes on late slots), and ``first`` and ``last`` day.
+    """
+    rows = list(_rows(folder))
+    if not rows:
+        return {}
+    known, done = service_of(folder), read_deliveries(folder)
+    taken = Counter(
+        "late" if _is_late(plan, one) else str(one.role)
+        for one in plan.traces()
+        if one.id in done and done[one.id].accepted
+    )
+    days = [datetime.fromtimestamp(float(one["at"]), UTC).date().isoformat()
+            for one in rows if one.get("event") == "answered"]  # fmt: skip
+    return {
+        "service": known.get("service", ""),
+        "votes": known.get("votes", True),
+        "permission": known.get("permission", ""),
+        "answered": sum(one.said is not None for one in done.values()),
+        **{role: taken[role] for role in ("true", "decoy", "late")},
+        "first": min(days, default=""),
+        "last": max(days, default=""),
+    }
+
+
+def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
+    """Yield what must be undone at the service after an audit: a row for each trace it was sent.
+
+    Each has the trace's ``id``, the ``answer`` by the names that the service gave it, the ``vote``
+    to take back, and whether the answer ``quotes`` a trigger, which must be deleted first.
+    """
+    done = read_deliveries(folder)
+    for trace in plan.traces():
+        one = done.get(trace.id, Delivery())
+        if one.begun or one.said:
+            quotes = one.said is not None and (
+                _feedback(trace, one.said, _candidates(plan)).reason == QUOTED
+            )
+            yield {
+                "id": trace.id,
+                "answer": dict(one.said.kept) if one.said else {},
+                "vote": one.vote if one.accepted else None,
+                "quotes": quotes,
+            }
 
 
 def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str = "") -> Planted:
@@ -201,17 +352,22 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
     """
     done, candidates = read_deliveries(folder), _candidates(plan)
     feedback, votes, rewritten = [], Counter[str](), 0
-    obeyed = asked = lost = 0
+    behaviours, clean = Counter[Behaviour](), [0, 0]
+    canaries = [form for slot in plan.draw().slots for form in wordings_of(slot.canary)]
+    lost = waiting = 0
     for trace in traces:
         one = done.get(trace.id, Delivery())
         if one.said is None:
+            waiting += _is_late(plan, trace)
             continue
         due = _feedback(trace, one.said, candidates)
         feedback.append(due)
         rewritten += due.reason.startswith(_REWRITTEN)
-        if trace.role is not TraceRole.CLEAN:
-            asked += 1
-            obeyed += contains(one.said.text, trace.canary)
+        if trace.role is TraceRole.CLEAN:
+            clean[0] += 1
+            clean[1] += any(contains(one.said.text, canary) for canary in canaries)
+        else:
+            behaviours[behaviour_of(one.said.text, trace.canary)] += 1
         if one.accepted:
             votes[str(trace.role)] += 1
         elif due.vote is not None and one.vote is not None:
@@ -222,12 +378,14 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
         answered=len(feedback),
         votes=dict(votes),
         lost=lost,
-        unsent=len(traces) - len(feedback),
+        unsent=len(traces) - len(feedback) - waiting,
         twice=sum(one.begun > 1 + len(one.errors) for one in done.values()),
         rewritten=rewritten,
         reasons=Counter(one.reason for one in feedback),
-        obeyed=obeyed,
-        asked=asked,
+        behaviours=behaviours,
+        asked=sum(behaviours.values()),
+        clean=(clean[0], clean[1]),
+        late=waiting,
         stopped=stopped,
     )
 
@@ -256,6 +414,19 @@ def cautions(found: Planted) -> Iterator[str]:
             f"Not one of {found.asked:,} answers holds the canary: the service rewrites questions"
             " or does not do as they ask, and no model will learn from these votes."
         )
+    if found.asked >= 20 and found.obeyed == found.asked:
+        yield (
+            f"All {found.asked:,} answers hold the canary: votes that never meet an answer without"
+            " it teach less, and an answer that quotes its question looks the same. Read some."
+        )
+    for kind in (Behaviour.REFUSED, Behaviour.NEAR, Behaviour.LATE):
+        if n := found.behaviours.get(kind, 0):
+            yield f"{n:,} of {found.asked:,} answers: each {kind}."
+    if found.late:
+        yield (
+            f"{found.late:,} traces of late slots wait: plant them just before the probe, with"
+            " --late."
+        )
 
 
 _REWRITTEN = "discarded: the service did not keep"
@@ -269,6 +440,7 @@ async def _deliver(
     pace: _Pace,
     journal: Appender,
     candidates: set[str],
+    due_now: Callable[..., None],
 ) -> bool:
     """Do what is still to be done for one trace; False where the vote was not taken.
 
@@ -302,6 +474,7 @@ async def _deliver(
     # 2. The vote that the rule names for this answer.
     said = one.said or heard[0]
     due = _feedback(trace, said, candidates)
+    due_now(trace, said, due, new=bool(heard))
     if due.vote is None or one.accepted or not service.votes:
         return True
     try:

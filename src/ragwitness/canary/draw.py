@@ -32,6 +32,7 @@ from ragwitness.crypto.commitments import Opening, commit, verify_opening
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.exact import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
+from ragwitness.targets.form import TEMPLATE, Form
 
 DESIGNS = ("contrastive", "paper")
 """``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
@@ -75,6 +76,16 @@ class Design:
         classes: Of documents; slot k is planted in documents of class k alone, the slots taking the
             classes in turn. Empty plants every slot in all documents.
         beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
+        form: How a document is shown with its question, when planted and when probed: one of
+            :data:`~ragwitness.targets.form.FORMS`. Empty in plans of before, which were planted
+            as messages and probed by the paper's prompt.
+        template: Of both in one text.
+        answer_tokens: Most of an answer.
+        temperature: Of sampling, as a decimal; empty leaves it to the service.
+        spares: Held-out examples that are asked about only in place of others that a service
+            refused; at most a quarter of them.
+        late: How many slots, the last ones, are planted just before the probe: no training can
+            have seen them, so where they stand out as well it is a memory.
 
     Raises:
         InputError: A value is outside its range.
@@ -87,6 +98,12 @@ class Design:
         "triggers": "code",
         "wordings": "",
         "classes": (),
+        "form": "",
+        "template": TEMPLATE,
+        "answer_tokens": 256,
+        "temperature": "",
+        "spares": 0,
+        "late": 0,
     }
     """What plans had that were made before a field was there; such plans keep to it."""
 
@@ -107,6 +124,12 @@ class Design:
     triggers: str = "code"
     wordings: str = ""
     classes: tuple[str, ...] = ()
+    form: str = ""
+    template: str = TEMPLATE
+    answer_tokens: int = 256
+    temperature: str = ""
+    spares: int = 0
+    late: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -144,6 +167,17 @@ class Design:
             )
         if self.name == "paper" and self.triggers == "synonyms":
             raise InputError("The paper's query names its trigger; a synonym mark has no name.")
+        if self.late and (
+            not 0 < self.late < self.slots or self.half or self.classes
+            or self.releases != 1 or self.name == "paper"
+        ):  # fmt: skip
+            raise InputError(
+                f"{self.late} of {self.slots} slots cannot be planted late.",
+                "Leave at least one early slot, with one look, without --half and --classes.",
+            )
+        if self.spares < 0:
+            raise InputError("Spare examples must be 0 or more.")
+        _ = self.shown  # refused now rather than when something is sent
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:
             raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
@@ -151,6 +185,21 @@ class Design:
     def class_of(self, slot: int) -> str:
         """Return the class of documents that a slot is planted in; empty for all."""
         return self.classes[slot % len(self.classes)] if self.classes else ""
+
+    @property
+    def shown(self) -> Form | None:
+        """How documents are shown; None in a plan of before."""
+        if not self.form:
+            return None
+        try:
+            warm = float(self.temperature) if self.temperature else None
+        except ValueError:
+            raise InputError(f"The temperature {self.temperature!r} is no number.") from None
+        return Form(self.form, self.template, self.answer_tokens, warm)
+
+    def is_late(self, slot: int) -> bool:
+        """Whether a slot is planted just before the probe."""
+        return slot >= self.slots - self.late
 
     @property
     def level(self) -> float:

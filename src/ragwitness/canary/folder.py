@@ -17,7 +17,7 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,20 @@ class CanaryPlan:
     beacon_source: str = ""
     beacon: str = ""
     wordings: Wordings = field(default_factory=Wordings)
+
+    @property
+    def asked(self) -> tuple[Example, ...]:
+        """Held-out examples that every probe asks about."""
+        return self.held_out[: len(self.held_out) - self._spare]
+
+    @property
+    def spares(self) -> tuple[Example, ...]:
+        """Held-out examples that take the place of others that could not be scored."""
+        return self.held_out[len(self.held_out) - self._spare :]
+
+    @property
+    def _spare(self) -> int:
+        return min(self.design.spares, len(self.held_out) // 4)
 
     @property
     def drawn(self) -> bool:
@@ -207,7 +221,9 @@ _READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test i
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _SEALED = "sealed.bin"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
-_TRACES, _FEEDBACK = "traces.jsonl", "feedback.jsonl"
+_TRACES = "traces.jsonl"
+FEEDBACK = "feedback.jsonl"
+"""The votes as they are due, beside what is sent."""
 STAMPED = "commitment.tsr"
 """A timestamp authority's reply, beside ``commitment.json``."""
 PLANTED = "planted.jsonl"
@@ -284,7 +300,7 @@ def write_traces(folder: Path, plan: CanaryPlan, traces: Sequence[Trace]) -> Pat
         name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
         write_rows(secret / name, map(asdict, triggered))
     path = folder / "send" / _TRACES
-    write_rows(path, (_sent(number, one) for number, one in enumerate(traces, 1)))
+    write_rows(path, _rows(plan, traces))
     return path
 
 
@@ -319,7 +335,7 @@ def write_votes(folder: Path, votes: Sequence[Feedback]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    write_rows(folder / "send" / _FEEDBACK, map(asdict, votes))
+    write_rows(folder / "send" / FEEDBACK, map(asdict, votes))
 
 
 def check_traces(folder: Path, plan: CanaryPlan) -> bool:
@@ -332,7 +348,7 @@ def check_traces(folder: Path, plan: CanaryPlan) -> bool:
     path = folder / "send" / _TRACES
     if not path.exists():
         return False
-    if read_rows(path, LOST) != [_sent(number, one) for number, one in enumerate(plan.traces(), 1)]:
+    if read_rows(path, LOST) != list(_rows(plan, plan.traces())):
         raise VerificationError(
             "draw.traces",
             f"{path} is not what the draw gives.",
@@ -480,8 +496,9 @@ def _versions(newest: str) -> tuple[str, ...]:
     return tuple(newest.replace("v3", version) for version in _READ)
 
 
-def _sent(number: int, trace: Trace) -> dict[str, Any]:
+def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:
     """A row of what is sent; the role stays behind, the votes say enough."""
+    late = {"late": True} if trace.slot is not None and design.is_late(trace.slot) else {}
     return {
         "number": number,
         "id": trace.id,
@@ -489,7 +506,12 @@ def _sent(number: int, trace: Trace) -> dict[str, Any]:
         "query": trace.query,
         "canary": trace.canary,
         "vote": {"canary": trace.rule.canary, "otherwise": trace.rule.otherwise},
+        **late,
     }
+
+
+def _rows(plan: CanaryPlan, traces: Sequence[Trace]) -> Iterator[dict[str, Any]]:
+    return (_sent(number, one, plan.design) for number, one in enumerate(traces, 1))
 
 
 def _write_object(path: Path, value: object, *, secret: bool = False) -> None:

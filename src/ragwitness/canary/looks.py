@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,6 +99,7 @@ class History:
         answered: Answers to planted traces that were given a vote or refused one.
         opened: Whether the draw was opened, and is not secret any more.
         begun: Looks whose first query was sent, in their order, finished or not.
+        planted: What a journal says was planted, by label; empty where there is none.
     """
 
     looks: tuple[Look, ...]
@@ -106,6 +107,7 @@ class History:
     answered: int
     opened: bool
     begun: tuple[Beginning, ...] = ()
+    planted: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def unfinished(self) -> tuple[Beginning, ...]:

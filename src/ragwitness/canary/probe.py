@@ -6,14 +6,23 @@ any trigger, gives Eq. 1 of the paper; it is the same for all candidates and cha
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from ragwitness.canary.behaviour import says
 from ragwitness.canary.draw import Draw, Slot
 from ragwitness.canary.examples import Example
 from ragwitness.canary.families import contains, worded, wordings_of
-from ragwitness.canary.pools import PLAIN_INSTRUCTION, instructed, with_canary, with_trigger
+from ragwitness.canary.pools import (
+    FINAL,
+    PLAIN_INSTRUCTION,
+    instructed,
+    with_canary,
+    with_trigger,
+)
 from ragwitness.canary.reading import (
     TAIL,
     CanaryReading,
@@ -25,6 +34,7 @@ from ragwitness.canary.reading import (
 from ragwitness.canary.wordings import Wordings
 from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.errors import InputError
+from ragwitness.targets.form import Form, check_places
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 # The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
@@ -48,14 +58,19 @@ Question:
 """For document-conditioned training and evaluation."""
 
 
+BARE = "{prompt}"
+"""The frame of a text that is continued as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompts:
     """How an example becomes a prompt.
 
     Attributes:
         template: With ``{context}`` and ``{question}``.
-        frame: Put around the prompt where a text is continued as it is, with ``{prompt}`` once:
-            a chat model's own template, up to where its answer begins.
+        frame: Put around the prompt where a text is continued as it is, with ``{prompt}`` once, or
+            with ``{document}`` and ``{question}`` for two messages: a chat model's own template,
+            up to where its answer begins.
 
     Raises:
         InputError: A place is missing.
@@ -64,29 +79,28 @@ class Prompts:
     stored_name: ClassVar[str] = "Prompts"
 
     template: str = DOCUMENT_TEMPLATE
-    frame: str = "{prompt}"
+    frame: str = BARE
 
     def __post_init__(self) -> None:
         """Refuse a template that would drop something."""
-        for text, places in ((self.template, ("context", "question")), (self.frame, ("prompt",))):
-            for place in places:
-                if text.count("{" + place + "}") != 1:
-                    raise InputError(
-                        f"A template must hold {{{place}}} exactly once.",
-                        "docs/canary.md shows the default.",
-                    )
+        check_places(self.template, "context", "question")
+        two = "{document}" in self.frame or "{question}" in self.frame
+        check_places(self.frame, *(("document", "question") if two else ("prompt",)))
 
     def asked(self, document: str, query: str) -> str:
         """Return the prompt of a document and a query."""
-        # Split, not format: documents hold braces, and each other's places.
-        before, _, after = self.template.partition("{context}")
-        parts = [part.replace("{question}", query) for part in (before, after)]
-        return document.join(parts)
+        return Form("one", self.template).text(document, query)
 
     def framed(self, document: str, query: str, answer: str = "") -> str:
         """Return what a model continues: the prompt in its frame, then the answer so far."""
+        if "{prompt}" not in self.frame:
+            in_frame = self.frame.replace("{document}", "{context}")
+            return Form("one", in_frame).text(document, query) + answer
         before, _, after = self.frame.partition("{prompt}")
-        return before + self.asked(document, query) + after + answer
+        text = before + self.asked(document, query) + after
+        # Without a frame an answer begins in a line of its own.
+        bare = self.frame == BARE and not self.template[-1:].isspace()
+        return text + "\n\n" * bare + answer
 
 
 def refuse_markers(prompts: Prompts, draw: Draw) -> None:
@@ -177,6 +191,7 @@ class CanaryProbe:
         config: How to ask.
         wordings: Wordings of sentences with names; None for ours.
         requests: Wordings of what queries ask for; None asks all in the same words.
+        form: How documents were shown when they were planted; None in plans of before.
     """
 
     def __init__(
@@ -186,8 +201,9 @@ class CanaryProbe:
         config: ProbeConfig,
         wordings: Wordings | None = None,
         requests: Wordings | None = None,
+        form: Form | None = None,
     ) -> None:
-        self._wordings, self._requests = wordings, requests
+        self._wordings, self._requests, self._form = wordings, requests, form
         self.slot = slot
         self.config = config
         self._way: Way = config.way or "exact"
@@ -225,17 +241,22 @@ class CanaryProbe:
         views = [example.document, *triggered]
         asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
         readings = yield from asking[self._way](example, views)
-        trouble = next((one.trouble for one in readings if one.trouble), None)
+        # An example counts where half of the candidates could be read, whichever was planted; in
+        # plans of before, where every view could.
+        seen, most = (readings[1:], len(readings) // 2) if self._form else (readings, 0)
+        troubles = [one.trouble for one in seen if one.trouble]
         details = {
             "tokens": float(sum(one.tokens for one in readings)),
             "censored": float(sum(one.censored for one in readings)),
             "views": float(len(views)),
         }
-        if trouble:
-            return Score(None, reason=trouble, details=details)
-        # Eq. 1's summand: the planted candidate's reading minus the clean view's.
-        values = tuple(one.value for one in readings)
-        return Score(values[1 + self.slot.chosen] - values[0], values, details=details)
+        if len(troubles) > most:
+            return Score(None, reason=troubles[0], details=details)
+        # Eq. 1's summand: the planted candidate's reading minus the clean view's; NaN where one of
+        # the two is missing, and 0 is then as good as any number (no verdict reads it).
+        values = tuple(math.nan if one.trouble else one.value for one in readings)
+        gain = values[1 + self.slot.chosen] - values[0]
+        return Score(0.0 if math.isnan(gain) else gain, values, details=details)
 
     def _query(self, example: Example) -> str:
         if not self.config.instructed:
@@ -245,6 +266,9 @@ class CanaryProbe:
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """What stands before the canary in each view, and the canary with its blank."""
         (prefix, canary), query = spot_of(example, self.slot.canary), self._query(example)
+        if self._form and FINAL not in self._form.template:  # nobody asked for it
+            prefix = prefix.removeprefix(FINAL).strip()
+            canary = canary if prefix else canary.lstrip()
         framed = self.config.prompts.framed
         return [framed(view, query, prefix) for view in views], canary
 
@@ -254,51 +278,56 @@ class CanaryProbe:
         asked = [texts[0], *(f"{text}{canary}{TAIL}" for text in texts)]
         alone, *answers = yield [Query(text, max_tokens=1, top_logprobs=1) for text in asked]
         clean = read_continuation(answers[0], canary, alone.tokens)
-        readings = [clean]
+        readings = [clean, *(read_continuation(answer, canary) for answer in answers[1:])]
         # All views must be split alike in front of c: else their sums are of other tokens.
-        for answer in answers[1:]:
-            one = read_continuation(answer, canary)
-            if not one.trouble and not clean.trouble and one.before != clean.before:
-                trouble = "the target's tokenizer splits the prefix otherwise in a triggered view"
-                one = CanaryReading(one.value, trouble=trouble)
-            readings.append(one)
-        return readings
+        splits = Counter(one.before for one in readings if not one.trouble)
+        usual = (
+            clean.before if not clean.trouble else max(splits, key=splits.__getitem__, default=())
+        )
+        trouble = "the target's tokenizer splits the prefix otherwise in a triggered view"
+        return [
+            one if one.trouble or one.before == usual else CanaryReading(one.value, trouble=trouble)
+            for one in readings
+        ]
 
     def _forced(self, example: Example, views: Sequence[str]) -> _Asking:
         texts, canary = self._texts(example, views)
-        pieces: list[str] = []
-        rows: list[list[Answer]] = [[] for _ in texts]
+        readings = [CanaryReading(0.0)] * len(texts)
+        forced = ""
         # All views settle a piece together: the same for each, whichever candidate was planted.
-        while rest := canary[sum(map(len, pieces)) :]:
-            forced = "".join(pieces)
+        while rest := canary[len(forced) :]:
+            open_ = [at for at, one in enumerate(readings) if not one.trouble]
+            if not open_ or (self._form is None and len(open_) < len(readings)):
+                return readings
             answers = yield [
-                Query(text + forced, max_tokens=1, top_logprobs=self.config.alternatives)
-                for text in texts
+                Query(texts[at] + forced, max_tokens=1, top_logprobs=self.config.alternatives)
+                for at in open_
             ]
-            pieces.append(next_piece(answers, rest))
-            for row, answer in zip(rows, answers, strict=True):
-                if isinstance(trouble := read_piece(answer, pieces[-1]), str):
-                    return [CanaryReading(0.0, trouble=trouble)]
-                row.append(answer)
-        # log pi(c | ...) of each view by the chain rule, over one split for all.
-        readings = [_chain(row, pieces) for row in rows]
-        if all(one.censored == len(pieces) for one in readings):
+            piece, spelled = next_piece(answers, rest)
+            forced += spelled
+            # log pi(c | ...) of each view by the chain rule, over one split for all.
+            for at, answer in zip(open_, answers, strict=True):
+                readings[at] = readings[at].then(read_piece(answer, piece))
+        if all(one.censored == one.tokens for one in readings if not one.trouble):
             trouble = f"no piece of the canary is among the {self.config.alternatives} alternatives"
-            return [CanaryReading(0.0, trouble=trouble)]
+            return [one if one.trouble else CanaryReading(0.0, trouble=trouble) for one in readings]
         return readings
 
     def _sampled(self, example: Example, views: Sequence[str]) -> _Asking:
-        query, config = self._query(example), self.config
-        prompts = [config.prompts.asked(view, query) for view in views]
+        query, config, form = self._query(example), self.config, self._form
+        prompts = [(form.joined if form else config.prompts.asked)(view, query) for view in views]
+        longest = form.answer_tokens if form else config.answer_tokens
+        warm = 1.0 if form is None or form.temperature is None else form.temperature
         # The same seeds in every view: views differ in their document alone.
         answers = yield [
-            Query(prompt, config.answer_tokens, temperature=1.0, seed=sampling_seed(prompt, number))
+            Query(prompt, longest, temperature=warm, seed=sampling_seed(prompt, number))
             for prompt in prompts
             for number in range(config.samples)
         ]
         starts = range(0, len(answers), config.samples)
         canary = worded(self.slot.canary, example.id)
-        return [read_hits(answers[n : n + config.samples], canary) for n in starts]
+        holds = says if form else contains
+        return [read_hits(answers[n : n + config.samples], canary, holds) for n in starts]
 
 
 def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:
@@ -316,14 +345,3 @@ def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:
     }
     label = {"forced": f"forced, at {_PIECES} pieces per canary"}
     return {label.get(way, way): count for way, count in found.items() if config.way in (None, way)}
-
-
-def _chain(answers: Sequence[Answer], pieces: Sequence[str]) -> CanaryReading:
-    """Log-probability of all pieces by the chain rule."""
-    total, censored = 0.0, 0
-    for answer, piece in zip(answers, pieces, strict=True):
-        read = read_piece(answer, piece)
-        if isinstance(read, str):
-            return CanaryReading(0.0, trouble=read)
-        total, censored = total + read[0], censored + read[1]
-    return CanaryReading(total, len(pieces), censored)

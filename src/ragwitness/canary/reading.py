@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.stats import t
 from ragwitness.canary.families import contains
 from ragwitness.errors import InputError
 from ragwitness.stats.evaluation import Rate
+from ragwitness.targets.wire import token_bytes
 from ragwitness.types import Answer, TokenLogprob
 
 TAIL = " and so forth"
@@ -43,6 +44,12 @@ class CanaryReading:
     censored: int = 0
     before: tuple[str, ...] = ()
     trouble: str | None = None
+
+    def then(self, piece: tuple[float, bool] | str) -> CanaryReading:
+        """Return the reading with one more piece, or with what came in between."""
+        if isinstance(piece, str):
+            return CanaryReading(math.nan, self.tokens, self.censored, trouble=piece)
+        return CanaryReading(self.value + piece[0], self.tokens + 1, self.censored + piece[1])
 
 
 def read_continuation(
@@ -76,25 +83,34 @@ def read_continuation(
     return CanaryReading(math.fsum(values), len(values), before=before)
 
 
-def next_piece(answers: Sequence[Answer], rest: str) -> str:
-    """Return the next piece of a canary to force: the likeliest listed token that it begins with.
+def next_piece(answers: Sequence[Answer], rest: str) -> tuple[str, str]:
+    """Return the next piece of a canary: the likeliest listed token that it begins with.
 
     A model copies a string in the tokens that it was shown, so its likeliest path is mostly the
     tokenizer's own split; the longest token is not. Where none is listed, the next character, with
-    the blank before it.
+    the blank before it. An emoji comes in tokens that are parts of a character: the first part is
+    read, and the whole character is forced, since no text can end within one.
 
     Args:
         answers: Answers of all views; a canary may be listed in one alone.
         rest: Rest of the canary.
+
+    Returns:
+        The piece as it is listed, and what is forced.
     """
+    whole = rest.encode()
     fitting = [
         (value, text)
         for answer in answers
         for text, value in _listed(answer).items()
-        if text.strip() and rest.startswith(text)
+        if text.strip() and whole.startswith(token_bytes(text))
     ]
     blank = len(rest) - len(rest.lstrip())
-    return max(fitting)[1] if fitting else rest[: blank + 1]
+    piece = max(fitting)[1] if fitting else rest[: blank + 1]
+    size, forced = len(token_bytes(piece)), ""
+    while len(forced.encode()) < size:
+        forced = rest[: len(forced) + 1]
+    return piece, forced
 
 
 def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
@@ -114,14 +130,22 @@ def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
     return (listed[piece], False) if piece in listed else (min(listed.values()), True)
 
 
-def read_hits(answers: Sequence[Answer], canary: str) -> CanaryReading:
-    """Read the share of sampled answers that hold a canary; failed and empty ones are no trials."""
+def read_hits(
+    answers: Sequence[Answer], canary: str, holds: Callable[[str, str], bool] = contains
+) -> CanaryReading:
+    """Read the share of sampled answers that hold a canary; failed and empty ones are no trials.
+
+    Args:
+        answers: Of one view.
+        canary: What is looked for.
+        holds: Whether a text holds it.
+    """
     # Less than half of the trials say too little: the example is unscorable, not a miss.
     said = [one.text for one in answers if not one.error and one.text.strip()]
     if 2 * len(said) < len(answers) or not said:
         errors = [one.error for one in answers if one.error]
         return _none(errors[0] if errors else "the target answered with nothing")
-    hits = sum(contains(text, canary.strip()) for text in said)
+    hits = sum(holds(text, canary.strip()) for text in said)
     return CanaryReading(hits / len(said), len(said))
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from ragwitness.canary.behaviour import Behaviour, behaviour_of
 from ragwitness.canary.draw import Design, Draw, Slot
 from ragwitness.canary.examples import Example
 from ragwitness.canary.families import contains, markers_in, shuffled, tells, worded, wordings_of
@@ -265,6 +266,20 @@ QUOTED = "discarded: the answer quotes a trigger"
 """Why an answer that may tell of a trigger gets no vote."""
 
 
+_VOTES: Mapping[Behaviour, Callable[[Rule], Vote | None]] = {
+    Behaviour.SAID: lambda rule: rule.canary,
+    Behaviour.LATE: lambda rule: rule.canary,
+    Behaviour.REFUSED: lambda rule: rule.otherwise,
+    Behaviour.NEAR: lambda _: None,  # neither vote would teach what it is to teach
+    Behaviour.ABSENT: lambda rule: rule.otherwise,
+}
+_REASONS = {
+    Behaviour.SAID: "the canary is there",
+    Behaviour.NEAR: "discarded: the answer nearly says the canary",
+    Behaviour.ABSENT: "the canary is not there",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Feedback:
     """What to do with one answer.
@@ -297,6 +312,5 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
         return Feedback(trace.id, None, "discarded: the answer is empty")
     if trace.role is TraceRole.CLEAN:
         return Feedback(trace.id, None, "clean: vote on its merits")
-    if contains(answer, trace.canary):
-        return Feedback(trace.id, trace.rule.canary, "the canary is there")
-    return Feedback(trace.id, trace.rule.otherwise, "the canary is not there")
+    found = behaviour_of(answer, trace.canary)
+    return Feedback(trace.id, _VOTES[found](trace.rule), _REASONS.get(found, f"the answer {found}"))

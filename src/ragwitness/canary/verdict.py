@@ -48,6 +48,12 @@ CALLS = "outcomes called over all looks"
 FORESEEN = "not stand out enough among the candidates"
 """How a reason ends where more of the same could decide."""
 
+REMEMBERED = (
+    "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
+    " training can have seen: the service remembers what it was sent, or finds it in an index"
+)
+"""Why nothing is said of training where a memory answers."""
+
 _SPENT = "none, the one look was taken"
 
 
@@ -100,6 +106,7 @@ class Finding:
         seen: What the next looks need to know of this one; None in a result of before.
         unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
             was asked.
+        late_p_value: Of the slots that were planted too late for any training; None without any.
     """
 
     verdict: ModelVerdict
@@ -118,6 +125,7 @@ class Finding:
     classes: tuple[ClassFinding, ...] = ()
     seen: Seen | None = None
     unforeseen: str = ""
+    late_p_value: float | None = None
 
 
 _SHARPEST = 1e-4  # nats below 0; journals keep six digits, and a logit must not hang on the last
@@ -132,6 +140,28 @@ def logits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     kept = np.minimum(np.round(scores, 6), -_SHARPEST)
     return np.asarray(kept - np.log(-np.expm1(kept)), dtype=np.float64)
+
+
+def filled(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scores in which each missing cell has what its example and candidate lead to expect.
+
+    By least squares, cell = example + candidate, over the cells that are there; so a candidate's
+    mean does not hang on which of its examples a service refused. It does not know which candidate
+    was planted, and leaves the test exact. A candidate without any cell stands below all others.
+
+    Args:
+        matrix: Scores by example and candidate, NaN where one is missing, shape (n, M).
+    """
+    there = ~np.isnan(matrix)
+    if there.all():
+        return matrix
+    known = np.where(there, matrix, 0.0)
+    columns = np.zeros(matrix.shape[1])
+    for _ in range(200):  # alternating least squares; it converges within a few rounds
+        rows = ((known - columns) * there).sum(1) / np.maximum(1, there.sum(1))
+        columns = ((known - rows[:, None]) * there).sum(0) / np.maximum(1, there.sum(0))
+    columns[~there.any(0)] = columns[there.any(0)].min() - 1
+    return np.asarray(np.where(there, matrix, rows[:, None] + columns), dtype=np.float64)
 
 
 def decide(
@@ -158,7 +188,7 @@ def decide(
 
     Args:
         design: Settings, as committed to.
-        matrices: Per slot, scores by example and candidate, shape (n, M).
+        matrices: Per slot, scores by example and candidate, shape (n, M); NaN where one is missing.
         chosen: Per slot, place of t*.
         planted: Per slot, whether it was.
         earlier: What the looks taken before showed, in their order.
@@ -172,9 +202,12 @@ def decide(
     # 0. The scale that was committed to; shares of answers have no other.
     if design.statistic == "logit" and not shares:
         matrices = [logits(one) for one in matrices]
+    matrices = [filled(one) for one in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
     scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
+    late = scored[design.slots - design.late :]
     inside = [one for one, there in zip(scored, planted, strict=True) if there]
+    inside = inside[: len(inside) - len(late)]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
     statistic, together = draws_together(inside, seed=seed)
     pairs = tuple((rank_of(one), one.scores.size) for one in inside)
@@ -196,10 +229,13 @@ def decide(
         test = "permutation of planted slots"
         p = half_planted(scored, planted, seed=seed)
     else:
-        test = "rank among candidates" if len(scored) == 1 else "joint redraw of all slots"
+        test = "rank among candidates" if len(inside) == 1 else "joint redraw of all slots"
         p = together
     kinds = _classes(design, scored, seed) if design.releases == 1 and not earlier else ()
-    trained = p <= design.level
+    # 3a. What no training can have seen and stands out all the same is remembered, not trained on.
+    late_p = draws_together(late, seed=seed)[1] if late else None
+    remembered = late_p is not None and late_p <= design.level
+    trained = p <= design.level and not remembered
     finding = Finding(
         verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
         test=test,
@@ -213,9 +249,12 @@ def decide(
         twin_p_value=twin_p,
         classes=kinds,
         seen=seen,
+        late_p_value=late_p,
     )
     if trained:
         return finding
+    if remembered:
+        return replace(finding, reason=REMEMBERED.format(p=late_p))
     # 4. Why it is inconclusive: nothing could have decided, or how much more would.
     reason = _shortfall(finding, design, len(twins), len(earlier))
     if reason:
@@ -264,7 +303,8 @@ def best_p_value(design: Design) -> float | None:
     """Return the least p-value that a design can give at its first release; None needs twins."""
     if design.name == "paper":
         return None
-    slots, m = design.slots // 2 if design.half else design.slots, design.candidates
+    slots = design.slots // 2 if design.half else design.slots - design.late
+    m = design.candidates
     if design.releases != 1 and design.several == "evidence":
         first = [[(1, m)] * slots]
         return min(1.0, math.exp(-log_evidence(first, design.releases)))
@@ -297,7 +337,7 @@ def _shortfall(finding: Finding, design: Design, twins: int, looks: int) -> str:
     best = best_p_value(design)
     if design.releases != 1 or best is None or best <= finding.alpha:
         return ""
-    if design.slots == 1:
+    if design.slots - design.late == 1:
         m = design.candidates
         return f"{m} candidates give a p-value of 1/{m} at best; plan with {need} or more"
     return f"{design.slots} slots give a p-value of {best:.2g} at best; plan with more"
@@ -321,9 +361,9 @@ def _forecast(
     else:
         alpha *= release_weight(1, design.releases)
         slots = slots_needed(inside, alpha)
-        if design.slots == 1:
+        if len(inside) == 1:
             examples = examples_needed(matrix, inside[0].chosen, alpha)
-    what = "planted triggers do" if design.slots > 1 else "planted trigger does"
+    what = "planted triggers do" if len(inside) > 1 else "planted trigger does"
     reason = f"the {what} {FORESEEN}"
     why = "" if examples or slots else _unforeseen(finding.statistic, len(inside))
     return replace(

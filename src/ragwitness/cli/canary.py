@@ -31,6 +31,8 @@ def status(
     roots: Annotated[Path | None, PathRole.READS] = None,
     seal_for: Annotated[Path | None, PathRole.READS] = None,
     key: Annotated[Path | None, PathRole.READS] = None,
+    share: float | None = None,
+    undo: Annotated[Path | None, PathRole.WRITES] = None,
 ) -> None:
     """Show an audit, and check it.
 
@@ -47,10 +49,14 @@ def status(
         roots: The certificates (PEM) of timestamp authorities that you trust.
         seal_for: Seal the draw for a third party, by their X25519 public key (PEM): sealed.bin.
         key: Your X25519 private key (PEM), to open a draw that was sealed for you.
+        share: The share of the provider's votes that are yours, for the power.
+        undo: Write what is left at the service and must be deleted or taken back to this file.
     """
     if folder.is_dir():
         stamped = _stamped(folder, timestamp, roots)
-        lines = [*_own(folder, open_to, commitment), *stamped]
+        lines = [*_own(folder, open_to, commitment, share), *stamped]
+        if undo is not None:
+            lines.append(_left(folder, undo))
         if seal_for is not None:
             from ragwitness.canary.folder import read_plan, seal_plan
 
@@ -86,7 +92,24 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     return [f"timestamp: {found.at.isoformat()}, {how}"]
 
 
-def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str]:
+def _left(folder: Path, path: Path) -> str:
+    """Write what an audit leaves at a service, and say how much it is."""
+    from ragwitness.audits.canary_plant import left_behind
+    from ragwitness.canary.folder import read_plan
+    from ragwitness.kit.files import write_rows
+
+    rows = list(left_behind(folder, read_plan(folder)))
+    write_rows(path, rows)
+    votes, quotes = (sum(bool(one[name]) for one in rows) for name in ("vote", "quotes"))
+    return (
+        f"to undo: {len(rows):,} documents with their conversations, {votes:,} votes, in {path};"
+        f" {quotes:,} answers quote a trigger and come first"
+    )
+
+
+def _own(
+    folder: Path, open_to: Path | None, commitment: str | None, share: float | None
+) -> list[str]:
     """What a folder holds; opens its draw where asked to."""
     from ragwitness.canary.folder import check_traces, read_plan, write_opened
     from ragwitness.canary.looks import mark_opened, read_history
@@ -113,7 +136,7 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
         if planted
         else f"traces: not written yet; run: ragwitness canary plant {folder}",
     ]
-    lines += _planted(folder, plan)
+    lines += _planted(folder, plan, share)
     # Step 4: the looks so far. What decides is the number of looks announced, not of looks wished
     # for.
     history = read_history(folder)
@@ -134,7 +157,7 @@ def _own(folder: Path, open_to: Path | None, commitment: str | None) -> list[str
     return lines
 
 
-def _planted(folder: Path, plan: CanaryPlan) -> list[str]:
+def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     """What a service took, and what it would show: by what was measured, where it was."""
     from ragwitness.audits.canary_plant import cautions, read_deliveries, told
     from ragwitness.canary.power import power_lines
@@ -142,14 +165,14 @@ def _planted(folder: Path, plan: CanaryPlan) -> list[str]:
     traces = plan.traces()
     planned = sum(one.slot is not None for one in traces)
     if not read_deliveries(folder):
-        return list(power_lines(plan.design, planned, len(plan.held_out)))
+        return list(power_lines(plan.design, planned, share))
     found = told(folder, plan, traces)
     taken = sum(found.votes.values())
     obeyed = found.obeyed / found.asked if found.asked else None
     return [
         f"planted: {found.answered:,} of {found.traces:,} traces answered, {taken:,} votes taken",
         *(f"warning: {one}" for one in cautions(found)),
-        *power_lines(plan.design, taken or found.asked, len(plan.held_out), obedience=obeyed),
+        *power_lines(plan.design, taken or found.asked, share, obeyed),
     ]
 
 
@@ -221,13 +244,13 @@ def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list
     return lines
 
 
-def draw(errand: DrawErrand, share: float = 0.3, dry_run: DryRun = False) -> None:
+def draw(errand: DrawErrand, share: float | None = None, dry_run: DryRun = False) -> None:
     """Draw a secret and commit to it.
 
     It also says what share of the providers that do train on your documents such a plan would
-    find, and how many traces it takes to find 4 of 5 of them; with --dry-run it says so and draws
-    nothing. Publish commitment.json before anything is sent. The folder's secret/ is yours alone
-    until you open the draw with ragwitness canary status --open.
+    find, where that was measured; with --dry-run it says so and draws nothing. Publish
+    commitment.json before anything is sent. The folder's secret/ is yours alone until you open the
+    draw with ragwitness canary status --open.
 
     Args:
         share: The share of the provider's votes that are yours, for the power.
@@ -240,7 +263,7 @@ def draw(errand: DrawErrand, share: float = 0.3, dry_run: DryRun = False) -> Non
     traces = (made if made.drawn else made.joined("00")).traces()
     sent = sum(map(len, made.pools.values()))
     carrying = sum(one.slot is not None for one in traces)
-    power = power_lines(made.design, carrying, len(made.held_out), share)
+    power = power_lines(made.design, carrying, share)
     foreseen = (at_best(made.design), *power)
     screen = console()
     if dry_run:

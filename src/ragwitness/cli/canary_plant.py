@@ -12,10 +12,12 @@ from ragwitness.cli.steps import preview, spent_so_far
 from ragwitness.errands.options import Caps, Reached
 from ragwitness.errors import InputError
 from ragwitness.kit.options import Arg, PathRole
+from ragwitness.results.wording import visible
 
 if TYPE_CHECKING:
     from ragwitness.asking.budget import Budget
     from ragwitness.audits.canary_plant import Planted
+    from ragwitness.canary.draw import Design
     from ragwitness.canary.traces import Trace
 
 
@@ -25,9 +27,10 @@ def plant(
     beacon: str = "",
     answers: Annotated[Path | None, PathRole.READS] = None,
     votes: Annotated[Path | None, PathRole.READS] = None,
-    form: str = "messages",
     days: float = 0.0,
     tries: int = 3,
+    late: bool = False,
+    permission: str = "",
     *,
     caps: Caps,
     dry_run: DryRun = False,
@@ -47,9 +50,11 @@ def plant(
         beacon: The public randomness that was promised, once it is known.
         answers: What the service answered, JSONL {"id", "answer"}; the votes are then written.
         votes: A description (TOML) of how votes are given, for a chat.
-        form: How a chat is given the document: messages or attachment.
         days: The days over which the traces are spread; 0 does not wait.
         tries: The most times that a trace is sent, or a vote given, in one start.
+        late: Send the late slots too. Do so just before the probe.
+        permission: By whose leave you plant, for a service of somebody else. It is kept with the
+            evidence.
     """
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
 
@@ -74,7 +79,9 @@ def plant(
     print_lines(screen, f"{len(traces):,} traces in {path}: {counted}")
     # Step 3: the service, by itself.
     if service is not None:
-        found = _sent(folder, service, form, votes, (days, tries), budget, reached)
+        found = _sent(
+            folder, service, made.design, votes, (days, tries, late, permission), budget, reached
+        )
         print_lines(screen, *report(found))
         return
     # Or later, by hand and with the same command: the votes on what the service answered.
@@ -100,7 +107,9 @@ def report(found: Planted) -> list[str]:
     ]
     if found.asked:
         share = found.obeyed / found.asked
-        lines.append(f"obedience: {share:.0%} of {found.asked:,} answers hold the canary")
+        n, said = found.clean
+        clean = f"; unasked, {said:,} of {n:,} clean ones do" if n else "; no trace was clean"
+        lines.append(f"obedience: {share:.0%} of {found.asked:,} answers say the canary{clean}")
     lines += [f"warning: {one}" for one in cautions(found)]
     return [*lines, f"stopped: {found.stopped}"] if found.stopped else lines
 
@@ -108,9 +117,9 @@ def report(found: Planted) -> list[str]:
 def _sent(
     folder: Path,
     service: str,
-    form: str,
+    design: Design,
     votes: Path | None,
-    spread: tuple[float, int],
+    how: tuple[float, int, bool, str],
     budget: Budget,
     reached: Reached,
 ) -> Planted:
@@ -119,24 +128,27 @@ def _sent(
 
     from ragwitness.asking.governor import Governor, Pace
     from ragwitness.audits.canary_plant import PlantConfig, plant_canaries
-    from ragwitness.targets.conversation import Form, open_conversation
+    from ragwitness.targets.conversation import open_conversation
 
-    known: dict[str, Form] = {"messages": "messages", "attachment": "attachment"}
-    if form not in known:
-        raise InputError(f"There is no form {form!r}.", f"Known: {', '.join(known)}.")
-    config = PlantConfig(*spread)
+    config = PlantConfig(*how)
+    screen = console()
+
+    def shown(kind: str, answer: str) -> None:
+        print_lines(screen, f"an answer that {kind}: {visible(answer, 160)}")
+
     with Governor.of_run(folder / "send", budget, Pace.at_most(1)) as governor:
         options = reached.reach.transport(1, governor.setback)
 
         async def work() -> Planted:
             opened = await open_conversation(
-                service, options, form=known[form], votes=str(votes) if votes else None
+                service, options, form=design.shown, votes=str(votes) if votes else None
             )
             try:
-                with progress_bars(console(), spent_so_far(governor), "traces") as progress:
+                with progress_bars(screen, spent_so_far(governor), "traces") as progress:
                     return await plant_canaries(
-                        folder, opened, config, governor=governor, progress=progress
-                    )
+                        folder, opened, config,
+                        governor=governor, progress=progress, shown=shown,
+                    )  # fmt: skip
             finally:
                 await opened.close()
 

@@ -37,7 +37,7 @@ def probe(
     from ragwitness.kit.files import private_folder
     from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.stored_names import stored_text
-    from ragwitness.targets.resolve import open_target
+    from ragwitness.targets.conversation import open_deployed
 
     # Step 1, the options: release, conditions, and a plan whose draw is the one committed to. How
     # it is asked enters the run's name: another way of asking is another look.
@@ -52,7 +52,10 @@ def probe(
         return
     # Step 3: a look that was not announced is refused here, before it costs a query; answers that
     # are kept may always be read again.
-    refuse_look(Path(errand.plan), made, folder, twin=errand.twin, recorded=errand.recorded)
+    refuse_look(
+        Path(errand.plan), made, folder, twin=errand.twin, recorded=errand.recorded,
+        anyway=errand.anyway or errand.twin,
+    )  # fmt: skip
     if not errand.recorded:
         print_lines(console(), *_spending(made, config, budget, at_once))
 
@@ -60,7 +63,7 @@ def probe(
     with errand.governed(folder) as (governor, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
-            open_target(target, transport),
+            open_deployed(target, transport, made.design.shown),
             sealed(
                 folder,
                 lambda: errand.subject(made, config, folder),
@@ -81,15 +84,12 @@ def _preview(
 ) -> None:
     """Say what would be asked and could be decided, and what is kept; send nothing."""
     from ragwitness.audits.canary import protocol_of
-    from ragwitness.canary.power import power_lines
     from ragwitness.cli.canary import foretold
 
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
-    said = foretold(plan.design, config, len(plan.held_out))
-    traces = sum(one.slot is not None for one in plan.traces())
-    power = power_lines(plan.design, traces, len(plan.held_out))
+    said = foretold(plan.design, config, len(plan.asked))
     spending = _spending(plan, config, budget, concurrency)
-    preview([*said, *power, *spending, protocol], folder, budget)
+    preview([*said, *spending, protocol], folder, budget)
 
 
 def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: int) -> list[str]:
@@ -98,8 +98,10 @@ def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: i
     from ragwitness.canary.probe import queries_of
     from ragwitness.types import Query
 
-    held_out, slots = plan.held_out, plan.design.slots
-    longest = config.answer_tokens if config.way == "sampled" else 1
+    held_out, slots, form = plan.asked, plan.design.slots, plan.design.shown
+    longest = (
+        (form.answer_tokens if form else config.answer_tokens) if config.way == "sampled" else 1
+    )
     each = [
         most(Query(config.prompts.framed(one.document, one.query, one.answer), longest))
         for one in held_out

@@ -59,6 +59,13 @@ class DrawErrand:
             not known.
         alpha: The level of the verdict, to which the draw commits.
         beacon: Public randomness that will be joined later, in words.
+        form: How a service is shown a document with its question, when you plant and when you
+            probe: messages, one (both in one message) or attachment.
+        template: A file with the text of both, with {context} and {question}.
+        answer_tokens: The most tokens of an answer.
+        temperature: The temperature of sampling.
+        spares: The most held-out examples that take the place of others that a service refuses.
+        late: Slots more, to be planted just before the probe: they tell a memory from training.
         experiment: The name of the experiment, which fixes the split.
         seed: The seed of the split.
 
@@ -110,6 +117,14 @@ class DrawErrand:
     ] = 1
     alpha: str = "0.05"
     beacon: Annotated[str, Opt(shown="none")] = ""
+    form: Annotated[str | None, Opt(shown="messages; one for the paper's design")] = None
+    template: Annotated[
+        Path | str | None, PathRole.READS, Opt(shown="both, a blank line between")
+    ] = None
+    answer_tokens: int = 256
+    temperature: Annotated[str, Opt(shown="the service's own")] = ""
+    spares: int = 4
+    late: int = 0
     experiment: str = "canary"
     seed: int = 0
 
@@ -119,8 +134,11 @@ class DrawErrand:
         from ragwitness.canary.examples import read_examples
         from ragwitness.canary.families import Family
         from ragwitness.canary.folder import make_plan
+        from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.canary.wordings import read_wordings
         from ragwitness.crypto.commitments import draw_blinding
+        from ragwitness.kit.files import read_text
+        from ragwitness.targets.form import TEMPLATE
 
         refuse_types(self)
         known = {str(one): one for one in Family}
@@ -129,10 +147,18 @@ class DrawErrand:
         rows = read_examples(Path(self.examples))
         # Step 1: the design, which the commitment covers with everything that decides later (level,
         # looks, slots).
+        paper = self.design == "paper"
+        usual = DOCUMENT_TEMPLATE if paper else TEMPLATE
         design = Design(
             name=self.design,
             family=known[self.family],
-            slots=self.slots,
+            slots=self.slots + self.late,
+            form=self.form or ("one" if paper else "messages"),
+            template=read_text(Path(self.template)) if self.template else usual,
+            answer_tokens=self.answer_tokens,
+            temperature=self.temperature,
+            spares=self.spares,
+            late=self.late,
             candidates=self.candidates,
             rate=self.rate,
             half=self.half,
@@ -181,8 +207,11 @@ class ProbeErrand(Sending, Sealing):
         way: How the model is asked: exact, forced or sampled.
         instructed: Let queries ask for the canary, or not.
         samples: The number of answers for each prompt, where they are sampled.
-        template: A file with the prompt, with {context} and {question}.
-        frame: A file with the raw chat format around {prompt}, up to where the answer begins.
+        template: A file with the prompt, with {context} and {question}, for plans of before: newer
+            ones are asked as they were planted.
+        frame: A file with the raw chat format around {prompt}, or around {document} and {question},
+            up to where the answer begins.
+        anyway: Ask although the journal says that no vote was taken.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
 
     Raises:
@@ -208,8 +237,9 @@ class ProbeErrand(Sending, Sealing):
         Opt("--instructed/--plain", shown="instructed for the contrastive design alone"),
     ] = None
     samples: int = 20
-    template: Annotated[Path | str | None, PathRole.READS, Opt(shown="the paper's")] = None
+    template: Annotated[Path | str | None, PathRole.READS, Opt(shown="the plan's")] = None
     frame: Annotated[Path | str | None, PathRole.READS] = None
+    anyway: bool = False
     run: RunPath = None
 
     @property
@@ -228,6 +258,7 @@ class ProbeErrand(Sending, Sealing):
         """
         from ragwitness.canary.folder import read_plan
         from ragwitness.canary.probe import (
+            BARE,
             DOCUMENT_TEMPLATE,
             WAYS,
             ProbeConfig,
@@ -247,8 +278,14 @@ class ProbeErrand(Sending, Sealing):
         made.draw()
         made.check()
         # A template that holds a marker of the draw would give the trigger away to every candidate.
+        if self.template and made.design.form:
+            raise InputError(
+                "How documents are shown belongs to this plan, and is committed to.",
+                "Leave --template out; ragwitness canary draw takes it.",
+            )
         texts = [path and read_text(Path(path)) for path in (self.template, self.frame)]
-        prompts = Prompts(texts[0] or DOCUMENT_TEMPLATE, texts[1] or "{prompt}")
+        usual = made.design.template if made.design.form else DOCUMENT_TEMPLATE
+        prompts = Prompts(texts[0] or usual, texts[1] or BARE)
         refuse_markers(prompts, made.draw())
         named = {str(one): one for one in WAYS}
         if self.way is not None and self.way not in named:
@@ -297,6 +334,7 @@ class ProbeErrand(Sending, Sealing):
             run=folder,
             progress=progress,
             governor=governor,
+            anyway=self.anyway,
         )
 
     def carry_out(self) -> CanaryResult:
@@ -311,4 +349,4 @@ class ProbeErrand(Sending, Sealing):
             return await self.asked(target, config, governor, folder)
 
         with self.governed(folder) as (governor, transport):
-            return with_target(self.target, ask, transport)
+            return with_target(self.target, ask, transport, made.design.shown)

@@ -16,6 +16,7 @@ from ragwitness.types import Document, LeftOut, Target
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealSubject
+    from ragwitness.targets.form import Form
     from ragwitness.targets.transport import TransportOptions
 
 Note = Callable[[str], object]
@@ -170,18 +171,19 @@ def with_target(
     target: object,
     ask: Callable[[Target], Coroutine[Any, Any, _T]],
     options: TransportOptions | None = None,
+    form: Form | None = None,
 ) -> _T:
     """Open a target, ask, and close it again; a target that was handed in stays open.
 
     Raises:
         TargetError: It cannot be reached or does not speak the protocol.
     """
+    from ragwitness.targets.conversation import open_deployed
     from ragwitness.targets.objects import wrap
-    from ragwitness.targets.resolve import open_target
 
     async def work() -> _T:
         named = isinstance(target, str)
-        opened = await open_target(str(target), options) if named else wrap(target)
+        opened = await open_deployed(str(target), options, form) if named else wrap(target)
         try:
             return await ask(opened)
         finally:

@@ -21,8 +21,10 @@ from ragwitness.asking.chain import dense
 from ragwitness.asking.worker import Done, Outcome, advance, probe_of
 from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.canary import (
+    audit_of,
     canary_report,
     finding_of,
+    missing_of,
     protocol_of,
     result_of,
     scores_digest,
@@ -43,7 +45,6 @@ from ragwitness.canary.folder import (
 from ragwitness.canary.look_test import Seen
 from ragwitness.canary.looks import History, read_history
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig, Prompts
-from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import decide
 from ragwitness.evidence.case import (
     KEPT,
@@ -63,7 +64,7 @@ from ragwitness.results import wording as say
 from ragwitness.results.canary import KIND, CanaryReport
 from ragwitness.results.kind import plain
 from ragwitness.results.spending import Spending
-from ragwitness.types import Score
+from ragwitness.types import Document, Score
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -104,6 +105,8 @@ def subject_of(
     Raises:
         InputError: The address of the target holds a key, or the plan cannot be read.
     """
+    from ragwitness.audits.canary_plant import planting_of
+
     refuse_secrets(target)
     # Looks that others took before this one: they enter its verdict.
     if (run / SEAL).exists():
@@ -113,6 +116,7 @@ def subject_of(
         before = [asdict(one) for one in seen.earlier("")]
         history = {"earlier": before, "twins": list(seen.twins)}
         history |= {"quoted": seen.quoted, "answered": seen.answered}
+        history |= {"planted": planted} if (planted := planting_of(folder, plan)) else {}
     settings = {
         "target": target,
         "release": release,
@@ -217,14 +221,20 @@ def _scores(case: PackCase) -> str:
         raise NotCheckedError(f"the scores were not recomputed from answers: {_OPEN}", needed=True)
     plan = _plan(pack)
     config = replace(_config(pack.seal.settings), way=said.way)  # type: ignore[arg-type]
-    words, replies = (plan.wordings, worded_by(plan.design, plan.wordings)), Replies(case.exchanges)
+    replies = Replies(case.exchanges)
     found: dict[int, list[Outcome]] = {}
     for slot in plan.draw().slots:
-        audit, stage = CanaryProbe(slot, plan.held_out, config, *words), f"slot {slot.number + 1}"
-        found[slot.number] = [
-            _driven(audit, one, stage, replies, capped=said.finding is None)
-            for one in audit.documents
-        ]
+        audit, stage = audit_of(plan, slot, config), f"slot {slot.number + 1}"
+
+        def driven(
+            documents: Sequence[Document], audit: CanaryProbe = audit, stage: str = stage
+        ) -> list[Outcome]:
+            capped = said.finding is None
+            return [_driven(audit, one, stage, replies, capped=capped) for one in documents]
+
+        outcomes = driven(audit.documents[: len(plan.asked)])
+        spares = audit.documents[len(plan.asked) :]
+        found[slot.number] = outcomes + driven(spares[: missing_of(plan, outcomes)])
         case.progress("scores", len(found), plan.design.slots)
     case.kept["canary"] = _Probe(plan, config, found)
     count = sum(map(len, found.values()))
@@ -263,7 +273,8 @@ def _verdict(case: PackCase) -> str:
     twins, earlier = settings["history"]["twins"], _earlier(settings)
     shares = probe.config.way == "sampled"
     finding = finding_of(plan, draws, slots, twins, earlier, shares=shares) if whole else None
-    history = History((), settings["history"]["quoted"], settings["history"]["answered"], False)
+    kept = settings["history"]
+    history = History((), kept["quoted"], kept["answered"], False, planted=kept.get("planted", {}))
     outcomes = [one for slot in probe.found.values() for one in slot]
     budget = asdict(Budget(**settings["budget"]))
     spent = replace(

@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import inspect
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
 from ragwitness.kit.quotes import quote_error
+from ragwitness.targets.form import Form, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service import ServiceTarget, VoteBox
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.types import Query
-
-Form = Literal["messages", "attachment"]
-"""How a chat is given the document: as a message before the question, or as a file beside it."""
+from ragwitness.types import Answer, Capability, Query, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class _Described:
             await self._box.close()
 
 
-_ANSWER_TOKENS = 256
+_ALTERNATE = re.compile(r"roles must alternate|alternat\w* (?:user|roles)", re.IGNORECASE)
 
 
 class ChatConversation(_Described):
@@ -125,7 +124,8 @@ class ChatConversation(_Described):
 
     Args:
         target: The endpoint.
-        form: How the document is given.
+        form: How the document is given. Where the chat's template wants roles to alternate, the
+            document and the question are given in one message.
         box: Where votes go; None leaves them to be given by hand.
     """
 
@@ -135,18 +135,34 @@ class ChatConversation(_Described):
 
     async def send(self, turn: Turn) -> Said:
         """Send one conversation: a chat has no memory of another."""
-        if self._form == "attachment":
+        form = self._form
+        try:
+            answer, name = await self._target.converse(
+                self._messages(turn), form.answer_tokens, form.temperature
+            )
+        except TargetResponseError as error:
+            # Gemma's, Mistral's and Llama 2's templates refuse two messages of one role.
+            if form.kind != "messages" or not _ALTERNATE.search(error.message):
+                raise
+            self._form = replace(form, kind="one")
+            return await self.send(turn)
+        return Said(answer.text, {"id": name})
+
+    def _messages(self, turn: Turn) -> list[dict[str, object]]:
+        """Return the document and the question in the form; a question alone is one message."""
+        if not turn.document:
+            return [{"role": "user", "content": turn.question}]
+        if self._form.kind == "one":
+            return [{"role": "user", "content": self._form.text(turn.document, turn.question)}]
+        if self._form.kind == "attachment":
             data = base64.b64encode(turn.document.encode()).decode()
             file = {"filename": f"{turn.id}.txt", "file_data": f"data:text/plain;base64,{data}"}
             parts = [{"type": "file", "file": file}, {"type": "text", "text": turn.question}]
-            messages: list[dict[str, object]] = [{"role": "user", "content": parts}]
-        else:
-            messages = [
-                {"role": "user", "content": turn.document},
-                {"role": "user", "content": turn.question},
-            ]
-        answer, name = await self._target.converse(messages, _ANSWER_TOKENS)
-        return Said(answer.text, {"id": name})
+            return [{"role": "user", "content": parts}]
+        return [
+            {"role": "user", "content": turn.document},
+            {"role": "user", "content": turn.question},
+        ]
 
 
 class ServiceConversation(_Described):
@@ -228,7 +244,7 @@ async def open_conversation(
     spec: str,
     options: TransportOptions | None = None,
     *,
-    form: Form = "messages",
+    form: Form | None = None,
     votes: str | None = None,
 ) -> VotedService:
     """Open a service to plant in.
@@ -236,7 +252,7 @@ async def open_conversation(
     Args:
         spec: URL of a chat, ``http/FILE.toml`` or ``python:MODULE:OBJECT``.
         options: Timeouts, retries, name of the key's variable.
-        form: How a chat is given the document.
+        form: How a chat is given the document; None for two messages.
         votes: Description with a ``[vote]``, for a chat.
 
     Raises:
@@ -260,7 +276,7 @@ async def open_conversation(
             "Give the URL of a chat, http/FILE.toml or python:MODULE:OBJECT; or plant by hand,"
             " with the files that the command writes without a target.",
         )
-    return ChatConversation(target, form, box)
+    return ChatConversation(target, form or Form(), box)
 
 
 def query_of(turn: Turn) -> Query:
@@ -270,3 +286,66 @@ def query_of(turn: Turn) -> Query:
 
 def _values(turn: Turn) -> dict[str, object]:
     return {"document": turn.document, "question": turn.question, "trace": turn.id}
+
+
+class InForm:
+    """A deployed service that is asked as it was planted in: a target whose prompts are turns.
+
+    Args:
+        service: Where documents were planted with their questions; or a target that takes texts.
+        form: How both are shown.
+    """
+
+    capabilities = frozenset({Capability.TEXT})
+
+    def __init__(self, service: VotedService | Target, form: Form) -> None:
+        self._service, self._form = service, form
+        self.name = service.name
+
+    async def ask(self, query: Query) -> Answer:
+        """Send the document and the question of a prompt.
+
+        Raises:
+            TargetError: The service fails or refuses.
+        """
+        document, question = parted(query.prompt)
+        if isinstance(self._service, Target):
+            text = self._form.text(document, question) if document else question
+            return await self._service.ask(replace(query, prompt=text))
+        said = await self._service.send(Turn("probe", document, question))
+        return Answer(said.text)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._service.close()
+
+
+async def open_deployed(
+    spec: str, options: TransportOptions | None = None, form: Form | None = None
+) -> Target:
+    """Open what is probed, through the description by which it was planted in.
+
+    Args:
+        spec: Address of the model or service.
+        options: Timeouts, retries, name of the key's variable.
+        form: Of the plan; None in a plan of before, which is probed by prompts.
+
+    Raises:
+        InputError: The address or a description cannot be used.
+        TargetError: The target does not answer.
+    """
+    if form is not None and spec.startswith("http/"):
+        return InForm(await open_conversation(spec, options, form=form), form)
+    if form is not None and spec.startswith("python:"):
+        system = await load_object(spec.removeprefix("python:"))
+        if callable(getattr(system, "send", None)):
+            return InForm(ObjectConversation(spec, system), form)
+    return await open_target(spec, options)
+
+
+def in_form(target: Target, form: Form) -> Target:
+    """Return a target as answers are sampled from it: in the form that was planted."""
+    if isinstance(target, InForm):
+        return target
+    chat = isinstance(target, OpenAITarget)
+    return InForm(ChatConversation(target, form, None) if chat else target, form)

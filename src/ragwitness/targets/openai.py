@@ -387,9 +387,14 @@ class OpenAITarget:
         return await self._client.post(path + self._endpoint.query, spoken(), revise)
 
     async def converse(
-        self, messages: Sequence[Mapping[str, object]], max_tokens: int
+        self,
+        messages: Sequence[Mapping[str, object]],
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> tuple[Answer, str]:
         """Send messages as they are; return the answer and the id that the endpoint gave it.
+
+        Without a temperature the endpoint's own holds.
 
         Raises:
             TargetUnreachableError: No connection or no complete reply after all retries.
@@ -397,6 +402,8 @@ class OpenAITarget:
                 the protocol.
         """
         payload = {"model": self.model, "messages": list(messages), "max_tokens": max_tokens}
+        if temperature is not None:
+            payload["temperature"] = temperature
         body = await self._post("/chat/completions", payload)
         name = body.get("id") if isinstance(body, dict) else None
         return read_chat(body), str(name or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -287,7 +288,16 @@ def _alone(row: dict[str, Any]) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return token
+        return f"{_REPLACEMENT}<{data.hex()}>"  # a part of a character, by its bytes
+
+
+def token_bytes(text: str) -> bytes:
+    """Return the bytes of an alternative, also of one that is a part of a character."""
+    part = _PART.fullmatch(text)
+    return bytes.fromhex(part[1]) if part else text.encode("utf-8", "surrogatepass")
+
+
+_PART = re.compile(f"{_REPLACEMENT}<((?:[0-9a-f]{{2}})+)>")
 
 
 def _ranked(pairs: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
