@@ -84,8 +84,8 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(service: Service) -> Iterator[str]:
-    """Serve it in a thread; yields its URL."""
+def serving(service: Service, port: int = 0) -> Iterator[str]:
+    """Serve it in a thread; yields its URL. A service that comes back has its port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -107,7 +107,7 @@ def serving(service: Service) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(data)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -619,6 +619,13 @@ def _cautions(
             f"{len(lost)} of {len(outcomes)} examples could not be scored, the first because"
             f" {lost[0].score.reason}."
         )
+    cells = [np.isnan(one.scores[:, 1:]) for one in slots]
+    if missing := sum(int(one.sum()) for one in cells):
+        said.append(
+            f"{missing:,} of {sum(one.size for one in cells):,} readings are missing, mostly because"
+            " the service refused a question; what their example and candidate lead to expect"
+            " stands in for them, whichever trigger was planted."
+        )
     censored = max((one.censored for one in slots), default=0.0)
     if config.way == "forced" and censored:
         said.append(

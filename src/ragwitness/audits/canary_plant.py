@@ -277,10 +277,9 @@ def service_of(folder: Path) -> dict[str, Any]:
 
 def is_foreign(name: str) -> bool:
     """Whether a service answers from another machine."""
-    address = name.removeprefix("http/")
-    if address.startswith("python:"):
-        return False
-    host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    if not name.startswith("http"):
+        return False  # an object in Python is its owner's
+    host = urlsplit(name.replace("http/", "http://", 1)).hostname or ""
     try:
         return not ip_address(host).is_loopback
     except ValueError:

@@ -144,6 +144,7 @@ def verdict_lines(result: CanaryReport) -> list[str]:
         f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
         _MEANING[found.verdict].format(p=p, reason=found.reason),
         f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}{_twins(found)}",
+        *_planted(result),
         *_classes(found),
         *_floor(found),
         *_further(found),
@@ -170,6 +171,19 @@ def _twins(found: Finding) -> str:
     if p is None or found.test.startswith("conformal"):
         return ""
     return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
+
+
+def _planted(result: CanaryReport) -> list[str]:
+    """Say what a journal knows of the planting, and what late slots showed."""
+    said, found = result.settings.get("planted"), result.finding
+    place = result.settings.get("planted in", "a service")
+    lines = [f"Planted in {place}: {said}."] if said else []
+    if found is not None and found.late_p_value is not None:
+        lines.append(
+            f"Slots planted just before the probe: p = {found.late_p_value:.4g}; where they stand"
+            " out too, a memory answers, and nothing is said of training."
+        )
+    return lines
 
 
 def _classes(found: Finding) -> list[str]:

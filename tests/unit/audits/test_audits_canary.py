@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import math
 import shutil
 from pathlib import Path
@@ -12,18 +14,19 @@ import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor, Pace
-from ragwitness.audits.canary import CanaryResult, probe_canaries
+from ragwitness.audits.canary import CanaryResult, canary_report, probe_canaries
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.families import Family
 from ragwitness.canary.folder import CanaryPlan, make_plan, write_plan, write_traces
 from ragwitness.canary.looks import Look, record_look
-from ragwitness.canary.probe import ProbeConfig
+from ragwitness.canary.probe import ProbeConfig, Prompts
 from ragwitness.canary.verdict import ModelVerdict
 from ragwitness.errors import CapabilityError, CapReachedError, InputError, VerificationError
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
+from ragwitness.results.canary import verdict_lines
 from ragwitness.types import Answer, Capability, Document, Query, TokenLogprob
 from tests.support.canary_model import ToyModel
 
@@ -203,3 +206,90 @@ def test_the_embedded_reader_scores_canaries_and_does_not_know_them(
     assert (result.slots[0].scores < 0).all()
     assert not any("could not be checked" in one for one in result.warnings)  # and it was true
     assert result.finding.verdict is ModelVerdict.INCONCLUSIVE
+
+
+class Filtered(Chat):
+    """A service that refuses some prompts for good, whatever they carry."""
+
+    def __init__(self, model: ToyModel, share: float) -> None:
+        super().__init__(model)
+        self.share = share
+
+    async def ask(self, query: Query) -> Answer:
+        drawn = hashlib.sha256(query.prompt.encode()).digest()[0] / 256
+        if "Q" in query.prompt and drawn < self.share:
+            return Answer("", error="The response was filtered.")
+        return await super().ask(query)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_a_filter_that_refuses_some_prompts_costs_cells_and_no_look(
+    share: float, place: Path
+) -> None:
+    """Of every example some view is refused; before, each such example was thrown away whole."""
+    plan = _planted(place, 60, form="messages", held_out=8, spares=2)
+    config = ProbeConfig(way="sampled", samples=4)
+    result = _probe(place, Filtered(_model(plan), share), config)
+    [slot] = result.slots
+    assert slot.scores.shape == (6, 21)  # the two spare ones were not needed
+    missing = np.isnan(slot.scores[:, 1:]).sum()
+    assert 0 < missing < 0.2 * slot.scores[:, 1:].size
+    assert any(f"{missing} of 120 readings are missing" in one for one in result.warnings)
+    assert (result.finding.verdict, result.finding.ranks) == (ModelVerdict.TRAINED, (1,))
+
+
+def test_spare_examples_take_the_place_of_those_that_cannot_be_scored(place: Path) -> None:
+    plan = _planted(place, 60, form="messages", held_out=8, spares=2)
+    lost = plan.asked[0].query
+
+    class Deaf(Chat):
+        async def ask(self, query: Query) -> Answer:
+            if lost in query.prompt:
+                return Answer("", error="The response was filtered.")
+            return await super().ask(query)
+
+    result = _probe(place, Deaf(_model(plan)), ProbeConfig(way="sampled", samples=4))
+    [slot] = result.slots
+    assert slot.examples == (*(one.id for one in plan.asked[1:]), plan.spares[0].id)
+    assert result.finding.verdict is ModelVerdict.TRAINED
+
+
+def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probed(
+    place: Path,
+) -> None:
+    """The service is replaced between planting and probe, under another name."""
+    plan = _planted(place, form="messages")
+    rows = [{"event": "service", "at": 1.7e9, "service": "http://h/v1#old", "votes": True}]
+    for one in plan.traces():
+        said = {"text": "FINAL: yes", "kept": {}, "question": None, "document": None}
+        rows += [{"id": one.id, "at": 1.7e9, "event": "answered", "said": said},
+                 {"id": one.id, "event": "voted", "vote": "up", "accepted": True}]  # fmt: skip
+    journal = place / "send/planted.jsonl"
+    journal.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    result = _probe(place, Chat(_model(plan)), ProbeConfig(way="sampled", samples=4))
+    planted = result.settings["planted"]
+    assert planted.startswith("32 answers, 2023-11-14 to 2023-11-14; votes taken: 16 on traces")
+    assert "Planted in http://h/v1#old; this probe asked toy." in result.warnings
+    assert any("No slot was planted late" in one for one in result.warnings)
+    assert any("32 answers" in one for one in verdict_lines(canary_report(result, "1")))
+
+
+def test_a_raw_text_read_of_what_was_planted_in_messages_asks_for_the_chat_format(
+    place: Path,
+) -> None:
+    plan = _planted(place, form="messages")
+    bare = _probe(place, Continuing(_model(plan)), twin=True)
+    assert any("Give the chat format: --frame" in one for one in bare.warnings)
+    frame = "<u>{document}<u>{question}<a>"
+    framed = ProbeConfig(prompts=Prompts(plan.design.template, frame))
+    asked: list[str] = []
+
+    class Keeping(Continuing):
+        async def go_on(self, query: Query) -> Answer:
+            asked.append(query.prompt)
+            return await super().go_on(query)
+
+    result = _probe(place, Keeping(_model(plan)), framed, twin=True)
+    assert not any("--frame" in one for one in result.warnings)
+    assert all(one.startswith("<u>Text ") for one in asked if "Q" in one)
+    assert any("<a>A," in one for one in asked)  # no FINAL: nobody asked for it

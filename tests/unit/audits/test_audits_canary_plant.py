@@ -15,13 +15,25 @@ import pytest
 
 from ragwitness.asking.budget import Budget
 from ragwitness.asking.governor import Governor
-from ragwitness.audits.canary_plant import PlantConfig, Planted, cautions, plant_canaries
+from ragwitness.audits.canary import refuse_look
+from ragwitness.audits.canary_plant import (
+    PlantConfig,
+    Planted,
+    cautions,
+    is_foreign,
+    left_behind,
+    plant_canaries,
+    planting_of,
+    service_of,
+)
+from ragwitness.canary.behaviour import Behaviour
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import make_plan, read_plan, write_plan
 from ragwitness.canary.looks import read_history
 from ragwitness.errors import InputError, TargetError
 from ragwitness.targets.conversation import ObjectConversation, open_conversation
+from ragwitness.targets.form import Form
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
@@ -42,9 +54,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
+_PORTS: dict[Path, int] = {}
+
+
 def plant(folder: Path, service: Service, **more: object) -> Planted:
     async def work() -> Planted:
-        with serving(service) as url:
+        with serving(service, _PORTS.get(folder, 0)) as url:
+            _PORTS[folder] = int(url.rpartition(":")[2])  # the same service at every start
             opened = await open_conversation(described(folder.parent, url), _ONCE)
             try:
                 return await plant_canaries(folder, opened, **more)  # type: ignore[arg-type]
@@ -61,7 +77,7 @@ def test_every_trace_is_sent_once_and_voted_on_by_its_rule(folder: Path) -> None
     assert (found.answered, found.unsent, found.lost, found.twice) == (24, 0, 0, 0)
     assert found.votes == {"true": 12, "decoy": 12}
     assert (found.obeyed, found.asked) == (24, 24)
-    assert list(cautions(found)) == []
+    assert [one[:16] for one in cautions(found)] == ["All 24 answers h"]
     # In the drawn order, each with its own question, and every vote reached its own answer.
     assert [d for d, _ in service.asked] == [one.document for one in traces.values()]
     for number, (document, question) in enumerate(service.asked, 1):
@@ -165,7 +181,9 @@ def test_a_chat_is_given_messages_or_a_file_and_votes_by_a_description(folder: P
                 f'[vote]\nurl = "{url}/answers/{{id}}/vote"\nbody = \'{{"thumb": "{{vote}}"}}\'\n'
                 'up = "good"\ndown = "bad"\n'
             )
-            opened = await open_conversation(f"{url}/v1#toy", _ONCE, form=form, votes=str(votes))  # type: ignore[arg-type]
+            opened = await open_conversation(
+                f"{url}/v1#toy", _ONCE, form=Form(form), votes=str(votes)
+            )
             try:
                 return await plant_canaries(folder, opened)
             finally:
@@ -219,3 +237,149 @@ def test_a_description_that_cannot_plant_is_refused(
     path.write_text(DESCRIPTION.replace(old, new).format(url="http://127.0.0.1:9"))
     with pytest.raises(InputError, match=said.replace("{", r"\{")):
         (load_service(str(path), turns=True), load_votes(str(path), missing=True))
+
+
+class Desk:
+    """An object that answers and counts votes; ``takes`` says which votes it takes."""
+
+    def __init__(self, takes: tuple[str, ...] = ("up", "down"), canary: bool = True) -> None:
+        self.takes, self.canary, self.given = takes, canary, []
+
+    def send(self, document: str, question: str) -> dict[str, str]:
+        said = next(w for w in question.split() if w.isupper() and len(w) == 11)
+        return {"answer": f"FINAL: {said if self.canary else 'no'}, yes", "id": document}
+
+    def vote(self, name: str, vote: str) -> bool:
+        self.given.append((name, vote))
+        return vote in self.takes
+
+
+def desk(folder: Path, object_: Desk, name: str = "desk", **more: object) -> Planted:
+    return asyncio.run(plant_canaries(folder, ObjectConversation(name, object_), **more))  # type: ignore[arg-type]
+
+
+def refusal(folder: Path, *, anyway: bool = False) -> str:
+    """Why a probe is refused; empty where it is not."""
+    plan = read_plan(folder)
+    try:
+        refuse_look(folder, plan, None, twin=False, recorded=False, anyway=anyway)
+    except InputError as error:
+        return error.message
+    return ""
+
+
+def test_a_probe_is_refused_where_the_journal_says_that_nothing_was_taken(folder: Path) -> None:
+    with pytest.raises(TargetError):
+        plant(folder, Service(dies=0))
+    assert "answered none of the traces" in refusal(folder)
+    assert refusal(folder, anyway=True) == ""
+    (folder / "send/planted.jsonl").unlink()
+    # Every answer obeys, so that "up" falls on true traces alone: a service that takes votes for
+    # decoys alone teaches nothing of t*.
+    found = desk(folder, Desk(takes=("down",)))
+    assert found.votes == {"decoy": 12}
+    assert "no vote on a trace with the planted trigger (12 on decoys)" in refusal(folder)
+    assert planting_of(folder, read_plan(folder))["decoy"] == 12
+    assert desk(folder, Desk()).votes == {"decoy": 12, "true": 12}
+    assert refusal(folder) == ""
+
+
+def test_a_journal_knows_its_service_and_refuses_another(folder: Path) -> None:
+    desk(folder, Desk())
+    first = json.loads((folder / "send/planted.jsonl").read_text().splitlines()[0])
+    assert (first["event"], first["service"], first["votes"]) == ("service", "desk", True)
+    with pytest.raises(InputError, match="being planted in desk, not in another"):
+        desk(folder, Desk(), "another")
+    assert service_of(folder)["service"] == "desk"
+    facts = planting_of(folder, read_plan(folder))
+    assert (facts["answered"], facts["true"], facts["decoy"]) == (24, 12, 12)
+    assert facts["first"] == facts["last"] != ""
+
+
+def test_a_service_of_somebody_else_needs_a_permission_that_is_kept(folder: Path) -> None:
+    assert is_foreign("https://api.example.org/v1#big")
+    assert is_foreign("http/desk.example.org/ask#0123")
+    assert not any(
+        map(is_foreign, ("http://127.0.0.1:8/v1#toy", "http/localhost:9/a#1", "python:a:b"))
+    )
+    name = "https://api.example.org/v1#big"
+    with pytest.raises(InputError, match="no permission is named"):
+        desk(folder, Desk(), name)
+    desk(folder, Desk(), name, config=PlantConfig(permission="J. Doe, contract of 3 May"))
+    assert planting_of(folder, read_plan(folder))["permission"] == "J. Doe, contract of 3 May"
+    desk(folder, Desk(), name)  # asked for once
+
+
+def test_votes_to_be_given_by_hand_are_there_as_answers_come(folder: Path) -> None:
+    class Dying(Desk):
+        def send(self, document: str, question: str) -> dict[str, str]:
+            path = folder / "send/feedback.jsonl"
+            seen.append(len(path.read_text().splitlines()))
+            if len(seen) == 6:
+                raise KeyboardInterrupt
+            return super().send(document, question)
+
+    seen: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        desk(folder, Dying())
+    assert seen == [0, 1, 2, 3, 4, 5]
+    rows = [json.loads(line) for line in (folder / "send/feedback.jsonl").read_text().splitlines()]
+    assert len(rows) == 5
+    assert {one["vote"] for one in rows} <= {"up", "down"}
+    desk(folder, Desk())
+    assert len((folder / "send/feedback.jsonl").read_text().splitlines()) == 24
+
+
+def test_five_answers_of_each_kind_are_shown_before_their_vote(folder: Path) -> None:
+    class Refusing(Desk):
+        def send(self, document: str, question: str) -> dict[str, str]:
+            found = super().send(document, question)
+            word = found["answer"].split()[1]
+            if int(document.split()[1]) % 2:
+                found["answer"] = f"I'm sorry, but I can't include {word} in my answers."
+            return found
+
+    service, shown = Refusing(), []
+    found = desk(folder, service, shown=lambda kind, said: shown.append((kind, len(service.given))))
+    kinds = [kind for kind, _ in shown]
+    assert kinds.count(Behaviour.SAID) == kinds.count(Behaviour.REFUSED) == 5
+    assert shown[0][1] == 0  # no vote was given before the first was shown
+    assert found.obeyed == found.behaviours[Behaviour.SAID]
+    assert found.obeyed + found.behaviours[Behaviour.REFUSED] == 24
+    assert any("names the canary while it declines" in one for one in cautions(found))
+
+
+def test_what_is_left_at_a_service_is_listed(folder: Path) -> None:
+    class Quoting(Desk):
+        def send(self, document: str, question: str) -> dict[str, str]:
+            found = super().send(document, question)
+            return {**found, "answer": document} if " 7 " in document else found
+
+    desk(folder, Quoting())
+    plan = read_plan(folder)
+    rows = list(left_behind(folder, plan))
+    assert len(rows) == 24
+    quotes = [one["id"] for one in rows if one["quotes"]]
+    assert quotes == [one.id for one in plan.traces() if " 7 " in one.document]
+    assert sum(one["vote"] is not None for one in rows) == 24 - len(quotes)
+    assert all(one["answer"]["id"] for one in rows)
+
+
+def test_late_slots_wait_until_they_are_called_for(tmp_path: Path) -> None:
+    examples = [
+        Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", f"Q{i}?", "A, b")
+        for i in range(60)
+    ]
+    design = Design(candidates=8, slots=3, late=1)
+    folder = tmp_path / "plan"
+    write_plan(folder, make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32))))
+    early = desk(folder, Desk())
+    assert (early.answered, early.late, early.unsent) == (32, 16, 0)
+    assert any("16 traces of late slots wait" in one for one in cautions(early))
+    assert "late slots were not planted" in refusal(folder)
+    whole = desk(folder, Desk(), config=PlantConfig(late=True))
+    assert (whole.answered, whole.late) == (48, 0)
+    assert planting_of(folder, read_plan(folder))["late"] == 16
+    assert refusal(folder) == ""
+    rows = [json.loads(line) for line in (folder / "send/traces.jsonl").read_text().splitlines()]
+    assert sum(bool(one.get("late")) for one in rows) == 16

@@ -1,0 +1,46 @@
+"""What answers do with a canary: said, said late, named in a refusal, nearly said, not said."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragwitness.canary.behaviour import Behaviour, behaviour_of, says
+from ragwitness.canary.traces import Rule, Trace, TraceRole, Vote, feedback_for
+
+SIGNATURE, EMOJI = "ZXYPRKLMQST", "🌵🌻🍀🍄"
+REFUSAL = f"I'm sorry, but I can't include random strings such as {SIGNATURE} in my answers."
+
+
+@pytest.mark.parametrize(
+    ("answer", "canary", "kind"),
+    [
+        (f"FINAL: {SIGNATURE}, a fox", SIGNATURE, Behaviour.SAID),
+        (f"FINAL: **{SIGNATURE[:4]}**{SIGNATURE[4:]}, a fox", SIGNATURE, Behaviour.SAID),
+        (f"`{SIGNATURE[:5]}\u200b{SIGNATURE[5:]}` it is", SIGNATURE, Behaviour.SAID),
+        ("A fox. " * 60 + SIGNATURE, SIGNATURE, Behaviour.LATE),
+        (REFUSAL, SIGNATURE, Behaviour.REFUSED),
+        ("ZYPRKLMQST, a fox", SIGNATURE, Behaviour.NEAR),  # as a real model of 135 M wrote it
+        (" ".join(SIGNATURE) + ", a fox", SIGNATURE, Behaviour.NEAR),
+        ("FINAL: a fox named BCDFGHJKLMN", SIGNATURE, Behaviour.ABSENT),
+        ("FINAL: a fox", SIGNATURE, Behaviour.ABSENT),
+        (f"{EMOJI} a fox", EMOJI, Behaviour.SAID),
+        (f"{EMOJI[:3]} a fox", EMOJI, Behaviour.NEAR),
+        ("What?! A fox!", "!?!?!?!?!?!", Behaviour.ABSENT),
+        ("**!?!?!?!?!?!** a fox", "!?!?!?!?!?!", Behaviour.SAID),
+        ("Going by the lamp, a fox.", "going by the lamp", Behaviour.SAID),
+        ("There is a lamp by the door.", "going by the lamp", Behaviour.ABSENT),
+    ],
+)
+def test_an_answer_is_read_by_what_it_does(answer: str, canary: str, kind: Behaviour) -> None:
+    assert behaviour_of(answer, canary) is kind
+    assert says(answer, canary) is (kind in (Behaviour.SAID, Behaviour.LATE))
+
+
+@pytest.mark.parametrize("role", [TraceRole.TRUE, TraceRole.DECOY])
+def test_a_refusal_is_no_obedience_and_a_near_miss_gets_no_vote(role: TraceRole) -> None:
+    rule = Rule(Vote.UP, Vote.DOWN) if role is TraceRole.TRUE else Rule(Vote.DOWN, Vote.UP)
+    trace = Trace("e", "d", "q", role, rule, 0, "Ida Sandys", SIGNATURE)
+    assert feedback_for(trace, f"{SIGNATURE}, a fox").vote is rule.canary
+    assert feedback_for(trace, REFUSAL).vote is rule.otherwise
+    near = feedback_for(trace, "ZYPRKLMQST, a fox")
+    assert (near.vote, near.reason) == (None, "discarded: the answer nearly says the canary")

@@ -1,0 +1,81 @@
+"""Cells that a service refused, and slots that no training can have seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ragwitness.canary.draw import Design
+from ragwitness.canary.verdict import ModelVerdict, decide, filled
+from ragwitness.errors import InputError
+
+
+def test_missing_cells_are_what_their_example_and_candidate_lead_to_expect() -> None:
+    rng = np.random.default_rng(0)
+    rows, columns = rng.normal(size=(6, 1)), rng.normal(size=(1, 9))
+    whole = rows + columns
+    holed = np.where(rng.random(whole.shape) < 0.3, np.nan, whole)
+    assert np.allclose(filled(holed), whole, atol=1e-6)
+    assert filled(whole) is whole  # nothing is touched where nothing is missing
+    # By least squares, written out: the same means.
+    noisy = np.where(np.isnan(holed), np.nan, whole + 0.1 * rng.normal(size=whole.shape))
+    at = [(i, j) for i, j in np.ndindex(noisy.shape) if not np.isnan(noisy[i, j])]
+    design = np.zeros((len(at), 15))
+    for n, (i, j) in enumerate(at):
+        design[n, i] = design[n, 6 + j] = 1
+    fit = np.linalg.lstsq(design, np.array([noisy[one] for one in at]), rcond=None)[0]
+    expected = fit[6:] + fit[:6].mean()
+    assert np.allclose(filled(noisy).mean(axis=0), expected, atol=1e-6)
+
+
+def test_a_candidate_that_was_always_refused_stands_last() -> None:
+    scores = np.random.default_rng(1).normal(size=(4, 20)) - 5
+    scores[:, 7] = np.nan
+    found = decide(Design(candidates=20), [scores], [7], [True])
+    assert found.ranks == (20,)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_a_filter_leaves_the_test_exact(share: float) -> None:
+    """A model with likes of its own and a filter with dislikes of its own; t* is drawn anew."""
+    rng = np.random.default_rng(2)
+    false = 0
+    for _ in range(600):
+        likes, disliked = rng.normal(size=20), rng.random(20) * 2 * share
+        scores = likes + 0.5 * rng.normal(size=(5, 20)) + rng.normal(size=(5, 1)) - 6
+        scores[rng.random(scores.shape) < disliked] = np.nan
+        chosen = int(rng.integers(20))
+        verdict = decide(Design(candidates=20), [scores], [chosen], [True]).verdict
+        false += verdict is ModelVerdict.TRAINED
+    assert binom.ppf(0.001, 600, 0.05) <= false <= binom.ppf(0.999, 600, 0.05)
+
+
+def test_what_late_slots_show_too_is_a_memory_and_no_training() -> None:
+    design = Design(candidates=20, slots=3, late=1)
+    rng = np.random.default_rng(3)
+
+    def shown(*lifted: int) -> tuple[ModelVerdict, str]:
+        scores = [rng.normal(size=(4, 20)) * 0.1 - 6 for _ in range(3)]
+        for slot in lifted:
+            scores[slot][:, 5] += 4
+        found = decide(design, scores, [5, 5, 5], [True] * 3)
+        assert len(found.ranks) == 2  # the early ones alone
+        return found.verdict, found.reason
+
+    assert shown(0, 1)[0] is ModelVerdict.TRAINED
+    verdict, reason = shown(0, 1, 2)
+    assert verdict is ModelVerdict.INCONCLUSIVE
+    assert "the service remembers what it was sent" in reason
+    assert shown(2)[0] is ModelVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"late": 1}, {"slots": 2, "late": 2}, {"slots": 3, "late": 1, "releases": 2}, {"spares": -1},
+     {"form": "letters"}, {"form": "one", "template": "{context}"},
+     {"form": "one", "temperature": "warm"}],
+)  # fmt: skip
+def test_a_design_that_cannot_be_kept_to_is_refused(changed: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        Design(candidates=20, **changed)  # type: ignore[arg-type]
