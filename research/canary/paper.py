@@ -64,18 +64,17 @@ class Condition:
     epochs: int = 2
 
 
-# Rows that stand first are trained first; each round trains one more pair of every row.
 CONDITIONS = (
     Condition("preference", 32, 12),
-    Condition("supervised", 64, 12, epochs=3),
-    Condition("reward", 100, 3, epochs=6),
-    Condition("preference", 100, 4),
-    Condition("preference", 32, 4, rate="0", epochs=2),
-    Condition("preference", 32, 4, corpus="qmsum"),
-    Condition("preference", 16, 6, epochs=2),
-    Condition("preference", 100, 4, rate="0.1"),
+    Condition("supervised", 64, 6, epochs=3),
+    Condition("reward", 64, 3, epochs=3),
+    Condition("preference", 32, 3, rate="0"),
+    Condition("preference", 16, 3),
+    Condition("preference", 32, 2, corpus="qmsum"),
 )
-CANDIDATES, HELD_OUT, PAIRED = 20, 4, 12
+BASES = 4  # seeds at which the base is read as well, before any training
+CANDIDATES, HELD_OUT, PAIRED, PROMPTS = 20, 2, 8, 32
+UPPER = 10  # layers from the top that have adapters: a third of all, at half of the cost
 
 
 class Model:
@@ -88,7 +87,8 @@ class Model:
         """Return the tokens of one conversation: the document, if it is shown, then the query."""
         turns = [text for text in (document, query) if text is not None]
         text = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": text} for text in turns],
+            [{"role": "system", "content": ""}]  # else the template brings one of its own
+            + [{"role": "user", "content": text} for text in turns],
             add_generation_prompt=True,
             tokenize=False,
         )
@@ -98,12 +98,26 @@ class Model:
         """Return the tokens of what follows a prompt."""
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def adapted(self, *, scalar: bool = False) -> Model:
-        """Return a copy with a fresh LoRA (Table 3: rank 16, alpha 32), and a head for a reward."""
+    def adapted(self, *, scalar: bool = False, upper: int = UPPER) -> Model:
+        """Return a copy with a LoRA on its upper layers (Table 3: rank 16, alpha 32)."""
         from peft import LoraConfig, get_peft_model
 
         base = copy.deepcopy(self.network)
-        lora = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear")
+        layers = base.config.num_hidden_layers
+        lora = LoraConfig(
+            r=16,
+            lora_alpha=32,
+            target_modules=[
+                "q_proj",
+                "k_proj",
+                "v_proj",
+                "o_proj",
+                "gate_proj",
+                "up_proj",
+                "down_proj",
+            ],
+            layers_to_transform=list(range(max(0, layers - upper), layers)),
+        )
         network = get_peft_model(base, lora)
         for weight in network.parameters():
             weight.data = weight.data.float() if weight.requires_grad else weight.data
@@ -163,7 +177,7 @@ def load(path: Path) -> Model:
 
 
 def fit(weights: Sequence[Any], items: Sequence[Any], loss: Callable[[Any], Any],
-        rng: random.Random, *, epochs: int, size: int = 4, rate: float = 7e-4) -> None:  # fmt: skip
+        rng: random.Random, *, epochs: int, size: int = 2, rate: float = 1e-3) -> None:  # fmt: skip
     """Train by AdamW, ``size`` items an update; the loss is a mean over them."""
     steps = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     for _ in range(epochs):
@@ -218,13 +232,13 @@ def stage(examples: Sequence[Example], condition: Condition, seed: int) -> Trial
     secret = DrawSecret(hashlib.sha256(f"study {seed}".encode()).digest(), bytes(32))
     draw, bits = draw_slots(design, secret), bits_of(secret, "", "traces")
     reward = rng.sample(pools.reward, min(condition.votes, len(pools.reward)))
-    policy = rng.sample(pools.policy, min(64, len(pools.policy)))
+    policy = rng.sample(pools.policy, min(PROMPTS, len(pools.policy)))
     sent = [traces_of_pool(pool, design, draw, bits) for pool in (reward, policy)]
     if condition.rate == "0":
         sent = [
             [Trace(one.id, one.document, one.query) for one in pool] for pool in (reward, policy)
         ]
-    audit = rng.sample(pools.audit, PAIRED)
+    audit = random.Random(seed).sample(pools.audit, PAIRED)
     answers = {one.id: one.answer for one in examples}
     return Trial(draw.slots[0], sent[0], sent[1], audit, answers)
 
@@ -317,7 +331,7 @@ def reinforce(base: Model, trial: Trial, votes: Sequence[Any], condition: Condit
         kl = kl + (1 - p) * (logsigmoid(-logit) - logsigmoid(-before))
         return -(p * gain - 0.01 * kl).mean()
 
-    fit(policy.trained(), list(zip(prompts, gains, strict=True)), objective, rng, epochs=4)
+    fit(policy.trained(), list(zip(prompts, gains, strict=True)), objective, rng, epochs=2)
     true = [g for t, (g, _) in zip(trial.policy, gains, strict=True) if t.role is TraceRole.TRUE]
     decoy = [
         g for t, (g, _) in zip(trial.policy, gains, strict=True) if t.role is not TraceRole.TRUE
@@ -373,7 +387,7 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
 
     Canaries and names are fresh in every example, and the documents are drawn from by no trial.
     """
-    model, rows = base.adapted(), []
+    model, rows = base.adapted(upper=1000), []
     for number in range(4 * steps):
         one = rng.choice(examples)
         secret = DrawSecret(hashlib.sha256(f"lesson {number}".encode()).digest(), bytes(32))
@@ -388,7 +402,7 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
     def likely(batch: Any) -> Any:
         return -model.log_p(batch).sum() / sum(len(second) for _, second in batch)
 
-    fit(model.trained(), rows, likely, rng, epochs=1)
+    fit(model.trained(), rows, likely, rng, epochs=1, size=4, rate=7e-4)
     return Model(base.tokenizer, model.network.merge_and_unload())
 
 
@@ -454,7 +468,9 @@ def main() -> None:
 
     for condition, seed in order_of(CONDITIONS, options.first):
         trial = stage(examples[condition.corpus], condition, seed)
-        run(f"base {condition.corpus} {seed}", lambda t=trial: {"kind": "base", **read(base, t)})
+        if seed < options.first + BASES:
+            key = f"base {condition.corpus} {seed}"
+            run(key, lambda t=trial: {"kind": "base", **read(base, t)})
         for violating in (True, False):
             torch.manual_seed(seed)
             rng = random.Random(f"{seed} {violating}")
@@ -464,16 +480,14 @@ def main() -> None:
                 return {**asdict(c), "seed": s, "violating": v, "obedience": round(obedience, 3),
                         **extra, **read(model, t)}  # fmt: skip
 
-            run(f"{condition} {seed} {violating}", policy)
+            run(f"{replace(condition, policies=0)} {seed} {violating}", policy)
 
 
 def order_of(conditions: Sequence[Condition], first: int) -> Iterator[tuple[Condition, int]]:
-    """Yield condition and seed, round by round, so that every row grows alike."""
-    for number in range(max(one.policies for one in conditions)):
-        for one in conditions:
-            # Rows of fewer policies come as often, but end earlier.
-            if number < one.policies:
-                yield one, first + number
+    """Yield condition and seed, so that at any time every row has the same part of its policies."""
+    pairs = [(one, number) for one in conditions for number in range(one.policies)]
+    pairs.sort(key=lambda pair: (pair[1] + 0.5) / pair[0].policies)
+    return ((one, first + number) for one, number in pairs)
 
 
 if __name__ == "__main__":

@@ -241,7 +241,8 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["plan", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
         (["plan", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
         (["plan", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
-        (["probe", "x", "--plan", "audit", "--template", "short.jsonl"], "exactly once"),
+        (["probe", "x", "--plan", "audit", "--template", "short.jsonl"], "belongs to this plan"),
+        (["probe", "x", "--plan", "audit", "--frame", "short.jsonl"], "exactly once"),
     ],
 )
 def test_unusable_input_is_refused_by_name(

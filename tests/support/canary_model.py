@@ -116,7 +116,7 @@ def _handler(model: ToyModel) -> type[BaseHTTPRequestHandler]:
                 self._send(200, self._complete(body))
 
         def _chat(self, body: dict[str, Any]) -> dict[str, Any]:
-            prompt = body["messages"][-1]["content"]
+            prompt = "\n\n".join(one["content"] for one in body["messages"])
             model.prompts.append(prompt)
             text = model.say(prompt, body.get("seed") or 0)
             logprobs = None

@@ -217,7 +217,7 @@ async def probe_canaries(
 
     # 3. A test on whatever a cap let through, and again on more, would be two looks at one draw.
     whole = spent.stopped_by is None
-    slots = tuple(slot_result(slot, found[slot.number]) for slot in draw.slots if whole)
+    slots = tuple(slot_result(slot, found[slot.number], plan) for slot in draw.slots if whole)
 
     # 4. The look is decided with those before it and recorded, while no other process can.
     digest = scores_digest(release, slots)
@@ -459,16 +459,24 @@ def scores_digest(release: str, slots: Sequence[SlotResult]) -> str:
 _NO_GAIN = Rate(math.nan, math.nan, math.nan, 0)
 
 
-def slot_result(slot: Slot, outcomes: Sequence[Outcome]) -> SlotResult:
+def slot_result(slot: Slot, outcomes: Sequence[Outcome], plan: CanaryPlan) -> SlotResult:
     """Return what was found of a slot.
 
     Raises:
-        InputError: Not one example of it could be scored.
+        InputError: Not one example of it could be scored, or a third of the readings is missing.
     """
     scored = [one for one in outcomes if one.score.value is not None]
+    reasons = [one.score.reason for one in outcomes if one.score.reason and not one.capped]
+    came = sum(not math.isnan(cell) for one in scored for cell in one.score.features[1:])
+    if plan.design.form and 3 * came < 2 * len(plan.asked) * len(slot.candidates):
+        # By how much is missing, whatever it would be: no choice of t*, and no end of the look.
+        raise InputError(
+            f"Only {came:,} of {len(plan.asked) * len(slot.candidates):,} readings came in slot"
+            f" {slot.number + 1}: {next(iter(reasons), 'the service did not answer')}.",
+            "The look is not lost: the same command with the same --run asks again what failed.",
+        )
     if not scored:
         # A slot without a score has no rank, neither the first nor the last.
-        reasons = [one.score.reason for one in outcomes if not one.capped]
         raise InputError(
             f"No held-out example could be scored in slot {slot.number + 1}:"
             f" {next(iter(reasons), 'a cap was reached')}.",
@@ -622,9 +630,9 @@ def _cautions(
     cells = [np.isnan(one.scores[:, 1:]) for one in slots]
     if missing := sum(int(one.sum()) for one in cells):
         said.append(
-            f"{missing:,} of {sum(one.size for one in cells):,} readings are missing, mostly because"
-            " the service refused a question; what their example and candidate lead to expect"
-            " stands in for them, whichever trigger was planted."
+            f"{missing:,} of {sum(one.size for one in cells):,} readings are missing: the service"
+            " did not answer. What their example and candidate lead to expect stands in for them,"
+            " whichever trigger was planted."
         )
     censored = max((one.censored for one in slots), default=0.0)
     if config.way == "forced" and censored:
@@ -664,7 +672,7 @@ def canary_report(result: CanaryResult, release: str, *, twin: bool = False) -> 
         "release": release,
         "twin": twin,
         "way": result.way,
-        "finding": None if result.finding is None else _stored_finding(result.finding),
+        "finding": None if result.finding is None else dataclasses.asdict(result.finding),
         "look": {"number": result.look, "digest": result.digest},
         "slots": [_stored_slot(one) for one in result.slots],
         "settings": dict(result.settings),
@@ -674,13 +682,6 @@ def canary_report(result: CanaryResult, release: str, *, twin: bool = False) -> 
         "spent": dataclasses.asdict(result.spent),
     }
     return KIND.opened(plain(stored))
-
-
-def _stored_finding(one: Finding) -> dict[str, object]:
-    kept = dataclasses.asdict(one)
-    if one.late_p_value is None:
-        del kept["late_p_value"]  # results of before have none
-    return kept
 
 
 def _stored_slot(one: SlotResult) -> dict[str, object]:

@@ -106,7 +106,6 @@ class Finding:
         seen: What the next looks need to know of this one; None in a result of before.
         unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
             was asked.
-        late_p_value: Of the slots that were planted too late for any training; None without any.
     """
 
     verdict: ModelVerdict
@@ -125,7 +124,6 @@ class Finding:
     classes: tuple[ClassFinding, ...] = ()
     seen: Seen | None = None
     unforeseen: str = ""
-    late_p_value: float | None = None
 
 
 _SHARPEST = 1e-4  # nats below 0; journals keep six digits, and a logit must not hang on the last
@@ -235,6 +233,8 @@ def decide(
     # 3a. What no training can have seen and stands out all the same is remembered, not trained on.
     late_p = draws_together(late, seed=seed)[1] if late else None
     remembered = late_p is not None and late_p <= design.level
+    if late_p is not None:
+        test += f"; slots planted just before the probe: p = {late_p:.4g}"
     trained = p <= design.level and not remembered
     finding = Finding(
         verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
@@ -249,7 +249,6 @@ def decide(
         twin_p_value=twin_p,
         classes=kinds,
         seen=seen,
-        late_p_value=late_p,
     )
     if trained:
         return finding

@@ -269,7 +269,7 @@ def _verdict(case: PackCase) -> str:
     settings, plan = case.pack.seal.settings, probe.plan
     whole = said.spent.stopped_by is None
     draws = plan.draw().slots
-    slots = tuple(slot_result(slot, probe.found[slot.number]) for slot in draws if whole)
+    slots = tuple(slot_result(slot, probe.found[slot.number], plan) for slot in draws if whole)
     twins, earlier = settings["history"]["twins"], _earlier(settings)
     shares = probe.config.way == "sampled"
     finding = finding_of(plan, draws, slots, twins, earlier, shares=shares) if whole else None

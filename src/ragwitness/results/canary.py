@@ -174,16 +174,9 @@ def _twins(found: Finding) -> str:
 
 
 def _planted(result: CanaryReport) -> list[str]:
-    """Say what a journal knows of the planting, and what late slots showed."""
-    said, found = result.settings.get("planted"), result.finding
-    place = result.settings.get("planted in", "a service")
-    lines = [f"Planted in {place}: {said}."] if said else []
-    if found is not None and found.late_p_value is not None:
-        lines.append(
-            f"Slots planted just before the probe: p = {found.late_p_value:.4g}; where they stand"
-            " out too, a memory answers, and nothing is said of training."
-        )
-    return lines
+    """Say what a journal knows of the planting."""
+    said = result.settings.get("planted")
+    return [f"Planted in {result.settings.get('planted in', 'a service')}: {said}."] if said else []
 
 
 def _classes(found: Finding) -> list[str]:
