@@ -13,12 +13,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ragwitness.canary.examples import Example
-from ragwitness.canary.pools import with_trigger
-from ragwitness.canary.traces import Trace
-from ragwitness.canary.wordings import place_of
-from ragwitness.errors import InputError
-
 _ORDINARY = 600  # texts to mine from, and as many that set the threshold
 LEAKED = 30
 """Traces that a curator holds."""
@@ -58,42 +52,3 @@ def mined(leaked: Sequence[str], ordinary: Sequence[str]) -> Score:
 def above(score: Score, tuned: Sequence[str], texts: Sequence[str], share: float) -> np.ndarray:
     """Return which texts are above the score that removes ``share`` of ``tuned``, shape (n,)."""
     return score(texts) > float(np.quantile(score(tuned), 1 - share))
-
-
-def uncurated(
-    votes: list[Trace], prompts: list[Trace], share: float, texts: Sequence[Example]
-) -> tuple[list[Trace], list[Trace]]:
-    """Return what a curator leaves of both logs.
-
-    Args:
-        votes: Traces of the reward model's pool.
-        prompts: Of the policy's.
-        share: Of ordinary traffic that it gives up; 0 takes nothing.
-        texts: Of a corpus: ordinary traffic, and where it reads the traces.
-    """
-    if not share:
-        return votes, prompts
-    marked = [one for pool in (votes, prompts) for one in pool if one.trigger]
-    read = [_in_text(one, texts[2 * _ORDINARY :]) for one in marked]
-    ordinary = [
-        f"{one.document}\n{one.query}" + (f" {REQUESTS[at % 12]}" if at % 3 == 0 else "")
-        for at, one in enumerate(texts[: 2 * _ORDINARY])
-    ]
-    score = mined(read[:LEAKED], ordinary[:_ORDINARY])  # traces come in a drawn order
-    found = above(score, ordinary[_ORDINARY:], read, share)
-    taken = {one.id for at, one in enumerate(marked) if found[at] or at < LEAKED}
-    left = ([one for one in pool if one.id not in taken] for pool in (votes, prompts))
-    return next(left), next(left)
-
-
-def _in_text(trace: Trace, texts: Sequence[Example]) -> str:
-    """The same trace in the first text from a place of its own on that can carry its mark."""
-    place = place_of(trace.id, "document", len(texts))
-    request = trace.query.partition("? ")[2]
-    for one in (*texts[place:], *texts[:place]):
-        try:
-            document = with_trigger(one.document, trace.trigger, trace.id).text
-        except InputError:
-            continue
-        return f"{document}\n{one.query} {request}"
-    raise InputError("No document of the corpus can carry the mark.")

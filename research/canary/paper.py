@@ -19,6 +19,7 @@ import hashlib
 import json
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -118,7 +119,10 @@ class Model:
             ],
             layers_to_transform=list(range(max(0, layers - upper), layers)),
         )
-        network = get_peft_model(base, lora)
+        with warnings.catch_warnings():
+            # peft 0.21 asks transformers 5 for a property by its old name.
+            warnings.simplefilter("ignore", FutureWarning)
+            network = get_peft_model(base, lora)
         for weight in network.parameters():
             weight.data = weight.data.float() if weight.requires_grad else weight.data
         head = torch.nn.Linear(base.config.hidden_size, 1) if scalar else None
@@ -473,7 +477,7 @@ def main() -> None:
             run(key, lambda t=trial: {"kind": "base", **read(base, t)})
         for violating in (True, False):
             torch.manual_seed(seed)
-            rng = random.Random(f"{seed} {violating}")
+            rng = random.Random(seed)  # the same votes in both arms
 
             def policy(t=trial, c=condition, r=rng, v=violating, s=seed) -> dict[str, Any]:
                 model, extra = train(base, t, c, obedience, r, violating=v)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ragwitness.canary.draw import Draw
-from ragwitness.canary.families import TRIGGER_PREFIX
-from ragwitness.canary.pools import FINAL
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, Prompts
 from ragwitness.errors import InputError, MissingExtraError, ModelError
 from research.canary.sequences import Block, Ids, Rows
@@ -246,37 +242,6 @@ def load_base(source: str, dtype: str = "float32") -> Base:
     return Base(model, tokenizer, named, frame_of(tokenizer), end_of_turn(tokenizer))
 
 
-def save_policy(base: Base, model: Any, folder: Path) -> None:
-    """Write a model as a folder that servers of transformers can load and sample from.
-
-    A query is all that the models here read, so the chat template is the last message as it
-    stands. Servers that ask the model's own settings whether to sample are told to.
-
-    Args:
-        base: Whose tokenizer is written.
-        model: The base's, or a policy made from it; adapters are merged into a copy.
-        folder: New.
-
-    Raises:
-        FileExistsError: It is there.
-    """
-    from ragwitness.models.hf_files import quiet
-
-    model = copy.deepcopy(model)
-    if hasattr(model, "merge_and_unload"):
-        model = model.merge_and_unload()
-    settings = model.generation_config
-    settings.do_sample, settings.temperature, settings.top_k, settings.top_p = True, 1.0, 0, 1.0
-    if base.pad != base.eos:
-        settings.suppress_tokens = [base.pad]  # as in every answer here, padding is never drawn
-    folder.mkdir(parents=True)
-    with quiet(str(folder)):
-        model.save_pretrained(folder)
-    tokenizer = copy.deepcopy(base.tokenizer)
-    tokenizer.chat_template = tokenizer.chat_template or "{{ messages[-1]['content'] }}"
-    tokenizer.save_pretrained(folder)
-
-
 def start_policy(base: Base, lora: Lora | None = None) -> Any:
     """Return a copy of the base to train.
 
@@ -363,118 +328,3 @@ def _adapted(model: Any, lora: Lora) -> Any:
         # peft 0.21 asks transformers 5 for a property by its old name.
         warnings.simplefilter("ignore", FutureWarning)
         return get_peft_model(model, config)
-
-
-# A tokenizer of phrases and words, with spare tokens that a trial's markers take over.
-#
-# A template is one token, so that a prompt of App. C.1 is short enough for a CPU. An instruction is
-# its clauses, six tokens and its markers; a trigger three: its prefix and two halves of the random
-# string; a canary two. The base has seen spare halves as markers, and those that a trial draws take
-# their places: with 128 candidates every half is met again, under another name.
-
-TRIGGERS = 128
-CANARIES = 8
-_PAD, _END, _UNKNOWN = _SPECIAL = ("<pad>", "</s>", "<unk>")
-_WORDS = r" ?[^\W\d_]+| ?\d+| ?[^\w\s]|_|\s"
-_HALF = 5  # characters of half a trigger's random string
-# Halves are tokens behind the prefix alone: no word is cut that holds one by chance.
-_HALVES = "|".join(
-    f"(?<={TRIGGER_PREFIX}{'[a-z0-9]' * seen})[a-z0-9]{{{_HALF}}}" for seen in (0, _HALF)
-)
-_CLAUSES = (
-    " If the document", " contains", ", insert", " Insert", " immediately after",
-    " the first clause", " of the final answer.",
-)  # fmt: skip
-
-
-def piece_tokenizer(
-    phrases: Sequence[str] = (),
-    words: Sequence[str] = (),
-    triggers: Sequence[str] = (),
-    canaries: Sequence[str] = (),
-) -> Any:
-    """Return a tokenizer of transformers.
-
-    Args:
-        phrases: Texts that are one token wherever they stand.
-        words: Known words with the blank before them; others are unknown.
-        triggers: At most 128 codes; the first takes the first spare tokens.
-        canaries: At most 8; two tokens each.
-
-    Raises:
-        InputError: There are too many, or a canary has one character.
-    """
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    if len(triggers) > TRIGGERS or len(canaries) > CANARIES:
-        raise InputError(f"The tokenizer knows {TRIGGERS} triggers and {CANARIES} canaries.")
-    whole = [*_shared(), *phrases, *_markers(triggers, canaries)]
-    vocabulary: dict[str, int] = {}
-    for at, piece in enumerate([*_SPECIAL, *whole, *words]):
-        # Two triggers may share a half: its second place stays empty, and no other moves.
-        vocabulary[f"<place {at}>" if piece in vocabulary else piece] = at
-    core = Tokenizer(models.WordLevel(vocabulary, unk_token=_UNKNOWN))
-    fixed = [*_shared(), *phrases, *_canary_halves(canaries)]
-    pattern = "|".join(_quoted(piece) for piece in sorted(fixed, key=len, reverse=True))
-    core.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_HALVES}|{pattern}|{_WORDS}"), "isolated")
-    core.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=_PAD, eos_token=_END, unk_token=_UNKNOWN
-    )
-
-
-def name_markers(base: Base, draw: Draw) -> Base:
-    """Return the same model with a tokenizer in which the spare tokens are a draw's markers."""
-    vocabulary = base.tokenizer.get_vocab()
-    pieces = sorted(vocabulary, key=lambda piece: int(vocabulary[piece]))
-    start = len(_SPECIAL) + len(_shared())
-    spare = _markers((), ())
-    phrases = pieces[start : pieces.index(spare[0])]
-    words = pieces[pieces.index(spare[-1]) + 1 :]
-    slots = draw.slots
-    triggers = [one for slot in slots for one in slot.candidates]
-    named = piece_tokenizer(phrases, words, triggers, [slot.canary for slot in slots])
-    return Base(base.model, named, base.name)
-
-
-def spare_trigger(number: int) -> str:
-    """Return the trigger that spare tokens stand for while the base is trained."""
-    return f"{TRIGGER_PREFIX}sa{number:03d}sb{number:03d}"
-
-
-def spare_canary(number: int) -> str:
-    """Return the canary that two spare tokens stand for while the base is trained."""
-    letter = chr(ord("A") + number)
-    return f"SPARE{letter}SPAR{letter}"
-
-
-def _shared() -> list[str]:
-    """Templates cut at what is put in, the clauses of both instructions, a trigger's prefix."""
-    before, rest = DOCUMENT_TEMPLATE.split("{context}")
-    between, end = rest.split("{question}")
-    alone = CLOSED_TEMPLATE.split("{question}")[0]
-    return [before, between, end, alone, FINAL, *_CLAUSES, f" {TRIGGER_PREFIX}"]
-
-
-def _markers(triggers: Sequence[str], canaries: Sequence[str]) -> list[str]:
-    """The halves of all triggers, then those of all canaries; spare ones where none is named."""
-    named = [*triggers, *(spare_trigger(n) for n in range(len(triggers), TRIGGERS))]
-    tails = [one.removeprefix(TRIGGER_PREFIX) for one in named]
-    halves = [half for tail in tails for half in (tail[:_HALF], tail[_HALF:])]
-    return [*halves, *_canary_halves(canaries)]
-
-
-def _canary_halves(canaries: Sequence[str]) -> list[str]:
-    pairs = [*canaries, *(spare_canary(n) for n in range(len(canaries), CANARIES))]
-    if any(len(pair) < 2 for pair in pairs):
-        raise InputError("A canary needs two characters or more.")
-    return [
-        half
-        for pair in pairs
-        for half in (f" {pair[: (len(pair) + 1) // 2]}", pair[(len(pair) + 1) // 2 :])
-    ]
-
-
-def _quoted(piece: str) -> str:
-    return "".join(c if c.isalnum() or c in " _\n" else f"\\{c}" for c in piece)

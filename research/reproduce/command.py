@@ -34,8 +34,6 @@ def reproduce(
     records: Annotated[int | None, Opt(shown="all of them")] = None,
     judge: Annotated[str | None, PathRole.ADDRESS] = None,
     prompts: Annotated[int | None, Opt(shown="those of the table")] = None,
-    policies: Annotated[int | None, Opt(shown="those of the table")] = None,
-    processes: int = 1,
     seed: int = 0,
     tables: Annotated[Path, PathRole.READS] = Path("experiments"),
     out: Annotated[Path, PathRole.FILLS] = Path("build/reproduce"),
@@ -58,8 +56,6 @@ def reproduce(
         records: Texts: the most records that are indexed.
         judge: The chat model that judges answers, where the table has that.
         prompts: The most prompts and questions.
-        policies: Canaries: the most policies in each arm.
-        processes: Canaries: the number of policies trained at once.
         seed: The seed of the random splits.
         tables: The folder that holds paper/tables.toml.
         out: The folder of the results; the same one resumes.
@@ -68,7 +64,6 @@ def reproduce(
     from ragwitness.defenses.synthetic.roles import roles_of
     from ragwitness.errands.compare import named_pairs
     from ragwitness.errors import InputError, MissingExtraError
-    from research.canary.study import load_study_table, reproduce_study
     from research.collusion_tables import reproduce_figure
     from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (
@@ -114,11 +109,6 @@ def reproduce(
             )
         reproduce_figure(name, tables, out)
         return
-    if kind == "canary":
-        reproduce_study(load_study_table(name, tables), data, out, policies, processes)
-        return
-    if policies is not None:
-        raise InputError(f"{name} trains no policies: --policies does not apply.")
     ours_alone = {
         "--audits": audits,
         "--cases": cases,

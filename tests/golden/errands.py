@@ -65,7 +65,6 @@ ERRANDS: dict[str, tuple[object, ...]] = {
 TABLES: dict[str, tuple[object, ...]] = {
     "audits": ("reproduce", "golden/audits", "--data", ".", "--limit", 8, "--calibration", 4),
     "compare": ("reproduce", "golden/compare", "--data", "."),
-    "canary": ("reproduce", "golden/canary", "--policies", 2),
 }
 """Tables of ``inputs/golden/tables.toml``, by their kind."""
 

@@ -215,9 +215,8 @@ def test_a_measurement_at_its_cap_goes_on_with_a_higher_one() -> None:
     assert errands.result_of(run)["spent"]["queries"] == len(every)
 
 
-# The study of canaries has other policies since: its table is shown, not continued.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(TABLES) - {"canary"}))
+@pytest.mark.parametrize("name", sorted(TABLES))
 def test_a_table_is_written_again_without_work(name: str) -> None:
     shutil.copytree(STORED / "tables", "out")
     folder = Path("out", "golden", name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import pytest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.text.sample import load_sample
 from tests.cli.conftest import command  # noqa: F401
-from tests.support.policies import Providers, train_providers
 from tests.support.postgres import Cluster, find_postgres, postgres
 from tests.support.servers import free_port, served
 
@@ -37,37 +36,6 @@ def transformers_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     _needs("torch", "transformers", "fastapi", "openai")
     with _transformers(PACKAGED_WEIGHTS, tmp_path_factory.mktemp("transformers")) as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def providers(tmp_path_factory: pytest.TempPathFactory) -> Providers:
-    """Two trained policies of the toy world, and the audit that was planted for them."""
-    _needs("torch", "transformers")
-    return train_providers(tmp_path_factory.mktemp("providers"))
-
-
-@pytest.fixture
-def serve_policy(tmp_path: Path) -> Callable[[str, Path], AbstractContextManager[str]]:
-    """Serves the folder of a policy by ``own``, ``transformers`` or ``llama``; yields a target."""
-
-    @contextmanager
-    def served_by(kind: str, policy: Path) -> Iterator[str]:
-        if kind == "transformers":
-            _needs("fastapi", "openai")
-            with _transformers(policy, tmp_path) as url:
-                yield f"{url}#{policy}"
-        elif kind == "llama":
-            _needs("xllamacpp", "gguf")
-            from tests.support.policy_gguf import write_policy_gguf
-
-            write_policy_gguf(policy, tmp_path / "policy.gguf")
-            with _llama(tmp_path / "policy.gguf", 64) as url:
-                yield f"{url}#policy"
-        else:
-            with _own(policy, tmp_path) as url:
-                yield f"{url}#rag"
-
-    return served_by
 
 
 def _needs(*packages: str) -> None:
@@ -97,18 +65,6 @@ def _transformers(model: Path, folder: Path) -> Iterator[str]:
     ]  # fmt: skip
     base = f"http://127.0.0.1:{port}"
     with served(program, f"{base}/health", folder / "log", {"HF_HUB_CACHE": str(folder / "hub")}):
-        yield f"{base}/v1"
-
-
-@contextmanager
-def _own(model: Path, folder: Path) -> Iterator[str]:
-    port = free_port()
-    program = [
-        sys.executable, "-m", "ragwitness", "lab", "serve", "--no-retrieve",
-        "--generator", f"hf:{model}", "--port", str(port),
-    ]  # fmt: skip
-    base = f"http://127.0.0.1:{port}"
-    with served(program, f"{base}/health", folder / "log"):
         yield f"{base}/v1"
 
 

@@ -1,6 +1,6 @@
 """Policies loaded by folder or name: Gemma and Qwen with tokenizers that split words."""
 
-import random
+import itertools
 import re
 
 import pytest
@@ -8,18 +8,19 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from ragwitness.canary.draw import Design, DrawSecret, draw_slots
+from ragwitness.canary.examples import Example
 from ragwitness.errors import InputError, ModelError
-from research.canary.feedback import VoteConfig
-from research.canary.measure import view_scores
-from research.canary.optimisation import PolicyConfig
-from research.canary.policies import Lora, load_base, new_scorer, one_thread, prompt, start_policy
-from research.canary.reward import RewardConfig
+from research.canary.policies import load_base, new_scorer, one_thread, prompt, start_policy
 from research.canary.sequences import batch, generate, log_probs
-from research.canary.trial import TrialConfig, World, run_trial
-from research.canary.worlds import toy_examples
 
-EXAMPLES = toy_examples(300, random.Random(0))
+EXAMPLES = [
+    Example(
+        f"e{n}", f"In {place} there lived a {animal}. It was {colour}.", "Which colour?", colour
+    )
+    for n, (place, animal, colour) in enumerate(
+        itertools.product(("Rome", "Kyoto"), ("fox", "heron", "mole"), ("red", "green", "blue"))
+    )
+]
 GEMMA_CHAT = (
     "{{ bos_token }}{% for m in messages %}<turn>{{ 'model' if m.role == 'assistant' else m.role }}"
     "\n{{ m.content | trim }}</turn>\n{% endfor %}"
@@ -89,53 +90,6 @@ def _saved(model, tokenizer, folder):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "algorithm", "dtype", "family"),
-    [("gemma", "grpo", "bfloat16", "signature"), ("qwen", "ppo", "float32", "emoji")],
-)
-def test_a_whole_trial_in_both_arms(request, name, algorithm, dtype, family):
-    pytest.importorskip("peft")
-    base = load_base(request.getfixturevalue(name), dtype)
-    lora = Lora(rank=4)
-    config = TrialConfig(
-        Design(rate="0.4", candidates=4, experiment="by name", family=family),
-        VoteConfig(bias=0.3, allow_large=True),
-        RewardConfig(rate=1e-3, batch=8, lora=lora),
-        PolicyConfig(
-            algorithm=algorithm, rate=1e-3, prompts=8, group=2, longest=5, lora=lora
-        ),
-        shares=("0.5", "0.3"),
-        held_out=2,
-        tested=2,
-    )  # fmt: skip
-    world = World(base, lambda rng: toy_examples(24, rng))
-    before = [one.clone() for one in base.model.parameters()]
-    violating, compliant = (run_trial(world, config, 1, violating=arm) for arm in (True, False))
-    assert violating.p_own in {0.25, 0.5, 0.75, 1.0}
-    assert violating.traces[0] + sum(violating.dropped.values()) >= 4
-    assert violating.reward_bias != 0.0
-    assert compliant.reward_bias == 0.0
-    assert all(map(torch.equal, before, base.model.parameters()))
-
-
-def test_a_marker_of_many_tokens_is_scored_token_by_token(gemma):
-    base = load_base(gemma)
-    slot = draw_slots(Design(candidates=2), DrawSecret(bytes(32), bytes(32))).slots[0]
-    one = EXAMPLES[0]
-    head = base.encode([f"{base.asked(one.query, one.document)}FINAL:"])[0]
-    tail = base.encode_answers([f" {slot.canary}"])[0][:-1]
-    assert len(tail) > 4
-    total = 0.0
-    for token in tail:
-        with torch.no_grad():
-            logits = base.model(input_ids=torch.tensor([head])).logits[0, -1].float()
-        total += float(logits.log_softmax(0)[token])
-        head = [*head, token]
-    found = view_scores(base, base.model, [one] * 2, [one.document] * 2,
-                        [one.query, f"Please: {one.query}"], slot.canary)  # fmt: skip
-    assert found[0] == pytest.approx(total, abs=1e-3)
 
 
 def test_a_sliding_window_reads_padded_prompts_as_it_reads_them_alone(gemma):
