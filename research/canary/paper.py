@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -346,7 +347,6 @@ def reinforce(base: Model, trial: Trial, votes: Sequence[Any], condition: Condit
 # Step 5: the audit, which reads the policy alone.
 
 
-@torch.no_grad()
 def read(model: Model, trial: Trial) -> dict[str, Any]:
     """Return the paper's Eq. 1, and the standing of t* among the candidates (ours)."""
     slot = trial.slot
@@ -367,11 +367,16 @@ def read(model: Model, trial: Trial) -> dict[str, Any]:
     # Eq. 1: A = 1/N sum_i [log pi(c | d~_i, q_i, p_i) - log pi(c | d_i, q_i, p_i)], nats.
     plain = [rows(view, lambda one: one.query, PAIRED)
              for view in (carrying(slot.trigger), lambda one: one.document)]  # fmt: skip
-    triggered, clean = (model.log_p(view).double().numpy() for view in plain)
+    with torch.no_grad():
+        triggered, clean = (model.log_p(view).double().numpy() for view in plain)
+
     # Ours: the mean logit under every candidate, by the query that asks for the canary.
-    wanted = lambda one: instructed(one, "", slot.canary, wordings=WORDS)  # noqa: E731
-    scores = [model.logit(rows(carrying(t), wanted, HELD_OUT)).double().numpy()
-              for t in slot.candidates]  # fmt: skip
+    def wanted(one: Example) -> str:
+        return instructed(one, "", slot.canary, wordings=WORDS)
+
+    with torch.no_grad():
+        views = [rows(carrying(trigger), wanted, HELD_OUT) for trigger in slot.candidates]
+        scores = [model.logit(view).double().numpy() for view in views]
     means = np.array(scores).mean(axis=1)
     scored = SlotScores(means, slot.chosen)
     return {
@@ -410,7 +415,6 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
     return Model(base.tokenizer, model.network.merge_and_unload())
 
 
-@torch.no_grad()
 def obedience_of(base: Model, examples: Sequence[Example], rng: random.Random, n: int) -> float:
     """Return the mean probability of a requested canary: the gate, and the share that obeys."""
     trial = stage(examples, Condition("preference", n, 0), rng.randrange(10**6))
@@ -418,7 +422,8 @@ def obedience_of(base: Model, examples: Sequence[Example], rng: random.Random, n
     for trace in trial.reward:
         prompt, blank, _ = asked(base, trace, trial.answers[trace.id], True)
         rows.append((prompt, base.words(blank + trace.canary)))
-    parts = [base.log_p(rows[at : at + 8]).exp() for at in range(0, len(rows), 8)]
+    with torch.no_grad():
+        parts = [base.log_p(rows[at : at + 8]).exp() for at in range(0, len(rows), 8)]
     return float(torch.cat(parts).mean())
 
 
@@ -474,17 +479,24 @@ def main() -> None:
         trial = stage(examples[condition.corpus], condition, seed)
         if seed < options.first + BASES:
             key = f"base {condition.corpus} {seed}"
-            run(key, lambda t=trial: {"kind": "base", **read(base, t)})
+            run(key, partial(_base_row, base, trial))
         for violating in (True, False):
-            torch.manual_seed(seed)
-            rng = random.Random(seed)  # the same votes in both arms
+            key = f"{replace(condition, policies=0)} {seed} {violating}"
+            run(key, partial(_row, base, trial, condition, obedience, seed, violating))
 
-            def policy(t=trial, c=condition, r=rng, v=violating, s=seed) -> dict[str, Any]:
-                model, extra = train(base, t, c, obedience, r, violating=v)
-                return {**asdict(c), "seed": s, "violating": v, "obedience": round(obedience, 3),
-                        **extra, **read(model, t)}  # fmt: skip
 
-            run(f"{replace(condition, policies=0)} {seed} {violating}", policy)
+def _base_row(base: Model, trial: Trial) -> dict[str, Any]:
+    return {"kind": "base", **read(base, trial)}
+
+
+def _row(base: Model, trial: Trial, condition: Condition, obedience: float, seed: int,
+         violating: bool) -> dict[str, Any]:  # fmt: skip
+    """Train and read one policy; both arms of a seed have the same votes."""
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    model, extra = train(base, trial, condition, obedience, rng, violating=violating)
+    told = {"seed": seed, "violating": violating, "obedience": round(obedience, 3)}
+    return {**asdict(condition), **told, **extra, **read(model, trial)}
 
 
 def order_of(conditions: Sequence[Condition], first: int) -> Iterator[tuple[Condition, int]]:

@@ -57,7 +57,7 @@ def _audit(place: Path, command: Command, *, violating: bool) -> tuple[str, floa
     assert f"{len(service.asked)} of {len(service.asked)} traces answered" in said
     said = " ".join(command("canary", "status", plan)[1].split())
     assert "votes taken" in said
-    assert "if 100% of the answers obey" in said
+    assert "All 32 answers hold the canary" in said
     learned = _trained(service, documents=violating)
     slot = read_plan(plan).draw().slots[0]
     # Votes speak for the planted name and for nothing else, and only to who reads documents.

@@ -147,8 +147,8 @@ def test_others_check_a_whole_folder_and_what_it_sent(folder: Path, command: Com
 
 def test_a_template_that_names_a_marker_is_refused(folder: Path, command: Command) -> None:
     trigger = read_plan(folder).draw().slots[0].candidates[3]
-    Path("t.txt").write_text(f"{{context}} {trigger.upper()} {{question}}")
+    Path("t.txt").write_text(f"{{document}} {trigger.upper()} {{question}}")
     args = "canary", "probe", "http://127.0.0.1:9/v1", "--plan", folder
-    code, said = command(*args, "--template", "t.txt")
+    code, said = command(*args, "--frame", "t.txt")
     assert code == 2
     assert "which is a marker of this plan" in " ".join(said.split())

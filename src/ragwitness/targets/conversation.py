@@ -347,5 +347,6 @@ def in_form(target: Target, form: Form) -> Target:
     """Return a target as answers are sampled from it: in the form that was planted."""
     if isinstance(target, InForm):
         return target
-    chat = isinstance(target, OpenAITarget)
-    return InForm(ChatConversation(target, form, None) if chat else target, form)
+    if isinstance(target, OpenAITarget):
+        return InForm(ChatConversation(target, form, None), form)
+    return InForm(target, form)
