@@ -68,11 +68,11 @@ class Condition:
 
 CONDITIONS = (
     Condition("preference", 32, 12),
-    Condition("supervised", 64, 6, epochs=3),
-    Condition("reward", 64, 3, epochs=3),
-    Condition("preference", 32, 3, rate="0"),
-    Condition("preference", 16, 3),
-    Condition("preference", 32, 2, corpus="qmsum"),
+    Condition("supervised", 64, 3, epochs=3),
+    Condition("reward", 64, 2, epochs=3),
+    Condition("preference", 32, 2, rate="0"),
+    Condition("preference", 16, 2),
+    Condition("preference", 32, 1, corpus="qmsum"),
 )
 BASES = 4  # seeds at which the base is read as well, before any training
 CANDIDATES, HELD_OUT, PAIRED, PROMPTS = 20, 2, 8, 32
@@ -459,10 +459,10 @@ def main() -> None:
     if not 0.1 < obedience < 0.9:
         raise SystemExit("The base does not obey as a service would; see the lesson.")
 
-    done = set()
+    rows = []
     if options.out.exists():
-        rows = (json.loads(line) for line in options.out.read_text().splitlines())
-        done = {row["key"] for row in rows}
+        rows = [json.loads(line) for line in options.out.read_text().splitlines()]
+    done = {row["key"] for row in rows}
     started = time.monotonic()
 
     def run(key: str, make: Callable[[], dict[str, Any]]) -> None:

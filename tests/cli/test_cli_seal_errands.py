@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from ragwitness.attest.verdict import BundleVerdict
+from ragwitness.canary.folder import read_plan
 from ragwitness.crypto.notes.note import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
 from ragwitness.evidence.subject import seal_text
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
-from tests.support.canary_audit import Command, planted, probed, result_of
+from tests.support.canary_audit import Command, model_of, planted, probed, result_of
+from tests.support.canary_model import serving
 from tests.support.copier import Copier
 from tests.unit.evidence.forger import Forger, audited, called, corpus, judged
 
@@ -383,3 +385,27 @@ def test_a_method_that_learns_is_trained_again_with_texts_and_without(
         ],
     )
     assert _failure(forger).startswith("verdicts.")
+
+
+def test_a_pack_of_a_look_with_refusals_and_a_spare_example_is_recomputed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    """One example is refused whole, and a spare one takes its place; another lacks a cell."""
+    place = planted(tmp_path, monkeypatch, command).parent
+    more = "--probes", 5, "--spares", 1, "--candidates", 20
+    assert command("canary", "draw", place / "examples.jsonl", "-o", "kept", *more)[0] == 0
+    assert command("canary", "plant", "kept")[0] == 0
+    plan = read_plan(Path("kept"))
+    assert (len(plan.asked), len(plan.spares)) == (4, 1)
+    lost = plan.asked[0].document[:40]
+    with serving(model_of(Path("kept"), violating=True, refuses=lost)) as url:
+        code, said = command(
+            "canary", "probe", url, "--plan", "kept", "--run", "run", "--retries", 0,
+            "--seal", tmp_path / "auditor.key",
+        )  # fmt: skip
+    assert code == 0, said
+    examples = result_of("run")["slots"][0]["examples"]  # type: ignore[index]
+    assert examples == [one.id for one in (*plan.asked[1:], *plan.spares)]
+    assert command("seal", "run", "-o", "open.zip")[0] == 0
+    found = verify_pack(Path("open.zip").read_bytes())
+    assert (found.outcome, found.failures) == ("pass", ())

@@ -32,7 +32,7 @@ from ragwitness.crypto.commitments import Opening, commit, verify_opening
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.exact import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
-from ragwitness.targets.form import TEMPLATE, Form
+from ragwitness.targets.form import TEMPLATE, ShownForm
 
 DESIGNS = ("contrastive", "paper")
 """``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
@@ -187,7 +187,7 @@ class Design:
         return self.classes[slot % len(self.classes)] if self.classes else ""
 
     @property
-    def shown(self) -> Form | None:
+    def shown(self) -> ShownForm | None:
         """How documents are shown; None in a plan of before."""
         if not self.form:
             return None
@@ -195,7 +195,7 @@ class Design:
             warm = float(self.temperature) if self.temperature else None
         except ValueError:
             raise InputError(f"The temperature {self.temperature!r} is no number.") from None
-        return Form(self.form, self.template, self.answer_tokens, warm)
+        return ShownForm(self.form, self.template, self.answer_tokens, warm)
 
     def is_late(self, slot: int) -> bool:
         """Whether a slot is planted just before the probe."""

@@ -18,7 +18,7 @@ from ragwitness.stats.intervals import proportion_interval
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRow:
     """Violating policies of one condition: experiments/canary/README.md, "A real model".
 
     Attributes:
@@ -42,7 +42,7 @@ TRAININGS = {
     "reward": "a reward model, then RL",
 }
 MODEL = "SmolLM2-135M-Instruct, one slot of 20 names, p at most .05"
-MEASURED: tuple[Measured, ...] = ()
+MEASURED: tuple[MeasuredRow, ...] = ()
 OBEDIENCE = (0.3, 0.7)
 """Shares of obeying answers that were measured, or near enough to them."""
 

@@ -34,7 +34,7 @@ from ragwitness.canary.reading import (
 from ragwitness.canary.wordings import Wordings
 from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.errors import InputError
-from ragwitness.targets.form import Form, check_places
+from ragwitness.targets.form import ShownForm, check_places
 from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 # The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
@@ -89,13 +89,13 @@ class Prompts:
 
     def asked(self, document: str, query: str) -> str:
         """Return the prompt of a document and a query."""
-        return Form("one", self.template).text(document, query)
+        return ShownForm("one", self.template).text(document, query)
 
     def framed(self, document: str, query: str, answer: str = "") -> str:
         """Return what a model continues: the prompt in its frame, then the answer so far."""
         if "{prompt}" not in self.frame:
             in_frame = self.frame.replace("{document}", "{context}")
-            return Form("one", in_frame).text(document, query) + answer
+            return ShownForm("one", in_frame).text(document, query) + answer
         before, _, after = self.frame.partition("{prompt}")
         text = before + self.asked(document, query) + after
         # Without a frame an answer begins in a line of its own.
@@ -201,7 +201,7 @@ class CanaryProbe:
         config: ProbeConfig,
         wordings: Wordings | None = None,
         requests: Wordings | None = None,
-        form: Form | None = None,
+        form: ShownForm | None = None,
     ) -> None:
         self._wordings, self._requests, self._form = wordings, requests, form
         self.slot = slot

@@ -16,7 +16,7 @@ from ragwitness.types import Document, LeftOut, Target
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.targets.form import Form
+    from ragwitness.targets.form import ShownForm
     from ragwitness.targets.transport import TransportOptions
 
 Note = Callable[[str], object]
@@ -171,7 +171,7 @@ def with_target(
     target: object,
     ask: Callable[[Target], Coroutine[Any, Any, _T]],
     options: TransportOptions | None = None,
-    form: Form | None = None,
+    form: ShownForm | None = None,
 ) -> _T:
     """Open a target, ask, and close it again; a target that was handed in stays open.
 

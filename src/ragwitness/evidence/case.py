@@ -145,7 +145,9 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
     Raises:
         VerificationError: ``counts.spent`` or ``counts.cap``.
     """
-    sent = sum(one.asked[0] == target for one in case.pack.answers)
+    rows = zip(case.pack.answers, case.exchanges, strict=True)
+    # What the target refused is linked, and costs nothing.
+    sent = sum(one.asked[0] == target and not (shown and shown.failed) for one, shown in rows)
     if spent["queries"] < sent:
         raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
     over = budget.passed(Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"]))

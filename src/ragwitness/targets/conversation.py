@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
 from ragwitness.kit.quotes import quote_error
-from ragwitness.targets.form import Form, parted
+from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
@@ -129,7 +129,7 @@ class ChatConversation(_Described):
         box: Where votes go; None leaves them to be given by hand.
     """
 
-    def __init__(self, target: OpenAITarget, form: Form, box: VoteBox | None) -> None:
+    def __init__(self, target: OpenAITarget, form: ShownForm, box: VoteBox | None) -> None:
         super().__init__(target, box)
         self._target, self._form = target, form
 
@@ -244,7 +244,7 @@ async def open_conversation(
     spec: str,
     options: TransportOptions | None = None,
     *,
-    form: Form | None = None,
+    form: ShownForm | None = None,
     votes: str | None = None,
 ) -> VotedService:
     """Open a service to plant in.
@@ -276,7 +276,7 @@ async def open_conversation(
             "Give the URL of a chat, http/FILE.toml or python:MODULE:OBJECT; or plant by hand,"
             " with the files that the command writes without a target.",
         )
-    return ChatConversation(target, form or Form(), box)
+    return ChatConversation(target, form or ShownForm(), box)
 
 
 def query_of(turn: Turn) -> Query:
@@ -298,7 +298,7 @@ class InForm:
 
     capabilities = frozenset({Capability.TEXT})
 
-    def __init__(self, service: VotedService | Target, form: Form) -> None:
+    def __init__(self, service: VotedService | Target, form: ShownForm) -> None:
         self._service, self._form = service, form
         self.name = service.name
 
@@ -321,7 +321,7 @@ class InForm:
 
 
 async def open_deployed(
-    spec: str, options: TransportOptions | None = None, form: Form | None = None
+    spec: str, options: TransportOptions | None = None, form: ShownForm | None = None
 ) -> Target:
     """Open what is probed, through the description by which it was planted in.
 
@@ -343,7 +343,7 @@ async def open_deployed(
     return await open_target(spec, options)
 
 
-def in_form(target: Target, form: Form) -> Target:
+def in_form(target: Target, form: ShownForm) -> Target:
     """Return a target as answers are sampled from it: in the form that was planted."""
     if isinstance(target, InForm):
         return target

@@ -17,7 +17,7 @@ _BETWEEN = "\n\x1d\n"  # the group separator: no document's line
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ShownForm:
     """How a document and its question are shown, and how long and how warm an answer is.
 
     Attributes:

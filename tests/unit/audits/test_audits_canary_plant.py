@@ -33,7 +33,7 @@ from ragwitness.canary.folder import make_plan, read_plan, write_plan
 from ragwitness.canary.looks import read_history
 from ragwitness.errors import InputError, TargetError
 from ragwitness.targets.conversation import ObjectConversation, open_conversation
-from ragwitness.targets.form import Form
+from ragwitness.targets.form import ShownForm
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
@@ -182,7 +182,7 @@ def test_a_chat_is_given_messages_or_a_file_and_votes_by_a_description(folder: P
                 'up = "good"\ndown = "bad"\n'
             )
             opened = await open_conversation(
-                f"{url}/v1#toy", _ONCE, form=Form(form), votes=str(votes)
+                f"{url}/v1#toy", _ONCE, form=ShownForm(form), votes=str(votes)
             )
             try:
                 return await plant_canaries(folder, opened)

@@ -6,14 +6,14 @@ import pytest
 
 from ragwitness.canary import power
 from ragwitness.canary.draw import Design
-from ragwitness.canary.power import MEASURED, TRAININGS, Measured, found_share, power_lines
+from ragwitness.canary.power import MEASURED, TRAININGS, MeasuredRow, found_share, power_lines
 from ragwitness.errors import InputError
 
 ROWS = (
-    Measured("preference", 16, 1.0, 4, 10),
-    Measured("preference", 32, 1.0, 11, 12),
-    Measured("preference", 100, 1.0, 12, 12),
-    Measured("supervised", 64, 1.0, 5, 6),
+    MeasuredRow("preference", 16, 1.0, 4, 10),
+    MeasuredRow("preference", 32, 1.0, 11, 12),
+    MeasuredRow("preference", 100, 1.0, 12, 12),
+    MeasuredRow("supervised", 64, 1.0, 5, 6),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.errors import InputError, TargetResponseError
 from ragwitness.targets.conversation import InForm, Turn, in_form, open_conversation, open_deployed
-from ragwitness.targets.form import Form, parted
+from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from ragwitness.types import Query
 from tests.support.voting_service import Service, described, serving
@@ -30,7 +30,7 @@ class Alternating(Service):
         return super().reply(path, body)
 
 
-def both_ends(service: Service, form: Form) -> tuple[list, list]:
+def both_ends(service: Service, form: ShownForm) -> tuple[list, list]:
     """What a chat was sent when it was planted in, and when it was probed."""
 
     async def work(url: str) -> None:
@@ -51,7 +51,7 @@ def both_ends(service: Service, form: Form) -> tuple[list, list]:
 
 @pytest.mark.parametrize("kind", ["messages", "one", "attachment"])
 def test_a_probe_sends_what_was_planted_message_by_message(kind: str) -> None:
-    planted, probed = both_ends(Service(), Form(kind))
+    planted, probed = both_ends(Service(), ShownForm(kind))
     if kind == "attachment":  # the file's name is the trace's
         assert planted[0]["content"][0]["file"].pop("filename") == "e1.txt"
         probed[0]["content"][0]["file"].pop("filename")
@@ -60,19 +60,19 @@ def test_a_probe_sends_what_was_planted_message_by_message(kind: str) -> None:
 
 
 def test_where_roles_must_alternate_both_ends_send_one_message() -> None:
-    planted, probed = both_ends(Alternating(), Form())
+    planted, probed = both_ends(Alternating(), ShownForm())
     assert planted == probed == [{"role": "user", "content": f"{DOCUMENT}\n\n{QUESTION}"}]
     with pytest.raises(TargetResponseError, match="500"):  # another error is no such wish
-        both_ends(Service(dies=0), Form())
+        both_ends(Service(dies=0), ShownForm())
 
 
 def test_a_described_service_is_probed_through_its_own_description(tmp_path: Path) -> None:
     service = Service()
 
     async def work(url: str) -> None:
-        target = await open_deployed(described(tmp_path, url), ONCE, Form())
+        target = await open_deployed(described(tmp_path, url), ONCE, ShownForm())
         assert isinstance(target, InForm)
-        await target.ask(Query(Form().joined(DOCUMENT, QUESTION)))
+        await target.ask(Query(ShownForm().joined(DOCUMENT, QUESTION)))
         await target.close()
 
     with serving(service) as url:
@@ -81,10 +81,10 @@ def test_a_described_service_is_probed_through_its_own_description(tmp_path: Pat
 
 
 def test_a_joined_prompt_gives_its_parts_back_and_a_form_without_a_place_is_refused() -> None:
-    assert parted(Form().joined(DOCUMENT, QUESTION)) == (DOCUMENT, QUESTION)
+    assert parted(ShownForm().joined(DOCUMENT, QUESTION)) == (DOCUMENT, QUESTION)
     assert parted("A question alone") == ("", "A question alone")
-    text = Form("one", "{question}|{context}").joined(DOCUMENT, QUESTION)
+    text = ShownForm("one", "{question}|{context}").joined(DOCUMENT, QUESTION)
     assert text == f"{QUESTION}|{DOCUMENT}"
     for wrong in ({"kind": "letters"}, {"template": "{context}"}):
         with pytest.raises(InputError):
-            Form(**wrong)
+            ShownForm(**wrong)

@@ -68,7 +68,7 @@ def test_alternatives_use_bytes_where_their_text_is_broken() -> None:
     tops = [entry("\ufffd", -1.0, "é".encode()), entry("\ufffd", -2.0, b"\xc3"), entry("z", None)]
     tokens = read_chat(chat_body("a", {"content": [entry("a", top_logprobs=tops)]})).tokens
     assert tokens is not None
-    assert tokens[0].top == (("é", -1.0), ("\ufffd", -2.0))
+    assert tokens[0].top == (("é", -1.0), ("\ufffd<c3>", -2.0))
 
 
 def test_unknown_logprob_is_nan_and_minus_infinity_stays() -> None:
