@@ -160,7 +160,7 @@ def _preview(
 ) -> None:
     """Say what would be sent, how long that takes and what it costs at most; send nothing."""
     from ragwitness.asking.budget import Use, most
-    from ragwitness.audits.canary_plant import read_deliveries
+    from ragwitness.audits.canary_plant import read_deliveries, service_of
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)
@@ -173,4 +173,6 @@ def _preview(
         f"tokens: {use.tokens:,} at most",
         f"cost: {cost:.2f} at most" if cost is not None else "cost: unknown without prices",
     ]
+    if planted := service_of(folder).get("service"):
+        lines.append(f"so far: planted in {planted}; another service is refused")
     preview(lines, folder, budget)
