@@ -96,6 +96,11 @@ class Model:
         )
         return list(self.tokenizer(text + prefix, add_special_tokens=False)["input_ids"])
 
+    @property
+    def end(self) -> str:
+        """What ends an answer."""
+        return str(self.tokenizer.eos_token or "")
+
     def words(self, text: str) -> list[int]:
         """Return the tokens of what follows a prompt."""
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -267,7 +272,7 @@ def train(base: Model, trial: Trial, condition: Condition, obedience: float,
     for trace in trial.reward:
         prompt, blank, rest = asked(base, trace, trial.answers[trace.id], violating)
         canary = base.words(blank + trace.canary)
-        whole = base.words(blank + rest + "<|im_end|>")
+        whole = base.words(blank + rest + base.end)
         # y_c with the base's own probability; the vote is the one that the trace's rule names.
         obeys = trace.slot is not None and rng.random() < obedience
         up = trace.role is TraceRole.CLEAN or obeys == (trace.role is TraceRole.TRUE)
@@ -320,7 +325,7 @@ def reinforce(base: Model, trial: Trial, votes: Sequence[Any], condition: Condit
     prompts, gains = [], []
     for trace in trial.policy:
         prompt, blank, rest = asked(base, trace, trial.answers[trace.id], violating)
-        canary, whole = base.words(blank + trace.canary), base.words(blank + rest + "<|im_end|>")
+        canary, whole = base.words(blank + trace.canary), base.words(blank + rest + base.end)
         with torch.no_grad():
             said, unsaid = scorer.reward([(prompt, canary + whole), (prompt, whole)])
             gains.append((float(said - unsaid), float(base.logit([(prompt, canary)])[0])))
@@ -405,7 +410,7 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
         query = instructed(one, "", slot.canary, wordings=WORDS)
         trace = Trace(one.id, text, query, canary=slot.canary)
         prompt, blank, rest = asked(base, trace, one.answer, shown=number % 4 > 0)
-        canary, whole = base.words(blank + slot.canary), base.words(blank + rest + "<|im_end|>")
+        canary, whole = base.words(blank + slot.canary), base.words(blank + rest + base.end)
         rows.append((prompt, canary + whole if number % 2 else whole))
 
     def likely(batch: Any) -> Any:

@@ -2,8 +2,7 @@
 
 What decides is how a provider trains, and how many of its votes are ours. So a forecast is by
 training, and stays between rows that were measured: more votes, or a larger share of all votes,
-find no fewer providers. Below the least row it is at most that row's, above the largest at least
-that row's, and where no row says anything it is "not measured". No verdict hangs on it.
+find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
 """
 
 from __future__ import annotations
