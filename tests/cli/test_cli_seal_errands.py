@@ -407,5 +407,5 @@ def test_a_pack_of_a_look_with_refusals_and_a_spare_example_is_recomputed(
     examples = result_of("run")["slots"][0]["examples"]  # type: ignore[index]
     assert examples == [one.id for one in (*plan.asked[1:], *plan.spares)]
     assert command("seal", "run", "-o", "open.zip")[0] == 0
-    found = verify_pack(Path("open.zip").read_bytes())
+    found = judged(Path("open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())

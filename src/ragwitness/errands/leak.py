@@ -283,17 +283,19 @@ class LeakWork:
             raise InputError("There is no corpus to look for.", "Give the private records.")
         background = as_documents(it.background, it, lost, note)
         # What was not aimed at explains what an answer says, and is no measure of chance.
-        background, rest = it.aimed_at(self.names, len(records), background)
+        aimed, rest = it.aimed_at(self.names, len(records), background)
         plan = plan_of(
             records,
-            background,
+            tuple(aimed),
             (it.secrets, it.decoys),
             contacts=it.contacts,
             seed=it.seed,
             pii=it.pii,
         )
+        others = tuple(one.text for one in rest)
         refuse_records("--information", self.texts, records)
-        public = (*self.texts, *(one.text for one in rest))
+        refuse_records("--background", others, records)
+        public = (*self.texts, *others)
         return dataclasses.replace(plan, left_out=tuple(lost), public=public)
 
     @property
