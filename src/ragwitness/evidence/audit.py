@@ -400,7 +400,7 @@ def _verdicts(case: PackCase) -> str:
     if not it.whole:
         mine, said = without_words(mine), without_words(said)
     loose = {f"summary.{name}" for name in TAKEN}
-    same_result("verdicts", mine, said, loose, None if it.whole else _SHADOW)
+    same_result(case, "verdicts", mine, said, loose, None if it.whole else _SHADOW)
     counts = {name: n for name, n in mine["summary"]["counts"].items() if name != "documents"}
     told = ", ".join(f"{say.count(n)} {name}" for name, n in counts.items())
     return f"{say.count(len(mine['documents']))} verdicts recomputed ({told}), as the result says"

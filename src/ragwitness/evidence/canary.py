@@ -297,7 +297,7 @@ def _verdict(case: PackCase) -> str:
     for one in (mine, theirs):
         lines = one["warnings"]
         one["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
-    same_result("verdicts", mine, theirs, TAKEN)
+    same_result(case, "verdicts", mine, theirs, TAKEN)
     return f"{said.finding.verdict}, as the result says" if said.finding else "left open by a cap"
 
 

@@ -182,6 +182,7 @@ KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
 
 
 def same_result(
+    case: PackCase,
     check: str,
     mine: dict[str, Any],
     theirs: dict[str, Any],
@@ -190,7 +191,11 @@ def same_result(
 ) -> None:
     """Check that a result says what was recomputed.
 
+    Sentences that other code has written are worded otherwise: figures, names and verdicts are
+    held against each other, and the verdict says that the sentences were not.
+
     Args:
+        case: The pack.
         check: Name of the check.
         mine: Recomputed.
         theirs: As it stands in the pack.
@@ -200,7 +205,11 @@ def same_result(
     Raises:
         VerificationError: ``check`` and the name of what differs.
     """
-    bad = [p for p in differences(mine, theirs, "", loose) if not (but and but.fullmatch(p))]
+    worded: list[str] | None = [] if "code" in case.kept else None
+    found = differences(mine, theirs, "", loose, worded)
+    bad = [place for place in found if not (but and but.fullmatch(place))]
+    if worded:
+        case.kept["worded"] = worded
     if bad:
         words = [word for word in bad[0].split(".") if not word.isdigit()]
         rows = words[0] == "documents"
@@ -209,7 +218,11 @@ def same_result(
 
 
 def differences(
-    mine: object, theirs: object, place: str = "", loose: Collection[str] = ()
+    mine: object,
+    theirs: object,
+    place: str = "",
+    loose: Collection[str] = (),
+    worded: list[str] | None = None,
 ) -> Iterator[str]:
     """Yield the places at which what was recomputed and what is said differ.
 
@@ -218,6 +231,7 @@ def differences(
         theirs: As it stands in the pack.
         place: Where both stand.
         loose: Places that are not compared.
+        worded: Takes the places at which two sentences stand; None compares them, too.
     """
     if place in loose:
         return
@@ -225,7 +239,7 @@ def differences(
         for name in sorted(mine.keys() | theirs.keys()):
             inner = f"{place}.{name}" if place else name
             if name in mine and name in theirs:
-                yield from differences(mine[name], theirs[name], inner, loose)
+                yield from differences(mine[name], theirs[name], inner, loose, worded)
             elif inner not in loose:
                 yield inner
     elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
@@ -233,10 +247,14 @@ def differences(
             yield place
             return
         for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-            yield from differences(one, other, f"{place}.{number}", loose)
+            yield from differences(one, other, f"{place}.{number}", loose, worded)
     elif isinstance(mine, float | int) and isinstance(theirs, float | int):
         close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
         if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:
             yield place
     elif mine != theirs:
-        yield place
+        sentences = isinstance(mine, str) and isinstance(theirs, str) and " " in mine
+        if worded is None or not sentences:
+            yield place
+        else:
+            worded.append(place)

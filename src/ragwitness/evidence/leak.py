@@ -229,7 +229,7 @@ def _measures(case: PackCase) -> str:
     mine["ragwitness"] = said["ragwitness"]
     for one in (mine, said):
         one["warnings"] = [line for line in one["warnings"] if not KEPT.match(line)]
-    same_result("measures", mine, said, TAKEN)
+    same_result(case, "measures", mine, said, TAKEN)
     return (
         f"{say.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
     )
