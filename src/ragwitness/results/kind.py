@@ -324,3 +324,30 @@ def rule_counts(
         found = (f"{one} ({counts.get(one.subject, 0):,} of {rows})" for one in failed)
         return Ruling(ExitCode.FAILED, f"fails --fail-on {', '.join(found)}")
     return passed(conditions)
+
+
+def rule_decided(
+    counts: Mapping[str, int],
+    conditions: Sequence[Condition],
+    rows: str,
+    total: int,
+    lost: str,
+    undecided: str,
+) -> Ruling:
+    """Say the same where that no condition is met says something only if something was decided.
+
+    Args:
+        counts: Rows by subject.
+        conditions: Those of ``--fail-on``.
+        rows: How many rows there are, in words.
+        total: In figures.
+        lost: What was left out, in words; empty for nothing.
+        undecided: What to say where all rows are inconclusive.
+    """
+    # First what was asked for; then whether not finding it means anything.
+    found = rule_counts(counts, conditions, rows, total)
+    lost = undecided if counts["inconclusive"] == total else lost
+    if not conditions or found.code is not ExitCode.PASS or not lost:
+        return found
+    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
+    return Ruling(ExitCode.INCONCLUSIVE, why)

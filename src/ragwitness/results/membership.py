@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ragwitness.errors import ExitCode
 from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
 from ragwitness.results.assumptions import SetLikeness, VerdictPower
@@ -26,7 +25,7 @@ from ragwitness.results.kind import (
     malformed,
     parse_conditions,
     restored,
-    rule_counts,
+    rule_decided,
 )
 from ragwitness.results.sheet import (
     Block,
@@ -361,16 +360,9 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
 
     That no condition is met says something only of an audit that decided something.
     """
-    # First what was asked for; then whether not finding it means anything.
     counts, total = _counts(result)
-    found = rule_counts(counts, conditions, say.documents(total), total)
-    if not conditions or found.code is not ExitCode.PASS:
-        return found
-    lost = say.left_out(result.left_out)
-    if counts[Decision.INCONCLUSIVE.value] == total:
-        lost = "no document is said to be in or out"
-    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
-    return Ruling(ExitCode.INCONCLUSIVE, why) if lost else found
+    lost, undecided = say.left_out(result.left_out), "no document is said to be in or out"
+    return rule_decided(counts, conditions, say.documents(total), total, lost, undecided)
 
 
 def _counts(result: AuditResult) -> tuple[dict[str, int], int]:

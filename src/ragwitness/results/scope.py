@@ -6,10 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ragwitness.errors import ExitCode
 from ragwitness.kit.shown import Shown
 from ragwitness.results import wording as say
-from ragwitness.results.kind import Condition, Kind, Ruling, parse_conditions, restored, rule_counts
+from ragwitness.results.kind import (
+    Condition,
+    Kind,
+    Ruling,
+    parse_conditions,
+    restored,
+    rule_decided,
+)
 from ragwitness.results.membership import LABELS, AuditResult, how_often_wrong, verdict_mark
 from ragwitness.results.sheet import Block, Cell, Column, Name, Paragraph, Section, Sheet, Table
 from ragwitness.types import Decision, LeftOut
@@ -106,14 +112,8 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
 
 def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
     counts, total = Counter(str(one.verdict) for one in result.cells), len(result.cells)
-    found = rule_counts(counts, conditions, f"{say.count(total)} pairs", total)
-    if not conditions or found.code is not ExitCode.PASS:
-        return found
-    lost = say.left_out(result.left_out)
-    if counts[Decision.INCONCLUSIVE] == total:
-        lost = "nothing is decided"
-    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
-    return Ruling(ExitCode.INCONCLUSIVE, why) if lost else found
+    pairs, lost = f"{say.count(total)} pairs", say.left_out(result.left_out)
+    return rule_decided(counts, conditions, pairs, total, lost, "nothing is decided")
 
 
 def _sheet(result: ScopeResult) -> Sheet:
