@@ -41,7 +41,12 @@ TRAININGS = {
     "reward": "a reward model, then RL",
 }
 MODEL = "SmolLM2-135M-Instruct, one slot of 20 names, p at most .05"
-MEASURED: tuple[MeasuredRow, ...] = ()
+MEASURED: tuple[MeasuredRow, ...] = (
+    MeasuredRow("preference", 32, 1.0, 7, 12),
+    MeasuredRow("supervised", 64, 1.0, 1, 2),
+    MeasuredRow("reward", 64, 1.0, 0, 1),
+    MeasuredRow("preference", 16, 1.0, 1, 2),
+)
 OBEDIENCE = (0.3, 0.7)
 """Shares of obeying answers that were measured, or near enough to them."""
 
