@@ -189,7 +189,7 @@ def test_the_first_audit_by_clicks_alone(
     page.get_by_label("Upload").first.set_input_files(files / "My stories.jsonl")
     page.get_by_label("Upload").nth(1).set_input_files(files / "outside.jsonl")
     page.get_by_label("Address of the system").fill(f"http://127.0.0.1:{free_port()}/v1")
-    page.get_by_label("Most queries (optional)").fill("400")
+    page.get_by_label("Cap on queries (optional)").fill("400")
     press("Check")
     wait(page, "What happened")
     assert "Check that the server runs" in page.inner_text(".warnings")

@@ -102,6 +102,7 @@ def check_address(
             f"Known forms: {'; '.join(target_schemes())} (e.g. http://127.0.0.1:8000/v1).",
         )
     if address.scheme == "http":
+        address.without_key()
         load_service(address.rest)
     return address
 
