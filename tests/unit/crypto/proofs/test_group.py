@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from py_ecc.bls.point_compression import compress_G1, decompress_G1
-from py_ecc.optimized_bls12_381 import G1, add, curve_order, multiply, normalize
 
 from ragwitness.crypto.proofs.group import (
     R,
@@ -22,6 +20,15 @@ from ragwitness.crypto.proofs.group import (
 )
 from ragwitness.crypto.proofs.shape import TAU
 from ragwitness.errors import VerificationError
+from tests.support.py_ecc_oracle import (
+    G1,
+    add,
+    compress_G1,
+    curve_order,
+    decompress_G1,
+    multiply,
+    normalize,
+)
 from tests.unit.crypto.proofs.forging import P
 
 _DRAW = random.Random(1)
