@@ -192,7 +192,7 @@ def pin(
     span_least: Annotated[int, Opt(shown="all")] = 0,
     unsigned_most: Annotated[int | None, Opt(shown="any number")] = None,
     account: Annotated[list[str] | None, Opt(metavar="TENANT/NAME=KEY")] = None,
-    log: Annotated[list[str] | None, Opt(metavar="KEY")] = None,
+    log_key: Annotated[list[str] | None, Opt(metavar="KEY")] = None,
     embedder: Annotated[str | None, PathRole.ADDRESS] = None,
     prompt: Prompt = None,
     as_json: AsJson = False,
@@ -205,7 +205,7 @@ def pin(
 
     Args:
         public: The public folder of the window, or a copy.
-        trust: Your own trust.json, into which your terms are written; --log makes one.
+        trust: Your own trust.json, into which your terms are written; --log-key makes one.
         this: Accept this window's policy as it is, by its digest.
         epsilon_most: The largest joint epsilon, of k_max accounts with all their queries.
         delta_most: The largest delta* of it.
@@ -215,8 +215,8 @@ def pin(
         unsigned_most: The most queries without a receipt or the signature of a key that --account
             names, which the provider may have invented.
         account: The public key of an account, as the account told you. May be repeated.
-        log: The public key of the log, as you know it from elsewhere, for a trust file that is not
-            there yet. May be repeated.
+        log_key: The public key of the log, as you know it from elsewhere, where --trust is not there
+            yet. May be repeated.
         embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder
@@ -229,12 +229,14 @@ def pin(
     from ragwitness.crypto.notes.witness import Signers
     from ragwitness.privacy.accounting.ranges import whole
 
-    made = log is not None and not trust.exists()
-    if log is not None and not made:
-        raise InputError(f"{trust} names the keys of a log.", "Leave --log out, or name another.")
-    again = "Make it from the log's public key as you know it: --log KEY"
+    made = log_key is not None and not trust.exists()
+    if log_key is not None and not made:
+        raise InputError(
+            f"{trust} names the keys of a log.", "Leave --log-key out, or name another."
+        )
+    again = "Make it from the log's public key as you know it: --log-key KEY"
     known = (
-        Trust(Signers(tuple(map(PublicKey.parse, log or ()))))
+        Trust(Signers(tuple(map(PublicKey.parse, log_key or ()))))
         if made
         else parse_trust(read_file(trust, _NOTE, again))
     )

@@ -178,6 +178,10 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "serve:serve": CommandExample(
         "ragwitness service serve --port 8000", ("service tenants create", "attest commit")
     ),
+    "serve:backup": CommandExample("ragwitness service backup copy.db", ("service restored",)),
+    "serve:restored": CommandExample(
+        "ragwitness service restored --database copy.db", ("service backup", "service serve")
+    ),
     "tenants:create": CommandExample(
         "ragwitness service tenants create clinic --queries 25 --accounts 4 \\\n"
         "    --capacity 1024 --scale 128 --embedder hashing:64",

@@ -83,7 +83,8 @@ _TENANTS = Group(
         "policy": Verb("tenants:policy_", "Print a tenant's promise as a policy."),
         "add-documents": Verb("tenants:add_documents", "Add documents to a tenant's index."),
         "remove-documents": Verb(
-            "tenants:remove_documents", "Take documents out of a tenant's index."
+            "tenants:remove_documents",
+            "Take documents out of a tenant's index, each with all its parts.",
         ),
         "erase": Verb("tenants:erase", "Erase a tenant for good."),
         "add-account": Verb("tenants:add_account", "Admit accounts and print their keys."),
@@ -121,7 +122,9 @@ _SERVICE = Group(
         "serve": Verb("serve:serve", "Serve chat and private retrieval."),
         "tenants": _TENANTS,
         "backup": Verb("serve:backup", "Write a copy of the database while servers go on."),
-        "restored": Verb("serve:restored", "Say that the database is a restored copy."),
+        "restored": Verb(
+            "serve:restored", "Say that the database is a restored copy, before it is served."
+        ),
     },
 )
 _LAB = Group(

@@ -28,6 +28,7 @@ ASKED = {
     "comparison": ("repeat records > 0", "repeat records > 99"),
     "canary": ("trained",),
     "synthesis": ("refused", "passed"),
+    "scope": ("in", "inconclusive"),
 }
 
 
