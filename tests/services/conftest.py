@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from ragwitness.text.sample import load_sample
 from tests.cli.conftest import command  # noqa: F401
 from tests.support.postgres import Cluster, find_postgres, postgres
 from tests.support.servers import free_port, served
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # traffic of a test goes to loopback only
 
 
 @pytest.fixture(scope="session")

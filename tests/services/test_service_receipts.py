@@ -214,8 +214,8 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
             assert code == 0, text
             assert "PASS" in text
             said = " ".join(text.split())  # the terminal breaks lines
-            assert "6 queries of 3 accounts; 2 of them signed by their account" in said
-            assert "2 of 6 queries are signed by their account, 4 have a receipt" in said
+            assert "6 queries of 3 accounts; 2 of them signed under the key that is logged" in said
+            assert "0 are signed by keys that your terms name" in said
             assert "their noise is proved and stays closed" in said  # the service's default
             names = zipfile.ZipFile(bundle).namelist()
             assert sum(name.endswith(".coins") for name in names) == 6

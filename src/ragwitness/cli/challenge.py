@@ -215,8 +215,8 @@ def pin(
         unsigned_most: The most queries without a receipt or the signature of a key that --account
             names, which the provider may have invented.
         account: The public key of an account, as the account told you. May be repeated.
-        log_key: The public key of the log, as you know it from elsewhere, where --trust is not there
-            yet. May be repeated.
+        log_key: The public key of the log, as you know it from elsewhere, where --trust is not
+            there yet. May be repeated.
         embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder

@@ -8,6 +8,7 @@ service would tell more than the order does, and is not paid for.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Client:
             self._signer = account if isinstance(account, Signer) else Signer(account, receipts)
         # Kept for all questions: a connection each would be a handshake each.
         self._http = httpx2.Client(timeout=timeout, headers={"Authorization": f"Bearer {key}"})
+        weakref.finalize(self, self._http.close)  # frameworks drop a retriever, and close nothing
 
     def __repr__(self) -> str:
         """Return the address; never the key."""
