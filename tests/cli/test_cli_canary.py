@@ -234,15 +234,24 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["plant", "audit", "--beacon", "0x0102"], "names no beacon"),
         (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
         (["status", "nowhere"], "Give it: --commitment HEX"),
-        (["probe", "x", "--plan", "nowhere"], "cannot be read: No such file"),
-        (["probe", "x", "--plan", "audit", "--way", "guess"], "no way 'guess'"),
-        (["probe", "x", "--plan", "audit", "--fail-on", "in"], "Unknown condition"),
+        (["probe", "http://127.0.0.1:9/v1", "--plan", "nowhere"], "cannot be read: No such file"),
+        (["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--way", "guess"], "no way 'guess'"),
+        (
+            ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--fail-on", "in"],
+            "Unknown condition",
+        ),
         (["plan", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
         (["plan", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
         (["plan", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
         (["plan", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
-        (["probe", "x", "--plan", "audit", "--template", "short.jsonl"], "belongs to this plan"),
-        (["probe", "x", "--plan", "audit", "--frame", "short.jsonl"], "exactly once"),
+        (
+            ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--template", "short.jsonl"],
+            "belongs to this plan",
+        ),
+        (
+            ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--frame", "short.jsonl"],
+            "exactly once",
+        ),
     ],
 )
 def test_unusable_input_is_refused_by_name(

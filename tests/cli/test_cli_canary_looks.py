@@ -94,7 +94,9 @@ def test_a_look_is_not_spent_on_what_was_not_planted(folder: Path, command: Comm
     code, said = command("canary", "probe", "http://127.0.0.1:9/v1", "--plan", "new")
     assert code == 2
     assert "Nothing was planted yet" in said
-    code, said = command("canary", "probe", "x", "--plan", folder, "--release", " ")
+    code, said = command(
+        "canary", "probe", "http://127.0.0.1:9/v1", "--plan", folder, "--release", " "
+    )
     assert code == 2
     assert "A release needs a name" in said
 

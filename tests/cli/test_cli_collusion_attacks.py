@@ -49,7 +49,7 @@ def test_an_estimate_names_the_coalition(command, logs, tmp_path, monkeypatch) -
         "collusion", "estimate", log, "--ordinary", ordinary, "--draws", 99, "--json", out,
         "--figure", figure, "--k-max", 4,
     )  # fmt: skip
-    assert code == 3, said
+    assert code == 4, said  # without windows a log is unusual, and nobody is accused
     assert "above the cap of 4" in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
     assert "…" not in said

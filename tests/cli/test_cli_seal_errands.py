@@ -71,7 +71,7 @@ LEAK_LIES = {
     ),
     "fewer records": (lambda f: _with_page(f, lambda r: r.update(records=3)), "measures.records"),
     "warnings left out": (
-        lambda f: _with_page(f, lambda r: r.update(warnings=[])),
+        lambda f: _with_page(f, lambda r: r.update(warnings=["None."])),
         "measures.warnings",
     ),
     "a setting changed": (

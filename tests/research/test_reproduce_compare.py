@@ -154,5 +154,5 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
     said = {one[1]: one[4] for one in cells}
     # The rules have no paraphrase: said so, and the rows before and after it stand.
     assert said["told"].startswith("not run: paraphrase made no text that may be used")
-    assert "cannot begin: the model did not keep to the form" in said["list"]
+    assert "cannot begin: no subtopic was named" in said["list"]
     assert int(said["all"]) == int(said["words"]) > 0

@@ -34,8 +34,9 @@ def test_contracts(rag_target, rag_known_out, rag_known_in, assert_not_in):
     assert_not_in(rag_target, indexed.MINE, rag_known_out, known_in=rag_known_in, method="passages")
 
 @each("innocent", "leaking")
-def test_leaks(rag_target, rag_corpus, assert_no_leak):
-    assert_no_leak(rag_target, rag_corpus, prompts=20)
+def test_leaks(rag_target, rag_corpus, rag_known_out, assert_no_leak):
+    more = {"background": rag_known_out, "prompts": 40, "inconclusive": "warn"}
+    assert_no_leak(rag_target, rag_corpus, **more)
 """
 _INI = """
 [pytest]

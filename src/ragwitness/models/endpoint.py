@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import tempfile
+import time
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
@@ -287,6 +288,9 @@ _CAUSES = {
 }
 
 
+_LOG_SECONDS = 3.0
+
+
 def _unloadable(library: Any, path: Path) -> ModelError:
     """Load a file once more, to hear why it cannot be: the library says it on stderr alone."""
     kept = os.dup(2)
@@ -297,6 +301,11 @@ def _unloadable(library: Any, path: Path) -> ModelError:
         except RuntimeError:
             pass  # as before; what it wrote is the answer
         finally:
+            # Its log has a thread of its own: what it says may come a moment after the error.
+            end = time.monotonic() + _LOG_SECONDS
+            while not os.fstat(said.fileno()).st_size and time.monotonic() < end:
+                time.sleep(0.02)
+            time.sleep(0.05)
             os.dup2(kept, 2)
             os.close(kept)
         said.seek(0)
