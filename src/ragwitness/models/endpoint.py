@@ -11,8 +11,8 @@ import os
 import re
 import secrets
 import tempfile
-import time
 import threading
+import time
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
