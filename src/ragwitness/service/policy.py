@@ -154,13 +154,7 @@ class TenantPolicy:
         With noise a perfect match in a full index of others that score 0; with codes one whose
         rarest word the question names.
         """
-        if isinstance(self.finder, Placement):
-            return self.finder.worth
-        from scipy.stats import norm
-
-        low, high = self.claim.clip or (-1.0, 1.0)
-        gap = high - max(low, 0.0) if high > 0 else 0.0
-        return float(norm.cdf(gap / (self.claim.sigma or 1.0) - norm.isf(self.chance)))
+        return self.finder.worth
 
     @property
     def reads(self) -> float:

@@ -117,11 +117,12 @@ def verify(
         outcome="inconclusive" if lacking else "pass",
         why="consistent in itself, but " + "; ".join(dict.fromkeys(lacking))
         if lacking
-        else "every check holds",
+        else "every check that was made holds",
         checks=tuple(made),
         window=bundle.window,
         numbers=found,
         sampling=sampling,
+        covers=terms.covers(case),
         notes=(*numbers.remarks(case, found), *terms.remarks(evidence)),
         learned=terms.learned(evidence),
         rests=terms.rests(case),

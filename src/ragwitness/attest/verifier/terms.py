@@ -82,6 +82,19 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     )
 
 
+def covers(case: VerifierCase) -> tuple[str, ...]:
+    """Return what the outcome is about, and what an answer of the window is worth."""
+    evidence, found = case.evidence, list[str]()
+    for name, mechanism in evidence.policy.tenants.items():
+        asked = sum(record.tenant == name for _, record in evidence.queries)
+        found.append(
+            f"{name}: {asked:,} answers of {mechanism.top} of {mechanism.capacity:,} slots. A"
+            f" perfect match is in one with chance {mechanism.worth:.2g}, any other slot with"
+            f" {mechanism.top / mechanism.capacity:.2g}."
+        )
+    return (*found, "The selection of documents, not the text that is written from them.")
+
+
 def rests(case: VerifierCase) -> tuple[str, ...]:
     """Return on whose word the verdict rests, and for what."""
     return (

@@ -121,6 +121,18 @@ class Mechanism:
         low, high = self.bounds
         return min(max(0, low), high)
 
+    @property
+    def worth(self) -> float:
+        """Chance that a perfect match in a full index of others that score 0 is returned.
+
+        By lot it would be returned with chance K/n. The noise is taken as a Gaussian.
+        """
+        from scipy.stats import norm
+
+        gap = self.bounds[1] - self.empty_score
+        by_lot = norm.isf(self.top / self.capacity)
+        return float(norm.cdf(gap / math.sqrt(self.variance) - by_lot))
+
     def sensitivity(self, relation: Relation) -> int:
         """Return the most by which the scores of neighbouring indexes differ, in grid steps.
 

@@ -268,3 +268,14 @@ def test_gaussian_noise_is_accounted_as_before():
     made = mechanism_for(8, 16, 2, 4.0)
     mu = Terms.of(made, 1.0, "replace").worst_mu(10)
     assert worst_epsilon(made, 1e-6, 10, "replace") == made.epsilon_at(1e-6, mu, 10)
+
+
+def test_what_an_answer_is_worth_lies_between_chance_and_certainty() -> None:
+    """By simulation: one perfect match among slots that score 0."""
+    for variance, tolerance in ((64, 0.0), (1 << 20, 0.02), (1 << 34, 0.02)):
+        mechanism = Mechanism(8, 256, 4, variance, 0, scale=32, sampler="exact")
+        rng = np.random.default_rng(0)
+        noise = rng.normal(0.0, variance**0.5, (4000, 256))
+        noise[:, 0] += 32**2
+        found = float(np.mean((noise[:, 1:] > noise[:, :1]).sum(axis=1) < 4))
+        assert mechanism.worth == pytest.approx(found, abs=max(tolerance, 0.001))
