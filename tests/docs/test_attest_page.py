@@ -51,6 +51,7 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
         if words[0] == "commit" and len(words) > 2:
             call([*line, "--embedder", "hashing:32"])
             Path("trust.json").write_bytes(Path("W/trust.json").read_bytes())
+            given = {"KEY": json.loads(Path("trust.json").read_bytes())["log"][0]}
         elif words[0] == "begin":
             call(line)
             code = re.search(r"```python\n(.*?)```", _PAGE, re.DOTALL)
@@ -59,7 +60,7 @@ def test_the_page_runs_from_the_opening_to_the_challenge(
             ours = code[1].replace('"minilm"', '"hashing:32"')
             exec(compile(ours, "docs/attest.md", "exec"), scope)  # noqa: S102, our own page
             nonce = json.loads(json.loads(Path("receipt.json").read_bytes())["entry"])["nonce"]
-            given = {"…": str(scope["text"]), "9f2c": nonce, "30": "1"}
+            given |= {"…": str(scope["text"]), "9f2c": nonce, "30": "1"}
         elif words[0] in _ELSEWHERE or "theirs" in words or {words[0]} & done & {"challenge"}:
             continue  # a second challenge is another way to draw one
         else:
