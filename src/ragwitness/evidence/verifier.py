@@ -460,8 +460,8 @@ def _rests(case: PackCase) -> tuple[str, ...]:
         found.append("That no other run was made and thrown away: runs were not logged.")
     if "worded" in case.kept:
         found.append(
-            f"That {say.count(len(case.kept['worded']))} sentences of the result are right: other"
-            " code wrote them, and figures, names and verdicts alone were compared."
+            f"That {say.count(len(case.kept['worded']))} sentences of the result say what the"
+            " figures beside them say: other code wrote them, and the figures alone were compared."
         )
     if "page" in case.kept:
         found.append(f"That the page shows this result: {case.kept['page']}. Read result.json.")

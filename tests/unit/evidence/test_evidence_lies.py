@@ -355,6 +355,34 @@ def test_without_a_log_it_is_the_recomputation_that_catches_it(honest: Forger, l
     assert _failure(honest.packed()) == check
 
 
+def _of_other_code(forger: Forger) -> None:
+    """A seal that says it was made with other code, which its owner can always write."""
+    forger.edit(SEAL, lambda seal: seal["code"]["modules"].update({"ragwitness.types": "00" * 32}))
+    _unlogged(forger)
+
+
+@pytest.mark.parametrize(
+    "lie", ["warnings left out", "a reason edited", "a p-value edited", "a verdict edited"]
+)
+def test_other_code_is_no_cover_for_a_lie(honest: Forger, lie: str) -> None:
+    _of_other_code(honest)
+    LIES[lie][0](honest)
+    found = judged(honest.packed())
+    assert (found.outcome, "with other code" in found.why) == ("inconclusive", True)
+
+
+def test_other_code_may_word_its_figures_otherwise_and_that_is_said(honest: Forger) -> None:
+    _of_other_code(honest)
+
+    def reworded(result: dict) -> None:
+        result["summary"]["calibration"]["power"]["told"] = "Put otherwise."
+
+    honest.edit(RESULT, reworded)
+    found = judged(honest.packed())
+    assert found.outcome == "pass"
+    assert any("the figures alone were compared" in line for line in found.rests)
+
+
 UNLOGGED = {
     "an answer changed, and all linked anew": (_relinked(_answer), "scores"),
     "an answer dropped, and all linked anew": (_relinked(_drop_answer), "scores.unanswered"),
