@@ -28,6 +28,8 @@ _LOOK = """async () => {
   return found.violations.map(one => [one.impact, one.id,
     one.nodes.map(node => node.html.slice(0, 120) + (node.any[0]?.message || '')).join(' | ')]);
 }"""
+# Two frames later every element is drawn in the colours that were asked for.
+_DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _WIDTHS = {"wide": {"width": 1200, "height": 900}, "narrow": {"width": 360, "height": 800}}
 
 
@@ -96,9 +98,10 @@ def accessible(page: Any) -> int:
         page.set_viewport_size(size)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
+            page.evaluate(_DRAWN)
             found = page.evaluate(_LOOK)
             serious = [one for one in found if one[0] in ("serious", "critical")]
-            assert serious == [], (page.url, width, scheme)
+            assert serious == [], (page.url, width, scheme, serious)
             looks += 1
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= size["width"], (page.url, width, wide)
