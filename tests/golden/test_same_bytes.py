@@ -127,7 +127,12 @@ def record() -> None:
     found = {}
     os.environ["COLUMNS"] = "80"
     for name, case in CASES.items():
-        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            chdir(folder),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            errands.pretend(version("ragwitness"), Path(folder), patch)
             shutil.copytree(INPUTS, "here")
             with chdir("here"):
                 found[name] = case()
