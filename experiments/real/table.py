@@ -266,7 +266,7 @@ def audited(cell: Cell, question: Sequence[Document], method: str) -> Any:
             in_lock_step(tried, pilots, cell.target)
     in_lock_step(audit, [*question, *cell.known_out], cell.target)
     if method == "auto":
-        return audit_documents(question, cell.target, known_out=cell.known_out, method="auto")
+        return audit_documents(cell.target, question, known_out=cell.known_out, method="auto")
     return asyncio.run(run_audit(plan, cell.target, audit))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragwitness.membership.windows import running_scores
 from ragwitness.stats.conformal import (
     Groups,
     benjamini_hochberg,
@@ -54,7 +55,8 @@ def judge(
         items: The audited documents.
         outside: Statistics of documents known to be outside, shape (n,); of one with several
             windows, those of its first window, its first two and so on. A document of w windows is
-            ranked among those of w or more, each by its first w (``windows.running_scores``).
+            ranked among those of w or more, each by its first w (``windows.running_scores``);
+            w is at most the number that half of these documents have.
         inside: Statistics of documents known to be inside a system like the target, shape (m,);
             without any, no document is called out.
         alpha: Level of the verdicts.
@@ -118,16 +120,20 @@ def _p_values(
     sign: float,
     groups: Groups | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Rank each document among the known ones that have as many windows, by as many.
+    """Rank each document by its first windows, among the known ones that have as many.
+
+    It counts by all of its windows, but by no more than half of the known documents have: whoever
+    is longer than most of them would be ranked among too few to decide anything.
 
     Returns:
-        P-values, 1 where no known document has so many, and the votes behind each.
+        P-values, 1 where the first windows could not be read, and the votes behind each.
     """
     found, votes = np.ones(len(items)), np.zeros(len(items), dtype=np.int64)
     running = [np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in known]
-    windows = [int(item.score.details.get("windows", 1)) for item in items]
-    for count in set(windows):
-        mine = [at for at, own in enumerate(windows) if own == count]
+    most = sorted(map(len, running))[len(running) // 2] if running else 0
+    scores = [[*running_scores(item.score)[:-1], item.statistic or 0.0][:most] for item in items]
+    for count in set(map(len, scores)) - {0}:
+        mine = [at for at, one in enumerate(scores) if len(one) == count and one[-1] == one[-1]]
         beside = [
             at for at, r in enumerate(running) if len(r) >= count and not np.isnan(r[count - 1])
         ]
@@ -136,7 +142,7 @@ def _p_values(
         own, theirs = groups or ((None,) * len(items), (None,) * len(running))
         named = [own[at] for at in mine], [theirs[at] for at in beside]
         found[mine] = conformal_p_values(
-            [sign * (items[at].statistic or 0.0) for at in mine],
+            [sign * scores[at][-1] for at in mine],
             [sign * running[at][count - 1] for at in beside],
             named if groups else None,
         )
@@ -161,7 +167,7 @@ def _why(decision: Decision, p: float, outside: int, tests: int, both: bool) -> 
     if decision is not Decision.INCONCLUSIVE:
         return None
     if not outside:
-        return "no document known to be outside, and asked about in as many windows, was scored"
+        return "its first windows, or those of all documents known to be outside, were not read"
     if both:
         return "unlike documents outside, and unlike documents inside"
     if p <= 1 / (outside + 1) + 1e-12:

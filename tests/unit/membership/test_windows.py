@@ -231,10 +231,26 @@ def test_documents_outside_are_called_in_no_more_often_than_the_level(asked, kno
         assert naive / rounds > 0.1
 
 
-def test_a_document_longer_than_all_known_ones_is_not_decided() -> None:
-    score = Score(9.0, details={"windows": 5.0, "windows asked": 5.0, "share asked": 0.2})
+def test_a_document_longer_than_most_known_ones_counts_by_its_first_windows() -> None:
+    """Few known documents are as long, so that a rank among these alone could decide nothing."""
+    after = {"score after window 1": 8.0, "score after window 2": 7.0, "score after window 3": 6.0}
+    details = {"windows": 4.0, "windows asked": 4.0, "share asked": 0.2}
+    score = Score(5.0, details=after | details)
+    item = Judged(Document("d", "text"), score, 5.0, None, 5)
+    short, middle, long = [[0.0]] * 49, [[0.0, 6.5]] * 48, [[0.0, 0.0, 0.0, 9.0]] * 2
+    # 1. Fifty of 99 have two windows or more: two it is, and nobody's first two score as high.
+    (found,) = judge([item], outside=short + middle + long, inside=[], alpha=0.05)
+    assert found.p_value == pytest.approx(1 / 51)
+    assert (found.decision.value, found.score) == ("in", 5.0)
+    assert (found.windows, found.share) == (4, 0.2)
+    # 2. Among letters the first window of a book counts.
+    (found,) = judge([item], outside=[*short, *short, [9.0]], inside=[], alpha=0.05)
+    assert found.p_value == pytest.approx(2 / 100)
+
+
+def test_first_windows_that_could_not_be_read_decide_nothing() -> None:
+    score = Score(9.0, details={"windows": 5.0, "windows asked": 5.0})
     item = Judged(Document("d", "text"), score, 9.0, None, 5)
     (found,) = judge([item], outside=[[0.0]] * 99, inside=[], alpha=0.05)
     assert (found.decision.value, found.p_value) == ("inconclusive", 1.0)
-    assert "as many windows" in found.reason
-    assert (found.windows, found.share) == (5, 0.2)
+    assert "first windows" in found.reason
