@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ragwitness.audits.variants import Material, UsefulnessQuestion
     from research.reproduce.compare_report import Done
 
+_AT_ONCE = 32  # as many records as a server of our own answers in one batch
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
@@ -123,7 +125,9 @@ def _run(
     left = [one for one in methods if one != ORIGIN]
     judged = any("judged" in one for one in case.columns.values())
     judge = options.judge if judged else None
-    errand = CompareErrand("", domain=case.domain, seed=options.seed, judge=judge)
+    errand = CompareErrand(
+        "", domain=case.domain, seed=options.seed, judge=judge, concurrency=_AT_ONCE
+    )
     # Tables of one paper share their answers: the journals keep them by system and query.
     folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
     folder = folder if case.k == 1 else folder / f"k{case.k}"
