@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 _CARD = "src/ragwitness/models/reader/weights/MODEL_CARD.md"
 _TOP = ("PAPERS.md", "CHANGELOG.md", "CONTRIBUTING.md", "RESPONSIBLE_USE.md", _CARD)
 _RENAMED = {"README.md": "index.md", "docs/design": "CONTRIBUTING.md"}
+# A stranger's search is for the pages that say how: these are read from where they are linked.
+_UNSEARCHED = ("design/", "experiments", "src/", "CHANGELOG.md", "CONTRIBUTING.md", "PAPERS.md")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
@@ -45,7 +47,8 @@ def pages() -> dict[str, bytes]:
     for path, content in found.items():
         if path.endswith(".md"):
             home = path if path in made or path in elsewhere() else f"docs/{path}"
-            found[path] = turned(content.decode(), home, set(found)).encode()
+            head = "---\nsearch: {exclude: true}\n---\n" if path.startswith(_UNSEARCHED) else ""
+            found[path] = (head + turned(content.decode(), home, set(found))).encode()
     return found
 
 

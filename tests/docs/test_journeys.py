@@ -13,7 +13,8 @@ from tests.support.pages import ROOT, blocks, served, walk
 
 _QUICK = ["README.md", "docs/lab.md"]
 _GUIDES = ("own-documents", "attack-systems", "run-a-system", "regulate")
-_LONG = ["docs/tutorial.md", "docs/audit.md", *(f"docs/guides/{who}.md" for who in _GUIDES)]
+_LONG = ["docs/tutorial.md", "docs/audit.md", "docs/collection.md"]
+_LONG += [f"docs/guides/{who}.md" for who in _GUIDES]
 # A condition that is met, or that nothing could be measured for, is what --fail-on is there for.
 _CODES = {"--fail-on": (3, 4), "--collection": (4,)}
 
@@ -68,6 +69,7 @@ def test_a_command_that_fails_would_be_noticed(tmp_path: Path, monkeypatch) -> N
 
 def test_every_page_with_commands_is_walked_or_has_a_test_of_its_own() -> None:
     tests = {path.name for path in Path(__file__).parent.glob("test_*_page.py")}
+    tests.add("test_frameworks_page.py")  # walked with the services
     tests |= {f"{path.stem}_page.py" for path in (ROOT / "tests/services").glob("test_*.py")}
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]):
         page = path.relative_to(ROOT).as_posix()

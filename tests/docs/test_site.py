@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import subprocess
 import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cli.surface import verbs
+from tests.support.browsing import chromium
 from tests.support.pages import ROOT
 
 pytestmark = pytest.mark.slow
@@ -39,10 +44,17 @@ def build(
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    done = build(tmp_path, site.pages())
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the whole site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(folder, site.pages())
     assert done.returncode == 0, done.stdout + done.stderr
-    found = sorted((tmp_path / "build" / "site").rglob("*.html"))
+    return folder / "build" / "site"
+
+
+def test_the_site_builds_and_loads_nothing_from_elsewhere(built: Path) -> None:
+    found = sorted(built.rglob("*.html"))
     assert len(found) > 50
     for page in found:
         text = page.read_text(encoding="utf-8")
@@ -50,12 +62,44 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
         loaded += re.findall(r'<link[^>]*\shref="(https?:[^"]*)"', text)
         assert not loaded, page
     # The command line and the public names are there.
-    line = (tmp_path / "build" / "site" / "cli.html").read_text(encoding="utf-8")
+    line = (built / "cli.html").read_text(encoding="utf-8")
     assert all(f"ragwitness {words}<" in line for words, _ in verbs())
-    api = (tmp_path / "build" / "site" / "api.html").read_text(encoding="utf-8")
+    api = (built / "api.html").read_text(encoding="utf-8")
     assert all(
         f'id="{home}"' in api for home in re.findall(r"^::: (\S+)$", site.public_names(), re.M)
     )
+
+
+_FIRST = {  # what a stranger types, and the page that must come first
+    "membership": "audit.html",
+    "verify a pack": "evidence.html",
+    "false positives": "concepts.html",
+    "exit code": "audit.html",
+    "api key": "targets.html",
+    "azure": "services.html",
+    "ollama": "services.html",
+    "langchain": "frameworks.html",
+    "pdf": "documents.html",
+    "upload": "view.html",
+}
+
+
+def test_a_stranger_finds_the_right_page_first(built: Path) -> None:
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(built))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/glossary.html")
+        page.get_by_text("Glossary").first.wait_for()
+        page.keyboard.press("/")
+        found = {}
+        for words in _FIRST:
+            page.get_by_role("combobox").fill(words)
+            shown = page.get_by_role("option").first
+            shown.locator("mark").first.wait_for(timeout=60_000)
+            found[words] = urlsplit(shown.get_attribute("href")).path.lstrip("/")
+        server.shutdown()
+    assert found == _FIRST
 
 
 def test_a_link_that_leads_nowhere_ends_the_build(tmp_path: Path) -> None:
@@ -84,7 +128,7 @@ def test_links_are_turned_and_code_is_named() -> None:
 
 def _words() -> list[str]:
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    return re.findall(r"^\*\*(.+)\*\*\n:   ", text, re.MULTILINE)
+    return re.findall(r"^## (.+)$", text, re.MULTILINE)
 
 
 def test_the_glossary_is_sorted() -> None:

@@ -352,17 +352,17 @@ def _unreached(transcripts: Sequence[Transcript], plan: LeakPlan) -> str:
     """Why too few records were reached for what is not found to say anything; empty if enough."""
     answered = {one.prompt: one.contexts for one in transcripts if one.error is None}
     shown = [text for some in answered.values() for text in some or ()]
-    records, held = [one.text for one in plan.records], "a passage was retrieved"
+    records = [one.text for one in plan.records]
     if any(some is not None for some in answered.values()):
         reached = int(explained_leaks(shown, [""] * len(shown), records)[0].records.sum())
     else:
         # Nobody sees what was retrieved: at most one record for each prompt is taken as reached.
-        reached, held = min(len(answered), len(records)), "there was a prompt"
+        reached = min(len(answered), len(records))
     if reached >= REACHED * len(records):
         return ""
     return (
-        f"of {reached} of {len(records)} records {held}, and {REACHED:.0%} are needed (--attacks"
-        f" {OWNERS} --prompts {len(records)} aims at each)"
+        f"the prompts reached at most {reached} of {len(records)} records, and {REACHED:.0%} are"
+        f" needed; --attacks {OWNERS} with --prompts {len(records)} aims at each"
     )
 
 

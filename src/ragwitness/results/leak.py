@@ -372,7 +372,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ("Started", say.moment(result.started)),
         *([("Spent by all starts", spent)] if spent else []),
     )
-    unmet = f"A condition that is not met was not measured: {result.unreached}."
+    unmet = f"What was not found may leak all the same: {result.unreached}."
     # Why a count is missing stands once below the table, not in every row.
     missing = dict.fromkeys(row.note for row in beside(result.together) if row.note)
     each = Section("each", "Each attack", tuple(map(_attack_fold, result.attacks)), "page")

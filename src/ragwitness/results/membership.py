@@ -952,9 +952,8 @@ def _reading(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Reproduce",
-            "`ragwitness report RUN` renders this page again from the stored `result.json`;"
-            " issuing the same `ragwitness audit` command with the same `--run` reuses the answers"
-            " already received.",
+            "All of this is made from the stored `result.json`. The same audit with the same run"
+            " folder reuses the answers already received.",
         ),
     )
 

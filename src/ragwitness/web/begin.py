@@ -405,18 +405,21 @@ def _errand(request: Request) -> Errand:
     return found
 
 
+_NUMBERS = {"whole": "a whole number", "number": "a number"}
+
+
 def _refuse_number(question: Question, answer: str) -> None:
     """Refuse what is no number where one is asked for."""
+    if not answer or question.form not in _NUMBERS:
+        return
     try:
-        value = typed(question, answer)
+        value = float(typed(question, answer))
     except ValueError:
         value = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value) or value < 0:
-            what = "a whole number" if question.form == "whole" else "a number"
-            raise InputError(f"This is not {what}.", "An example: 200")
-        if question.form == "whole" and not value:
-            raise InputError("This must be above 0.", "Leave it empty for no limit.")
+    if not 0 <= value < math.inf:
+        raise InputError(f"This is not {_NUMBERS[question.form]}.", "An example: 200")
+    if question.form == "whole" and not value:
+        raise InputError("This must be above 0.", "Leave it empty for no limit.")
 
 
 def _checked(job: Job) -> dict[str, Any]:
@@ -431,19 +434,15 @@ def _checked(job: Job) -> dict[str, Any]:
             ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
             ("It answered first", quote(str(seen.get("text", "")))),
             ("Methods that it admits", ", ".join(map(str, seen.get("audits", []))) or "none"),
-            (
-                "Queries sent for this check",
-                f"{seen.get('queries_spent', seen.get('requests', 0))}",
-            ),
+            ("Queries of this check", str(seen.get("queries_spent", seen.get("requests", 0)))),
         ],
-        "notes": [str(one) for one in seen.get("notes", [])],
-        "doubtful": job.doubtful,
+        "notes": seen.get("notes", []),
         "tried": seen.get("tried", []),
     }
     plan = (seen.get("forecast") or {}).get("methods", {}).get(seen.get("method"))
     if plan is None:
         return found
-    found["assumptions"] = [str(seen.get("decides", "")), *map(str, seen.get("alike", []))]
+    found["assumptions"] = [seen.get("decides", ""), *seen.get("alike", [])]
     found["method"] = (str(seen.get("method")), str(seen.get("why", "")))
     tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
     found["price"] = [

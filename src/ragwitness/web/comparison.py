@@ -35,13 +35,7 @@ def agreement(
     first: AuditResult, second: AuditResult
 ) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
     """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
-    others = _by_document(second)
-    # Only documents that both runs judge; the rest is no disagreement.
-    shared = [
-        (verdict.decision, others[verdict.document].decision)
-        for verdict in first.verdicts
-        if verdict.document in others
-    ]
+    shared = [(one.decision, other.decision) for one, other in _both(first, second)]
     return len(shared), tuple(
         (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
         for row in _DECISIONS
@@ -50,14 +44,14 @@ def agreement(
 
 def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
     """Return the verdicts on which the two runs differ, strongest in the first first."""
-    others = _by_document(second)
-    both = ((one, others[one.document]) for one in first.verdicts if one.document in others)
-    moved = [pair for pair in both if pair[0].decision is not pair[1].decision]
+    moved = [pair for pair in _both(first, second) if pair[0].decision is not pair[1].decision]
     return sorted(moved, key=lambda pair: strength(pair[0]))
 
 
-def _by_document(result: AuditResult) -> dict[str, Verdict]:
-    return {verdict.document: verdict for verdict in result.verdicts}
+def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
+    others = {one.document: one for one in second.verdicts}
+    return [(one, others[one.document]) for one in first.verdicts if one.document in others]
 
 
 def _described(run: Run) -> dict[str, str]:

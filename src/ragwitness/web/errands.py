@@ -8,6 +8,7 @@ would on a terminal.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, cast, get_args
@@ -312,6 +313,14 @@ ERRANDS: Mapping[str, Errand] = {
     one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE, _VERIFY)
 }
 """Everything that can be begun, by name."""
+
+_LABELS = {one.option: one.label for one in (*_PROBE.every, *_LEAK.every, *_AUDIT.every)}
+
+
+def by_click(text: str) -> str:
+    """Name the field of the form where a hint names the option that it answers."""
+    option = rf"--({'|'.join(_LABELS)})\b(?!-)( [A-Z]+\b)?"
+    return re.sub(option, lambda named: f"\u201c{_LABELS[named[1]]}\u201d", text)
 
 
 def typed(question: Question, answer: str) -> Any:

@@ -400,15 +400,15 @@ class Jobs:
         job.failure = _failure(job.output, code)
 
 
+_ERROR = re.compile(r"^error: (.*)(?:\n[ \t]*next: (.*))?", re.MULTILINE)
+
+
 def _failure(output: Sequence[str], code: int) -> tuple[str, str]:
     """Return what a verb said of its failure: what happened and why, and what to do."""
-    lines = list(output)
-    for at in range(len(lines) - 1, -1, -1):
-        if lines[at].startswith("error: "):
-            after = "".join(lines[at + 1 : at + 2]).strip()
-            hint = after.removeprefix("next: ") if after.startswith("next: ") else ""
-            return lines[at].removeprefix("error: "), hint
-    said = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+    found: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
+    if found:
+        return found[-1]
+    said = next((line for line in reversed(output) if line.strip()), "it said nothing")
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
     return f"The process ended {how}: {say.visible(said, 300)}", "Go on, or look at its last lines."
 

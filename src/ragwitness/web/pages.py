@@ -21,6 +21,7 @@ from ragwitness.results import wording as say
 from ragwitness.types import Verdict
 from ragwitness.web import comparison as comparing
 from ragwitness.web import evidence
+from ragwitness.web.errands import by_click
 from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
 from ragwitness.web.runs import Run, spending_of
 
@@ -59,16 +60,8 @@ class RunActs:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
     """Return the list of runs, and of what these pages have begun."""
-    comparable = [run for run in runs if run.kind is not None]
-    return render(
-        "runs.html.j2",
-        runs=runs,
-        so_far=_so_far,
-        written=_written,
-        comparable=comparable,
-        roots=roots,
-        begun=begun,
-    )
+    own = {"so_far": _so_far, "written": _written}
+    return render("runs.html.j2", **own, runs=runs, roots=roots, begun=begun)
 
 
 def run_page(run: Run, acts: RunActs | None = None) -> str:
@@ -232,18 +225,9 @@ def document_link(run: Run, document: str) -> str:
 
 def render(template: str, **values: object) -> str:
     """Return a template of the pages with its values."""
-    return (
-        environment(_PACKAGES)
-        .get_template(template)
-        .render(
-            run_link=run_link,
-            document_link=document_link,
-            version=_version(),
-            say=say,
-            audit=membership,
-            **values,
-        )
-    )
+    page = environment(_PACKAGES).get_template(template)
+    own = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
+    return page.render(**own, version=_version(), say=say, audit=membership, **values)
 
 
 @cache

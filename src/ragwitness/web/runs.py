@@ -216,21 +216,22 @@ def _so_far(folder: Path) -> str:
         return ""
     # A shadow system is asked about documents of other names, and known ones come in turns.
     names = list(dict.fromkeys(name for asked in stages.values() for name in asked if name))
-    if not names:
-        return ""
-    first, last = (say.visible(names[at], _ID) for at in (0, -1))
-    between = first if len(names) == 1 else f"{first} to {last}"
-    return f"{say.documents(len(names))} so far, {between}"
+    return f"{say.documents(len(names))} so far, {_between(names)}" if names else ""
 
 
 def _about(result: Any) -> str:
     """Say which documents an audit is about; empty for other kinds."""
     if not isinstance(result, AuditResult) or not result.verdicts:
         return ""
-    first, last = (say.visible(result.verdicts[at].document, _ID) for at in (0, -1))
-    if len(result.verdicts) == 1:
-        return first
-    return f"{say.documents(len(result.verdicts))}, {first} to {last}"
+    names = [one.document for one in result.verdicts]
+    many = f"{say.documents(len(names))}, " if len(names) > 1 else ""
+    return f"{many}{_between(names)}"
+
+
+def _between(names: Sequence[str]) -> str:
+    """Name the first and the last of some documents, or the only one."""
+    first, last = (say.visible(names[at], _ID) for at in (0, -1))
+    return first if len(names) == 1 else f"{first} to {last}"
 
 
 @lru_cache(maxsize=_BRIEFS)

@@ -27,7 +27,7 @@ from ragwitness.results.membership import headline
 from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
-from ragwitness.web.errands import ERRANDS, KEY_VARIABLE
+from ragwitness.web.errands import ERRANDS, KEY_VARIABLE, by_click
 from ragwitness.web.jobs import Jobs, Stage, progress_of, valid_name
 from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
@@ -559,11 +559,11 @@ def test_a_failure_is_told_with_what_to_do(browser: Browser, jobs: Jobs, form) -
     until(lambda: job.stage is Stage.READY, "second check")
     browser.post(f"/job/{job.key}/start", data=form)
     until(lambda: (job.run / "starts").exists(), "start")
-    (job.run / "end").write_text("error: The server is gone <i>.\n  next: Start it.")
+    (job.run / "end").write_text("error: The server is gone <i>.\n  next: Raise --max-cost 5.")
     until(lambda: job.stage is Stage.FAILED, "failure")
     page = browser.get(f"/job/{job.key}").text
     assert "The server is gone &lt;i&gt;." in page
-    assert "Start it." in page
+    assert "Raise \u201cCap on cost\u201d 5." in page  # the field of the form, and not the option
     assert "Go on" in page
 
 
@@ -794,3 +794,16 @@ def test_the_check_shows_what_a_trial_asked_and_heard(
     assert "mba</bdi> cannot be used" in page
     assert "Fill &lt;in&gt;" in page
     assert "I &lt;will&gt; not" in page
+
+
+def test_hints_name_the_fields_of_the_form_and_not_the_options() -> None:
+    assert (
+        by_click("Give some (--known-in).")
+        == "Give some (\u201cDocuments known to be inside\u201d)."
+    )
+    assert by_click("Give some with --known-in FILE.").endswith(
+        "with \u201cDocuments known to be inside\u201d."
+    )
+    assert by_click("Raise --max-cost; see --max-costs, --fail-on in.") == (
+        "Raise \u201cCap on cost\u201d; see --max-costs, --fail-on in."
+    )
