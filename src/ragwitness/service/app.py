@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -37,10 +38,16 @@ from ragwitness.service.meters import (
     unauthorized,
     unavailable,
 )
-from ragwitness.service.principals import Principal, authenticate, read_meters
+from ragwitness.service.principals import (
+    Principal,
+    confirm,
+    key_owners,
+    read_meters,
+    split_key,
+)
 from ragwitness.service.rates import KeyRates
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
-from ragwitness.service.store import Store, StoreGoneError
+from ragwitness.service.store import SharedReads, Store, StoreGoneError
 from ragwitness.service.window import no_log
 from ragwitness.types import Query
 
@@ -218,6 +225,7 @@ class _Service:
     generator: Generator
     retriever: Retriever
     rates: KeyRates | None
+    keys: SharedReads[str]
 
     async def live(self, _request: Request) -> Response:
         # This process answers, whatever its database does: a supervisor need not restart it.
@@ -335,7 +343,9 @@ class _Service:
         """Return who asks; whatever else the request claims is refused or not looked at."""
         given = request.headers.getlist("authorization")
         header = given[0] if len(given) == 1 else None  # two keys are none
-        principal = await asyncio.to_thread(authenticate, self.store, header)
+        key_id, secret = split_key(header)
+        # Read anew for each request, though many share a read: a revoked key ends at once.
+        principal = confirm(secret, (await self.keys.of([key_id])).get(key_id))
         if principal is None:
             raise unauthorized()
         wait = self.rates.wait(principal.account) if self.rates else 0.0
@@ -379,7 +389,8 @@ def create_app(
         retriever: Used instead of one over ``store``.
         rates: Rates of each key; None: any.
     """
-    service = _Service(store, generator, retriever or Retriever(store), rates)
+    keys = SharedReads(partial(key_owners, store))
+    service = _Service(store, generator, retriever or Retriever(store), rates, keys)
     routes: list[tuple[str, str, _Handler]] = [
         ("/live", "GET", service.live),
         ("/health", "GET", service.health),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import bindparam, select, tuple_
 
 from ragwitness.privacy.mechanism.codes import Codes, Placement
 from ragwitness.privacy.mechanism.config import Mechanism
@@ -122,19 +123,25 @@ def placed_codes(store: Store, tenant: int) -> tuple[int, Codes]:
     return row.edition, np.frombuffer(row.codes, "<i4")
 
 
-def documents_of(store: Store, tenant: int, slots: tuple[int, ...]) -> list[dict[str, object]]:
-    """Return slot, id and text of the documents in some slots, in that order; no empty ones.
+_SHOWN = select(documents.c.tenant, documents.c.slot, documents.c.name, documents.c.text).where(
+    tuple_(documents.c.tenant, documents.c.slot).in_(bindparam("places", expanding=True))
+)
+
+
+def documents_at(
+    store: Store, places: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], dict[str, object]]:
+    """Return slot, id and text of the documents at some places; none of an empty one.
+
+    Args:
+        store: The database.
+        places: Row of the tenant, and slot.
 
     Raises:
         StoreGoneError: The database failed.
     """
-    query = select(documents.c.slot, documents.c.name, documents.c.text).where(
-        documents.c.tenant == tenant, documents.c.slot.in_(slots)
-    )
     with store.reading() as connection:
-        found = {row.slot: row for row in connection.execute(query)}
-    return [
-        {"slot": slot, "id": found[slot].name, "text": found[slot].text}
-        for slot in slots
-        if slot in found
-    ]
+        return {
+            (row.tenant, row.slot): {"slot": row.slot, "id": row.name, "text": row.text}
+            for row in connection.execute(_SHOWN, {"places": [*places]})
+        }

@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import bindparam, select
 
@@ -116,23 +118,41 @@ _OWNER = (  # written once: to put it together takes as long as to ask it
     select(accounts, tenants.c.name.label("tenant_name"), tenants.c.policy)
     .add_columns(tenants.c.created, tenants.c.edition)
     .join(tenants, tenants.c.id == accounts.c.tenant)
-    .where(accounts.c.key_id == bindparam("given"))
+    .where(accounts.c.key_id.in_(bindparam("given", expanding=True)))
 )
 _parse = lru_cache(maxsize=256)(TenantPolicy.from_json)
 
 
 def authenticate(store: Store, header: str | None) -> Principal | None:
-    """Return who sent an ``Authorization`` header; None for whoever may not ask.
-
-    A missing, malformed, unknown, wrong or revoked key takes the same steps.
+    """Return who sent an ``Authorization`` header, as :func:`confirm` does.
 
     Raises:
         StoreGoneError: The database failed.
     """
     key_id, secret = split_key(header)
-    # Everything of the principal follows from the row of its key: no field of the request is used.
+    return confirm(secret, key_owners(store, [key_id]).get(key_id))
+
+
+def key_owners(store: Store, key_ids: Iterable[str]) -> dict[str, Any]:
+    """Return the rows of some keys, by identifier; none of a key that nobody has.
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
     with store.reading() as connection:
-        row = connection.execute(_OWNER, {"given": key_id}).one_or_none()
+        return {row.key_id: row for row in connection.execute(_OWNER, {"given": [*key_ids]})}
+
+
+def confirm(secret: str, row: Any) -> Principal | None:
+    """Return whose key it is; None for whoever may not ask.
+
+    A missing, malformed, unknown, wrong or revoked key takes the same steps.
+
+    Args:
+        secret: As sent.
+        row: Of the key's identifier, from :func:`key_owners`; None where there is none.
+    """
+    # Everything of the principal follows from the row of its key: no field of the request is used.
     # One path for every refusal: the secret is compared even where there is no account.
     live = row is not None and row.revoked is None
     stored = StoredKey(row.key_id, row.salt, row.digest) if row is not None and live else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from ragwitness.attest.accounts import Request, RequestSignature
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models.registry import load_embedder
-from ragwitness.privacy.mechanism.codes import Placement
+from ragwitness.privacy.mechanism.codes import Placement, has_word
 from ragwitness.privacy.mechanism.release import (
     SlotIndex,
     quantise,
@@ -26,7 +27,7 @@ from ragwitness.privacy.mechanism.release import (
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
-from ragwitness.service.indexes import Indexes, documents_of
+from ragwitness.service.indexes import Indexes, documents_at
 from ragwitness.service.meters import (
     ChargeRequest,
     MeterReading,
@@ -36,7 +37,7 @@ from ragwitness.service.meters import (
     window_of,
 )
 from ragwitness.service.principals import Principal, read_meters
-from ragwitness.service.store import Store
+from ragwitness.service.store import SharedReads, Store
 from ragwitness.service.window import Log, Logs
 
 
@@ -122,6 +123,7 @@ class Retriever:
         self._store = store
         self._logs = logs
         self._indexes = Indexes(store)
+        self._documents = SharedReads(partial(documents_at, store))
         self._reserver = Reserver(store)
         self._plain = plain
         self._clock = clock
@@ -152,22 +154,12 @@ class Retriever:
         if not principal.edition:  # a state of the tenant's that its operator ends for good
             raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
         placement = principal.policy.placement
-        if placement is None:
-            found = await self._noisy(principal, query)
-        else:
-            found = await self._placed(principal, query, placement)
+        if placement is not None:
+            return await self._placed(principal, query, placement)
+        found = await self._noisy(principal, query)
         if not principal.policy.claim.texts:
             return found
-        held = await asyncio.to_thread(documents_of, self._store, principal.tenant, found.slots)
-        if placement is not None:
-            # A slot that was drawn by lot shows nothing: its document was not asked for.
-            codes = await self._index(principal)
-            held = [
-                one
-                for one in held
-                if placement.shares_word(str(query.what), str(one["text"]), codes[one["slot"]])
-            ]
-        return replace(found, documents=tuple(held))
+        return replace(found, documents=await self._shown(principal, found.slots))
 
     async def _placed(
         self, principal: Principal, query: RetrievalQuery, placement: Placement
@@ -176,7 +168,25 @@ class Retriever:
         if not isinstance(query.what, str):
             raise ApiError("This service takes a text, not a vector.", param="vector")
         codes = await self._index(principal)
-        return Retrieved(placement.answer(query.what, codes), 0, 0, None, 0)
+        found = Retrieved(placement.answer(query.what, codes), 0, 0, None, 0)
+        if not principal.policy.claim.texts:
+            return found
+        # A slot that was drawn by lot shows nothing: its document was not asked for.
+        words = placement.words(query.what)
+        asked = [slot for slot in found.slots if int(codes[slot]) in words]
+        shown = [
+            one
+            for one in await self._shown(principal, asked)
+            if has_word(str(one["text"]), words[int(codes[one["slot"]])])
+        ]
+        return replace(found, documents=tuple(shown))
+
+    async def _shown(
+        self, principal: Principal, slots: Sequence[int]
+    ) -> tuple[dict[str, Any], ...]:
+        """Return slot, id and text of the documents in some slots, in that order; no empty ones."""
+        places = [(principal.tenant, slot) for slot in slots]
+        return tuple((await self._documents.of(places)).values()) if places else ()
 
     async def _index(self, principal: Principal) -> Any:
         place = principal.tenant, principal.edition

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -173,6 +174,46 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class SharedReads(Generic[_Key]):
+    """Reads rows for many requests at once; for one event loop.
+
+    A read begins after all who share it have asked, so that each sees what was stored till then.
+
+    Args:
+        read: Returns the rows of some keys, by key; none of a key that has no row.
+    """
+
+    def __init__(self, read: Callable[[set[_Key]], Mapping[_Key, Any]]) -> None:
+        self._read = read
+        self._wanted: set[_Key] = set()
+        self._running: asyncio.Task[Mapping[_Key, Any]] | None = None
+        self._next: asyncio.Task[Mapping[_Key, Any]] | None = None
+
+    async def of(self, keys: Sequence[_Key]) -> dict[_Key, Any]:
+        """Return the rows of some keys, and of no other.
+
+        Raises:
+            StoreGoneError: The database failed.
+        """
+        self._wanted.update(keys)
+        if self._next is None:
+            self._next = asyncio.create_task(self._run(self._running))
+        # Shielded: who hangs up takes nothing from the others.
+        rows = await asyncio.shield(self._next)
+        return {key: rows[key] for key in keys if key in rows}
+
+    async def _run(self, before: asyncio.Task[Any] | None) -> Mapping[_Key, Any]:
+        """Wait for the read under way, then read what has been asked for meanwhile."""
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        wanted, self._wanted = self._wanted, set()
+        self._running, self._next = self._next, None
+        return await asyncio.to_thread(self._read, wanted)
 
 
 def open_store(database: str | None = None, *, create: bool = False) -> Store:

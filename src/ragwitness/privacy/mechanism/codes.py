@@ -14,7 +14,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -157,24 +157,36 @@ class Placement:
         # Between slots of one group the question's hash decides, and no document.
         lot = int.from_bytes(hashlib.sha256(query.encode()).digest(), "big")
         lots = np.random.default_rng(lot).permutation(len(codes))
-        return tuple(np.lexsort((lots, -by_group[codes]))[: self.top].tolist())
+        best = np.argsort(-by_group[codes[lots]], kind="stable")[: self.top]
+        return tuple(lots[best].tolist())
 
-    def shares_word(self, query: str, text: str, code: int) -> bool:
-        """Whether a question and a document have a telling word of one group in common."""
-        shared = word_weights(query).keys() & word_weights(text).keys()
-        return any(self.group(word) == code for word in shared)
+    def words(self, query: str) -> dict[int, set[str]]:
+        """Return the telling words of a question by their group."""
+        found: dict[int, set[str]] = {}
+        for word in word_weights(query):
+            found.setdefault(self.group(word), set()).add(word)
+        return found
+
+
+def has_word(text: str, words: Set[str]) -> bool:
+    """Whether a document has one of some words."""
+    return not words.isdisjoint(_words(text))
 
 
 def word_weights(text: str) -> Mapping[str, float]:
     """Return how telling each word of a text is: how rare it is in public, and how often here."""
     seen, total = _frequencies()
-    counts = Counter(_WORD.findall(text.casefold()))
+    counts = Counter(_words(text))
     rare = {word: math.log(total / seen.get(word, _UNKNOWN)) for word in counts}
     return {
         word: (1 + math.log(counts[word])) * weight
         for word, weight in rare.items()
         if weight > _COMMON
     }
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism.codes import Placement, word_weights
+from ragwitness.privacy.mechanism.codes import Placement, has_word, word_weights
 from ragwitness.privacy.sampler.exact import ShakeBits, system_bits
 
 TEXTS = (
@@ -84,10 +84,11 @@ def test_a_text_is_shown_for_a_word_in_its_own_group_alone():
     placement = Placement.of(8, 100, 4, 10.0)
     text = "The botanist Quillfeather counted orchids"
     own = placement.group("quillfeather")
-    assert placement.shares_word("Who is QUILLFEATHER?", text, own)
-    assert not placement.shares_word("Who is QUILLFEATHER?", text, (own + 1) % placement.groups)
-    assert not placement.shares_word("Who is Abernathy?", text, own)
-    assert not placement.shares_word("the the the", "the the", placement.group("the"))
+    words = placement.words("Who is QUILLFEATHER?")
+    assert words[own] == {"quillfeather"}
+    assert has_word(text, words[own])
+    assert not has_word(text, placement.words("Who is Abernathy?")[placement.group("abernathy")])
+    assert placement.words("the the the") == {}
 
 
 def test_draws_come_out_as_often_as_they_should():
