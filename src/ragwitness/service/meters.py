@@ -18,6 +18,7 @@ import math
 import os
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -438,6 +439,8 @@ def unavailable() -> ApiError:
 _TOGETHER = 64
 """Most queries of one transaction: the others of its tenants wait that long."""
 
+_GATHERING = 0.002  # seconds
+
 
 class Reserver:
     """Charges queries of one process, in the order they come.
@@ -482,6 +485,8 @@ class Reserver:
         """Return what waits, at least one, and whether it is the last."""
         found: list[_Wanted] = []
         while len(found) < _TOGETHER:
+            if len(found) == 1 and not self._waiting.empty():
+                time.sleep(_GATHERING)  # others are on their way: one transaction for all
             try:
                 one = self._waiting.get(block=not found)
             except queue.Empty:

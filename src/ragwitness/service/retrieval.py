@@ -40,6 +40,9 @@ from ragwitness.service.principals import Principal, read_meters
 from ragwitness.service.store import SharedReads, Store
 from ragwitness.service.window import Log, Logs
 
+_SMALL = 1 << 20
+"""Numbers of an index that are scored in a fifth of a millisecond."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetrievalQuery:
@@ -191,11 +194,16 @@ class Retriever:
     async def _index(self, principal: Principal) -> Any:
         place = principal.tenant, principal.edition
         index = self._indexes.held(*place)
-        if index is None:
-            async with self._free:
-                finder = principal.policy.finder
-                index = await asyncio.to_thread(self._indexes.get, *place, finder)
-        return index
+        if index is not None:
+            return index
+        return await self._aside(False, self._indexes.get, *place, principal.policy.finder)
+
+    async def _aside(self, brief: bool, run: Callable[..., Any], *given: Any) -> Any:
+        """Run in a thread, unless to hand it to one takes longer than the work."""
+        if brief:
+            return run(*given)
+        async with self._free:
+            return await asyncio.to_thread(run, *given)
 
     async def _noisy(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
         """Pay for a query, then answer it; what can be refused is refused before the meters."""
@@ -203,11 +211,8 @@ class Retriever:
         mechanism = principal.policy.mechanism
         window, left = self.window(principal)
         log = self._logs.of(principal, window) if self._logs is not None else None
-        if isinstance(query.what, str):
-            async with self._free:
-                vector = await asyncio.to_thread(_vector, principal, query)
-        else:  # to hand it to a thread would take longer
-            vector = _vector(principal, query)
+        embedded = not isinstance(query.what, str)
+        vector = await self._aside(embedded, _vector, principal, query)
         ask = ChargeRequest(
             principal.tenant,
             principal.account,
@@ -228,8 +233,8 @@ class Retriever:
         paid = await self._pay(ask, left)
         # 4. Noise keyed by this record alone, then the best K slots.
         key = _key(principal, query, window, paid)
-        async with self._free:
-            found = await asyncio.to_thread(release, vector, index, key, mechanism)
+        small = mechanism.capacity * mechanism.dimension <= _SMALL
+        found = await self._aside(small, release, vector, index, key, mechanism)
         return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
 
     def close(self) -> None:

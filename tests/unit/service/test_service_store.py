@@ -1,4 +1,6 @@
+import asyncio
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from sqlalchemy import Connection, text
 from ragwitness.errors import InputError
 from ragwitness.service import store as store_module
 from ragwitness.service.migrations import STEPS, migrate, version_of
-from ragwitness.service.store import Store, StoreGoneError, open_store
+from ragwitness.service.store import SharedReads, Store, StoreGoneError, open_store
 
 
 def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> None:
@@ -115,3 +117,58 @@ def test_a_newer_database_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="schema version 99; this ragwitness knows 6"):
         open_store(store.name)
     store.close()
+
+
+class Rows:
+    """A table that counts who read it, and lets a read take as long as it is told."""
+
+    def __init__(self) -> None:
+        self.held = {"a": 1, "b": 1, "c": 1}
+        self.reads: list[set[str]] = []
+        self.go = threading.Event()
+
+    def read(self, keys: set[str]) -> dict[str, int]:
+        self.reads.append(keys)
+        found = {key: self.held[key] for key in keys if key in self.held}
+        assert self.go.wait(10)
+        return found
+
+
+def test_a_shared_read_begins_after_all_who_share_it_have_asked() -> None:
+    rows = Rows()
+    shared = SharedReads(rows.read)
+
+    async def ask() -> list[dict[str, int]]:
+        first = asyncio.create_task(shared.of(["a"]))
+        while not rows.reads:
+            await asyncio.sleep(0)
+        # What changes now is not in the read under way, and must be in the next.
+        rows.held |= {"a": 2, "b": 2}
+        del rows.held["c"]
+        later = [asyncio.create_task(shared.of(keys)) for keys in (["a"], ["b"], ["b", "c"])]
+        hangs_up = asyncio.create_task(shared.of(["c"]))
+        await asyncio.sleep(0)
+        hangs_up.cancel()
+        rows.go.set()
+        return await asyncio.gather(first, *later)
+
+    assert asyncio.run(ask()) == [{"a": 1}, {"a": 2}, {"b": 2}, {"b": 2}]
+    assert rows.reads == [{"a"}, {"a", "b", "c"}]
+
+
+def test_a_read_that_fails_fails_for_all_who_share_it_and_not_for_those_after() -> None:
+    failing = [True]
+
+    def read(keys: set[str]) -> dict[str, int]:
+        if failing.pop():
+            failing.append(False)
+            raise StoreGoneError("gone")
+        return dict.fromkeys(keys, 1)
+
+    async def ask() -> None:
+        shared = SharedReads(read)
+        both = await asyncio.gather(shared.of(["a"]), shared.of(["b"]), return_exceptions=True)
+        assert [type(one) for one in both] == [StoreGoneError, StoreGoneError]
+        assert await shared.of(["a"]) == {"a": 1}
+
+    asyncio.run(ask())

@@ -228,6 +228,7 @@ class Mechanism:
         return _coin_epsilon(self.sampler, move, answers, delta)
 
     @property
+    @lru_cache(maxsize=256)  # noqa: B019  # of values alone, and every answer's noise names it
     def digest(self) -> str:
         """SHA-256, in hex, of the canonical JSON of everything here and the sampler's version."""
         low, high = self.bounds
