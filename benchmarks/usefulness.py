@@ -277,7 +277,7 @@ def _coded(side: Side, codes: int, epsilon: float) -> Values:
         return found
 
     own = grouped(side.documents).argmax(axis=1)
-    placement = Placement(_WORDS, len(own), _TOP, epsilon, codes)
+    placement = Placement(len(own), _TOP, epsilon, codes)
     asked = grouped(side.questions[:_ASKED])
     hits = []
     for draw in range(_DRAWS):

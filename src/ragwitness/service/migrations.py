@@ -112,7 +112,7 @@ def _name_parts(connection: Connection) -> None:
     # Nothing but noise was there before: no document has an account of its own.
     pairs = sorted({(row.tenant, row.name) for row in connection.execute(select(documents))})
     for number, (tenant, name) in enumerate(pairs):
-        account = {"version": 1, "digest": "", "account": number}
+        account = {"version": 1, "sketch": b"", "account": number}
         connection.execute(insert(contents).values(tenant=tenant, name=name, **account))
 
 

@@ -47,8 +47,8 @@ _RELEASES = 1 << 32
 class Claim:
     """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
 
-    With codes, ``mechanism``, ``epsilon``, ``texts``, ``top``, ``capacity`` and ``embedder`` count
-    alone: neither accounts nor windows enter what is promised.
+    With codes, ``mechanism``, ``epsilon``, ``texts``, ``top`` and ``capacity`` count alone: neither
+    accounts nor windows enter what is promised.
 
     Attributes:
         mechanism: ``codes`` or ``noise``.
@@ -73,7 +73,7 @@ class Claim:
         capacity: Slots of the index; public, so leave room.
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
-        embedder: Name of the embedder, for queries and documents.
+        embedder: Name of the embedder, for queries and documents; with codes nothing is embedded.
         sampler: Sampler of the noise: ``table`` or ``exact`` where there is no ``scale``; with one,
             ``coins`` is noise whose proofs open none of it, and anything else is a Gaussian's.
         scale: Norm of the integer vectors, for answers that can be proved
@@ -266,15 +266,14 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
 
     Args:
         claim: What is asked for.
-        dimension: Dimension of the embedder's vectors.
+        dimension: Dimension of the embedder's vectors; with codes it does not count.
 
     Raises:
         InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given
             noise does not keep the account's promise.
     """
     if claim.mechanism == "codes":
-        size = (dimension, claim.capacity, claim.top)
-        return TenantPolicy(claim, Placement.of(*size, claim.epsilon))
+        return TenantPolicy(claim, Placement.of(claim.capacity, claim.top, claim.epsilon))
     _check(claim)
     if claim.sampler.startswith("coins"):
         return _coined(claim, dimension)

@@ -257,7 +257,7 @@ def make_app(settings: ServiceSettings) -> Any:
     store = open_store(settings.database)
     generator = make_generator(settings.generator, settings.template)
     # What the tenants there are embed with is loaded now, so that no query has to wait for it.
-    for spec in sorted({row.embedder for row in list_tenants(store)}):
+    for spec in sorted({row.embedder for row in list_tenants(store) if row.mechanism == "noise"}):
         try:
             load_embedder(spec)
         except RagwitnessError as error:  # its tenants' queries fail; the others' do not

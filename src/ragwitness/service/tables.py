@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import unicodedata
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -63,7 +65,7 @@ documents = Table(  # what stands in the slots: documents, or the parts that the
     Column("name", Text, nullable=False),  # id of the document, as its owner gave it
     Column("part", Integer, nullable=False),  # from 0
     Column("text", Text, nullable=False),
-    Column("vector", LargeBinary, nullable=False),  # int16, little-endian
+    Column("vector", LargeBinary, nullable=False),  # int16, little-endian; empty if placed
     UniqueConstraint("tenant", "name", "part"),
 )
 contents = Table(  # documents that are or were in an index: what is protected, with its account
@@ -72,7 +74,7 @@ contents = Table(  # documents that are or were in an index: what is protected, 
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
     Column("name", Text, primary_key=True),
     Column("version", Integer, nullable=False),  # how often its text was given
-    Column("digest", String(64), nullable=False),  # of its text, under a key kept elsewhere
+    Column("sketch", LargeBinary, nullable=False),  # of its text, under a key kept elsewhere
     Column("account", Integer, nullable=False),  # versions and near copies have one in common
     Column("code", Integer),  # the group of words it was placed under, for life
 )
@@ -121,18 +123,37 @@ spent = Table(
 )
 
 
-def content_digest(words: str, tenant: int, secret: bytes) -> str:
-    """Return the hash of a text of a tenant, up to case, spacing and marks that nobody sees.
+_BITS = 256
+_MANY = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
+_RUN = 3  # words
+
+Sketch: TypeAlias = NDArray[np.uint64]
+
+
+def text_sketch(text: str, tenant: int, secret: bytes) -> Sketch:
+    """Return 256 bits of a text, as many of them those of another as they share runs of words.
+
+    One bit of the least of the runs' hashes, for each of 256 orders of all hashes (b-bit minwise
+    hashing, Li and König, 2010): with the share J of the runs of three words in common, each is
+    the same with chance (1 + J) / 2. Case, spacing and marks that nobody sees do not count.
 
     Args:
-        words: The text.
-        tenant: Row of the tenant: no two tenants' hashes can be compared.
+        text: The text.
+        tenant: Row of the tenant: no two tenants' sketches can be compared.
         secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
+
+    Returns:
+        Shape (4,).
     """
-    seen = unicodedata.normalize("NFKC", words).casefold()
-    shown = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf")
-    given = f"{tenant} {' '.join(shown.split())}".encode()
-    return hmac.digest(secret, given, hashlib.sha256).hex()
+    seen = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf").split()
+    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
+    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
+    hashes = np.frombuffer(b"".join(digests), "<u8")
+    # The least run in each order, and one bit of its own hash.
+    least = hashes[((2 * _MANY[0] + 1) * hashes + _MANY[1]).argmin(axis=1)]
+    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
+    return np.packbits(bits.astype(np.uint8)).view("<u8")
 
 
 OVERLAP = 20

@@ -18,6 +18,8 @@ from sqlalchemy import Connection, and_, delete, insert, select, update
 from ragwitness.errors import InputError
 from ragwitness.models.base import Embedder
 from ragwitness.models.registry import load_embedder
+from ragwitness.privacy.mechanism.codes import Placement
+from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.privacy.sampler.exact import system_bits, uniform
 from ragwitness.privacy.streams import SEED_BYTES
@@ -31,13 +33,13 @@ from ragwitness.service.tables import (
     accounts,
     attested,
     charges,
-    content_digest,
     contents,
     documents,
     payers,
     placements,
     spent,
     tenants,
+    text_sketch,
     windows,
 )
 from ragwitness.types import Document
@@ -48,8 +50,9 @@ LONGEST_DOCUMENT = 400
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PASSAGE = 200
 
-COPY = 0.97
-"""Least cosine of two documents that count as one, with one account."""
+_COPY = 48
+"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
+have five eighths of their runs of three words in common."""
 
 _BATCH = 256
 _LOTS = random.SystemRandom()
@@ -83,8 +86,12 @@ def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
 
 
 def dimension_of(claim: Claim) -> int:
-    """Return the dimension of a claim's embedder: it is measured, not declared."""
-    return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
+    """Return the dimension of a claim's embedder, by measure; 0 with codes, which embed nothing."""
+    return (
+        0
+        if claim.mechanism == "codes"
+        else int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,11 @@ def add_documents(
     whole = list(given)
     pieces = _pieces(whole, split=split)
     # 1. Embedded and quantised before the lock is taken: a model may take minutes.
-    vectors = _vectors(pieces, policy, embedder or load_embedder(policy.claim.embedder))
+    vectors = np.empty((len(pieces), 0), np.int16)
+    if policy.placement is None:
+        vectors = _vectors(
+            pieces, policy.mechanism, embedder or load_embedder(policy.claim.embedder)
+        )
     with store.writing() as connection:
         # 2. Under the tenant's lock: two operators never fill the same slot.
         row = find_tenant(connection, tenant, lock=True)
@@ -136,7 +147,7 @@ def add_documents(
             _drop(connection, row.id, [document.id for document in whole])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
         # 3. Who each document is, by its id and by what it is a copy of.
-        _register(connection, row.id, policy, whole, _sums(pieces, vectors), store)
+        _register(connection, row.id, policy.placement, whole, store)
         for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
             rows = [
                 {
@@ -190,78 +201,50 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
 def _register(
     connection: Connection,
     tenant: int,
-    policy: TenantPolicy,
+    placement: Placement | None,
     given: Sequence[Document],
-    sums: Mapping[str, NDArray[np.int64]],
     store: Store,
 ) -> None:
     """Write down documents; one that is a version or a near copy of another shares its account."""
     here = contents.c.tenant == tenant
-    known = {row.name: row for row in connection.execute(select(contents).where(here))}
-    placement = policy.placement
-    digests, copies, secret = {}, {}, b""
+    known: list[Mapping[str, Any]] = [
+        dict(row) for row in connection.execute(select(contents).where(here)).mappings()
+    ]
+    by_name = {row["name"]: row for row in known}
+    next_account = 1 + max((row["account"] for row in known), default=0)
     if placement is not None:
-        secret = store.text_key()
-        digests = {row.digest: row for row in known.values()}
-        copies = _copies(connection, tenant, sums)
-    next_account = 1 + max((row.account for row in known.values()), default=0)
-    made: dict[str, dict[str, Any]] = {}
-    for document in given:
-        old = known.get(document.id)
-        digest = content_digest(document.text, tenant, secret) if placement is not None else ""
-        # Its own account, that of the same text, or of a near copy; a new one otherwise.
-        twin = old or digests.get(digest) or known.get(copies.get(document.id, ""))
-        mine = made.get(copies.get(document.id, ""))
-        if twin is not None:
-            account, code = twin.account, twin.code
-        elif mine is not None:
-            account, code = mine["account"], mine["code"]
-        else:
-            account, next_account = next_account, next_account + 1
-            code = placement.place(document.text, system_bits()) if placement is not None else None
-        made[document.id] = {
-            "tenant": tenant,
-            "name": document.id,
-            "version": old.version + 1 if old else 1,
-            "digest": digest,
-            "account": account,
-            "code": code,
-        }
-    for some in _batches([name for name in made if name in known]):
+        secret, bits = store.text_key(), system_bits()
+        # The sketch of every document that is or was there, and of those that are given.
+        sketches = np.empty((len(known) + len(given), 4), np.uint64)
+        sketches[: len(known)] = np.frombuffer(
+            b"".join(row["sketch"] for row in known), "<u8"
+        ).reshape(-1, 4)
+    for at, document in enumerate(given, len(known)):
+        old = twin = by_name.get(document.id)
+        sketch, code = b"", None
+        if placement is not None:
+            sketches[at] = text_sketch(document.text, tenant, secret)
+            sketch = sketches[at].astype("<u8").tobytes()
+            apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
+            if twin is None and at and apart.min() <= _COPY:
+                twin = known[int(apart.argmin())]
+            code = twin["code"] if twin else placement.place(document.text, bits)
+        known.append(
+            {
+                "tenant": tenant,
+                "name": document.id,
+                "version": old["version"] + 1 if old else 1,
+                "sketch": sketch,
+                "account": twin["account"] if twin else next_account,
+                "code": code,
+            }
+        )
+        next_account += twin is None
+    made = known[-len(given) :]
+    for some in _batches([row["name"] for row in made if row["name"] in by_name]):
         connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
-    for rows in _batches([*made.values()]):
+    for rows in _batches(made):
         connection.execute(insert(contents), rows)
-
-
-def _copies(
-    connection: Connection, tenant: int, sums: Mapping[str, NDArray[np.int64]]
-) -> dict[str, str]:
-    """Return the document that each new one is a near copy of: held, or given before it."""
-    query = select(documents.c.name, documents.c.vector).where(documents.c.tenant == tenant)
-    held: dict[str, NDArray[np.int64]] = {}
-    for row in connection.execute(query):
-        vector = np.frombuffer(row.vector, "<i2").astype(np.int64)
-        held[row.name] = held[row.name] + vector if row.name in held else vector
-    names = [name for name in held if name not in sums] + [*sums]
-    if not names:
-        return {}
-    every = np.stack([held[name] if name not in sums else sums[name] for name in names])
-    units = (every / np.linalg.norm(every, axis=1, keepdims=True)).astype(np.float32)
-    found = {}
-    first = len(names) - len(sums)
-    for at in range(first, len(names)):
-        cosines = units[:at] @ units[at]
-        if at and cosines.max() >= COPY:
-            found[names[at]] = names[int(cosines.argmax())]
-    return found
-
-
-def _sums(pieces: Sequence[_Piece], vectors: NDArray[np.int16]) -> dict[str, NDArray[np.int64]]:
-    """Return the sum of the vectors of each document's parts."""
-    found: dict[str, NDArray[np.int64]] = {}
-    for piece, vector in zip(pieces, vectors.astype(np.int64), strict=True):
-        found[piece.name] = found[piece.name] + vector if piece.part else vector
-    return found
 
 
 def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
@@ -513,10 +496,10 @@ def _pieces(given: Sequence[Document], *, split: bool) -> list[_Piece]:
 
 
 def _vectors(
-    pieces: Sequence[_Piece], policy: TenantPolicy, embedder: Embedder
+    pieces: Sequence[_Piece], mechanism: Mechanism, embedder: Embedder
 ) -> NDArray[np.int16]:
     """Return the quantised vectors, shape (n, dimension)."""
-    found = np.empty((len(pieces), policy.finder.dimension), np.int16)
+    found = np.empty((len(pieces), mechanism.dimension), np.int16)
     for start in range(0, len(pieces), _BATCH):
         batch = pieces[start : start + _BATCH]
         floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
@@ -528,7 +511,7 @@ def _vectors(
                 f"The embedder gives the document {bad!r} no usable vector.",
                 "Leave it out; a text needs words that the embedder can place.",
             )
-        found[start : start + len(batch)] = quantise(floats, policy.finder)
+        found[start : start + len(batch)] = quantise(floats, mechanism)
     return found
 
 

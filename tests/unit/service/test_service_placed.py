@@ -141,6 +141,46 @@ def test_a_text_that_looks_the_same_is_the_same(store: Store, change: Any) -> No
     assert found["a"].account == found["b"].account
 
 
+LETTER = (
+    "Dear Dr Brown, thank you for sending this pleasant man of sixty-four, whom I saw in the renal"
+    " clinic. He reports swelling of both ankles since the summer and has noticed frothy urine."
+    " His blood pressure was 162 over 94 and I have asked for a biopsy in the coming week."
+)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("{} Printed on 1 March 2024, page 1 of 1.", "{} Printed on 12 April 2025, page 1 of 1."),
+        ("{}", "{} Printed on 1 March 2024."),
+        ("{}", "Letter of 2 May: {}"),
+    ],
+)
+def test_another_date_under_another_id_begins_no_other_life(
+    store: Store, first: str, second: str, gone: bool
+) -> None:
+    tenant(store, "t", [*names(10), Document("letter", first.format(LETTER))])
+    if gone:
+        remove_documents(store, "t", ["letter"])
+    add_documents(store, "t", [Document("letter of today", second.format(LETTER))])
+    found = identities(store)
+    both = [found[name] for name in ("letter", "letter of today")]
+    assert both[0].account == both[1].account
+    assert both[0].code == both[1].code
+
+
+def test_letters_of_one_form_about_two_people_have_two_lives(store: Store) -> None:
+    form = "Dear Dr Brown, thank you for sending {}. {} Kind regards, the renal clinic"
+    told = [
+        ("this pleasant man of sixty", "He reports swelling of both ankles since the summer."),
+        ("Mrs Jones", "She came with a fever and a cough that kept her awake for nine nights."),
+    ]
+    letters = [Document(str(at), form.format(*each)) for at, each in enumerate(told)]
+    tenant(store, "t", letters)
+    assert len({row.account for row in identities(store).values()}) == 2
+
+
 def test_copies_within_one_corpus_share_an_account_and_strangers_do_not(store: Store) -> None:
     tenant(store, "t", [Document("1", SMITH), Document("2", SMITH + "."), *names(10)])
     found = identities(store)
@@ -211,10 +251,10 @@ def test_hashes_of_texts_hang_on_a_key_that_the_database_has_not(
 ) -> None:
     tenant(store, "one", [Document("a", SMITH)])
     with store.reading() as connection:
-        [first] = connection.execute(select(contents.c.digest)).scalars()
+        [first] = connection.execute(select(contents.c.sketch)).scalars()
     tenant(store, "two", [Document("a", SMITH)])
     with store.reading() as connection:
-        both = set(connection.execute(select(contents.c.digest)).scalars())
+        both = set(connection.execute(select(contents.c.sketch)).scalars())
     assert len(both) == 2  # no two tenants' hashes can be compared
     path = tmp_path / "service.db.key"
     assert len(path.read_bytes()) == 32
@@ -225,8 +265,8 @@ def test_hashes_of_texts_hang_on_a_key_that_the_database_has_not(
     remove_documents(store, "one", ["a"])
     add_documents(store, "one", [Document("b", SMITH)])
     with store.reading() as connection:
-        assert first in set(connection.execute(select(contents.c.digest)).scalars())
-        assert len(set(connection.execute(select(contents.c.digest)).scalars())) == 3
+        assert first in set(connection.execute(select(contents.c.sketch)).scalars())
+        assert len(set(connection.execute(select(contents.c.sketch)).scalars())) == 3
     # After an erasure nothing is left to guess at.
     erase_tenant(store, "one")
     erase_tenant(store, "two")

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
-from ragwitness.privacy.mechanism.config import MOST_SCALE
 from ragwitness.privacy.sampler.exact import Bits, uniform
 from ragwitness.privacy.streams import canonical
 
@@ -42,25 +41,21 @@ class Placement:
     """Randomised response over public groups of words.
 
     Attributes:
-        dimension: Dimension of the vectors by which copies are known.
         capacity: Slots, empty ones included.
         top: Slots returned, K.
         epsilon: Of a document, for life.
         groups: Groups of words, C.
         near: Groups of a document's rarest words that share the high chance.
-        scale: Bound on the norm of the integer vectors.
 
     Raises:
         InputError: A value is outside its range.
     """
 
-    dimension: int
     capacity: int
     top: int
     epsilon: float
     groups: int
     near: int = 1
-    scale: int = MOST_SCALE
 
     def __post_init__(self) -> None:
         whole("groups", self.groups, 2)
@@ -75,14 +70,14 @@ class Placement:
             raise InputError(f"{self.capacity} slots cannot give {self.top}.")
 
     @classmethod
-    def of(cls, dimension: int, capacity: int, top: int, epsilon: float) -> Placement:
+    def of(cls, capacity: int, top: int, epsilon: float) -> Placement:
         """Return the placement that finds most, by public documents (experiments/collusion)."""
         # As many groups as leave a tenth of the draws to chance, within what the slots call for;
         # where that is not enough, several groups share the chance.
         odds = math.exp(min(positive("epsilon", epsilon), _MOST_EPSILON))
         groups = max(2, capacity // 5, min(2 * capacity, int(odds / 10)))
         near = min(max(1, round(groups / odds)), groups - 1)
-        return cls(dimension, capacity, top, epsilon, groups, near)
+        return cls(capacity, top, epsilon, groups, near)
 
     @property
     def weights(self) -> tuple[int, int]:
@@ -112,11 +107,14 @@ class Placement:
             text: The document.
             bits: Source of randomness, secret.
         """
+        return self.draw(self.near_groups(text), bits)
+
+    def near_groups(self, text: str) -> list[int]:
+        """Return the groups of a document's rarest words, then any, by number."""
         scores = self.scores(text)
-        # Its near groups: those of its rarest words, then any, by number.
         ranked = sorted(scores, key=lambda group: (-scores[group], group))[: self.near]
         spare = (group for group in range(self.groups) if group not in scores)
-        return self.draw(ranked + [next(spare) for _ in range(self.near - len(ranked))], bits)
+        return ranked + [next(spare) for _ in range(self.near - len(ranked))]
 
     def draw(self, near: Sequence[int], bits: Bits) -> int:
         """Draw a group: one of the near ones with weight e^epsilon, any other with weight 1.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from hashlib import shake_256
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.errors import InputError
-from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.config import MOST_SCALE, Mechanism
 from ragwitness.privacy.sampler.exact import discrete_gaussian
 from ragwitness.privacy.sampler.table import gaussian_table
@@ -22,10 +20,6 @@ from ragwitness.privacy.streams import slot_bits
 _CHUNK = 4096
 
 Rows = NDArray[np.int16]
-
-
-Grid: TypeAlias = Mechanism | Placement
-"""What integer vectors are made for: its dimension, and its bound on the norm."""
 
 
 class SlotIndex:
@@ -98,7 +92,7 @@ def slot_index(vectors: ArrayLike, mechanism: Mechanism) -> SlotIndex:
     return SlotIndex(quantise(vectors, mechanism), mechanism)
 
 
-def quantise(vectors: ArrayLike, mechanism: Grid) -> Rows:
+def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
     """Return integer vectors of the same directions, of norm at most ``scale`` for certain.
 
     Rounding moves a vector by at most √d/2, so that one of length ``scale`` - √d/2 stays within.
@@ -117,7 +111,7 @@ def quantise(vectors: ArrayLike, mechanism: Grid) -> Rows:
     return np.asarray(np.rint(scaled(vectors, mechanism)), np.int16)
 
 
-def scaled(vectors: ArrayLike, mechanism: Grid) -> NDArray[np.float64]:
+def scaled(vectors: ArrayLike, mechanism: Mechanism) -> NDArray[np.float64]:
     """Return what :func:`quantise` rounds: the same directions, of length ``scale`` - √d/2.
 
     Args:

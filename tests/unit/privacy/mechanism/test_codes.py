@@ -51,7 +51,7 @@ def chances(placement: Placement, text: str) -> dict[int, Fraction]:
 
 @pytest.mark.parametrize(("groups", "near"), [(7, 1), (7, 3), (40, 5)])
 def test_any_two_documents_give_any_group_with_chances_within_e_to_the_epsilon(groups, near):
-    placement = Placement(8, 16, 4, 1.5, groups, near)
+    placement = Placement(16, 4, 1.5, groups, near)
     every = [chances(placement, text) for text in TEXTS]
     for one in every:
         assert sum(one.values()) == 1
@@ -69,7 +69,7 @@ def test_any_two_documents_give_any_group_with_chances_within_e_to_the_epsilon(g
 
 def test_a_question_with_a_document_s_rarest_word_finds_it_and_the_same_slots_again():
     texts = [f"Report about thing{at:03d} and nothing else" for at in range(200)]
-    placement = Placement.of(8, 200, 4, 12.0)
+    placement = Placement.of(200, 4, 12.0)
     codes = np.array([placement.place(text, ShakeBits(text.encode())) for text in texts], np.int32)
     found = [at in placement.answer(f"Where is thing{at:03d}?", codes) for at in range(200)]
     assert np.mean(found) > 0.9
@@ -81,7 +81,7 @@ def test_a_question_with_a_document_s_rarest_word_finds_it_and_the_same_slots_ag
 
 
 def test_a_text_is_shown_for_a_word_in_its_own_group_alone():
-    placement = Placement.of(8, 100, 4, 10.0)
+    placement = Placement.of(100, 4, 10.0)
     text = "The botanist Quillfeather counted orchids"
     own = placement.group("quillfeather")
     words = placement.words("Who is QUILLFEATHER?")
@@ -92,7 +92,7 @@ def test_a_text_is_shown_for_a_word_in_its_own_group_alone():
 
 
 def test_draws_come_out_as_often_as_they_should():
-    placement = Placement(8, 16, 4, 2.0, 10, 2)
+    placement = Placement(16, 4, 2.0, 10, 2)
     drawn = Counter(placement.place(TEXTS[0], system_bits()) for _ in range(4000))
     near = sum(count for _, count in drawn.most_common(2)) / 4000
     true, total = placement.weights
@@ -101,7 +101,7 @@ def test_draws_come_out_as_often_as_they_should():
 
 def test_the_worth_is_what_is_found():
     rng = np.random.default_rng(0)
-    placement = Placement.of(8, 300, 4, 6.0)
+    placement = Placement.of(300, 4, 6.0)
     texts = [f"item{at}" for at in range(300)]
     hits = []
     for draw in range(5):
@@ -111,7 +111,7 @@ def test_the_worth_is_what_is_found():
         hits += [at in placement.answer(f"item{at}", codes) for at in asked]
     assert np.mean(hits) == pytest.approx(placement.worth, abs=0.08)
     # Where nothing is promised to be found, it is about chance.
-    assert Placement.of(8, 1024, 4, 0.1).worth < 2 * 4 / 1024
+    assert Placement.of(1024, 4, 0.1).worth < 2 * 4 / 1024
 
 
 def test_words_weigh_by_how_rare_they_are_in_public_and_accents_are_kept():
@@ -124,13 +124,13 @@ def test_words_weigh_by_how_rare_they_are_in_public_and_accents_are_kept():
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
-        ((8, 16, 4, 31.0, 10), "30 at most"),
-        ((8, 16, 4, 0.0, 10), "epsilon"),
-        ((8, 16, 4, float("nan"), 10), "epsilon"),
-        ((8, 16, 17, 1.0, 10), "16 slots cannot give 17"),
-        ((8, 16, 4, 1.0, 1), "groups"),
-        ((8, 16, 4, 1.0, 10, 10), "10 of 10 groups"),
-        ((8, 16, 4, 1.0, 10, 0), "0 of 10 groups"),
+        ((16, 4, 31.0, 10), "30 at most"),
+        ((16, 4, 0.0, 10), "epsilon"),
+        ((16, 4, float("nan"), 10), "epsilon"),
+        ((16, 17, 1.0, 10), "16 slots cannot give 17"),
+        ((16, 4, 1.0, 1), "groups"),
+        ((16, 4, 1.0, 10, 10), "10 of 10 groups"),
+        ((16, 4, 1.0, 10, 0), "0 of 10 groups"),
     ],
 )
 def test_what_cannot_be_placed_is_refused(values, shown):
