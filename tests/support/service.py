@@ -98,7 +98,6 @@ class Server:
     log: Path
     workers: int = 2
     generator: str = "reader"
-    plain: bool = False
     attest: Sequence[str] = ()
     key: str = ""
     rate: float = 0.0
@@ -109,7 +108,6 @@ class Server:
         settings = {
             "database": self.database,
             "generator": self.generator,
-            "plain": self.plain,
             "attest": self.attest,
             "key": self.key,
             "rate": self.rate,

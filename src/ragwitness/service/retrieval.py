@@ -17,13 +17,7 @@ from ragwitness.attest.accounts import Request, RequestSignature
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.models.registry import load_embedder
 from ragwitness.privacy.mechanism.codes import Placement, has_word
-from ragwitness.privacy.mechanism.release import (
-    SlotIndex,
-    quantise,
-    release,
-    scores,
-    select,
-)
+from ragwitness.privacy.mechanism.release import quantise, release
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
@@ -110,7 +104,6 @@ class Retriever:
 
     Args:
         store: The database.
-        plain: Without noise and meters: the control of a benchmark.
         clock: Seconds since the epoch.
         logs: Audit windows in whose logs answers stand before they leave.
     """
@@ -119,7 +112,6 @@ class Retriever:
         self,
         store: Store,
         *,
-        plain: bool = False,
         clock: Callable[[], float] = time.time,
         logs: Logs | None = None,
     ) -> None:
@@ -128,7 +120,6 @@ class Retriever:
         self._indexes = Indexes(store)
         self._documents = SharedReads(partial(documents_at, store))
         self._reserver = Reserver(store)
-        self._plain = plain
         self._clock = clock
         self._free = asyncio.Semaphore(PARALLEL)
 
@@ -226,9 +217,6 @@ class Retriever:
         if log is not None:
             return await self._logged(log, principal, query, ask, left)
         index = await self._index(principal)
-        if self._plain:
-            exact = await asyncio.to_thread(_plain, vector, index, principal)
-            return Retrieved(exact, window, 0, MeterReading(0, 0), left)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
         paid = await self._pay(ask, left)
         # 4. Noise keyed by this record alone, then the best K slots.
@@ -317,9 +305,3 @@ def _vector(principal: Principal, query: RetrievalQuery) -> NDArray[np.int16]:
         return quantise(floats, mechanism)
     except InputError:
         raise ApiError("The query has no direction: its vector is zero.", param="query") from None
-
-
-def _plain(vector: NDArray[np.int16], index: SlotIndex, principal: Principal) -> tuple[int, ...]:
-    mechanism = principal.policy.mechanism
-    exact = scores(np.atleast_2d(vector), index, mechanism)[0].astype(np.int64)
-    return select(exact, mechanism.top).ids

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -36,8 +36,6 @@ class ServiceSettings:
         database: URL or file; see :func:`~ragwitness.service.store.open_store`.
         generator: ``reader``, ``hf:NAME_OR_FOLDER`` or ``URL#MODEL``.
         template: Prompt template by name, or its file.
-        plain: Without noise and meters: the control of ``benchmarks/service.py``, which no
-            command line can reach.
         attest: Folders of the audit windows in whose logs answers stand.
         key: File with the log's private key.
         rate: Requests per second of one key in one worker; 0: any.
@@ -46,27 +44,9 @@ class ServiceSettings:
     database: str
     generator: str = "reader"
     template: str = "plain"
-    plain: bool = False
-    attest: tuple[str, ...] = ()
+    attest: Sequence[str] = ()
     key: str = ""
     rate: float = 0.0
-
-    def to_json(self) -> str:
-        """Return the settings as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> ServiceSettings:
-        """Return the settings that :meth:`to_json` wrote.
-
-        Raises:
-            InputError: The text is something else.
-        """
-        try:
-            fields = json.loads(text)
-            return cls(**(fields | {"attest": tuple(fields["attest"])}))
-        except (ValueError, TypeError, KeyError):
-            raise InputError("The settings of a worker cannot be read.") from None
 
 
 # Several processes behind one listener; the first watches over the others.
@@ -134,7 +114,7 @@ def work() -> None:
     """Serve as one of several processes; the entry of ``python -m ragwitness.service.server``."""
     threading.Thread(target=_until_alone, daemon=True).start()
     try:
-        app = make_app(ServiceSettings.from_json(os.environ[_SETTINGS]))
+        app = make_app(ServiceSettings(**json.loads(os.environ[_SETTINGS])))
     except RagwitnessError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(error.exit_code)
@@ -158,7 +138,7 @@ def _start(settings: ServiceSettings, listener: socket.socket) -> _Worker:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=[listener.fileno()],
-        env={**os.environ, _SETTINGS: settings.to_json()},
+        env={**os.environ, _SETTINGS: json.dumps(asdict(settings))},
     )
     return _Worker(process, time.monotonic())
 
@@ -263,7 +243,7 @@ def make_app(settings: ServiceSettings) -> Any:
         except RagwitnessError as error:  # its tenants' queries fail; the others' do not
             say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)
-    retriever = Retriever(store, plain=settings.plain, logs=logs)
+    retriever = Retriever(store, logs=logs)
     return create_app(store, generator, retriever=retriever, rates=_rates(settings))
 
 

@@ -191,8 +191,8 @@ class SharedReads(Generic[_Key]):
     def __init__(self, read: Callable[[set[_Key]], Mapping[_Key, Any]]) -> None:
         self._read = read
         self._wanted: set[_Key] = set()
-        self._running: asyncio.Task[Mapping[_Key, Any]] | None = None
         self._next: asyncio.Task[Mapping[_Key, Any]] | None = None
+        self._one = asyncio.Lock()
 
     async def of(self, keys: Sequence[_Key]) -> dict[_Key, Any]:
         """Return the rows of some keys, and of no other.
@@ -202,18 +202,16 @@ class SharedReads(Generic[_Key]):
         """
         self._wanted.update(keys)
         if self._next is None:
-            self._next = asyncio.create_task(self._run(self._running))
+            self._next = asyncio.create_task(self._run())
         # Shielded: who hangs up takes nothing from the others.
         rows = await asyncio.shield(self._next)
         return {key: rows[key] for key in keys if key in rows}
 
-    async def _run(self, before: asyncio.Task[Any] | None) -> Mapping[_Key, Any]:
+    async def _run(self) -> Mapping[_Key, Any]:
         """Wait for the read under way, then read what has been asked for meanwhile."""
-        if before is not None and not before.done():
-            await asyncio.wait([before])
-        wanted, self._wanted = self._wanted, set()
-        self._running, self._next = self._next, None
-        return await asyncio.to_thread(self._read, wanted)
+        async with self._one:
+            wanted, self._wanted, self._next = self._wanted, set(), None
+            return await asyncio.to_thread(self._read, wanted)
 
 
 def open_store(database: str | None = None, *, create: bool = False) -> Store:

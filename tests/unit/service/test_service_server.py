@@ -27,14 +27,6 @@ def test_an_embedder_that_cannot_be_loaded_stops_nobody_else(
     ]
 
 
-def test_settings_survive_the_environment() -> None:
-    settings = ServiceSettings("postgresql://h/d", "reader", "plain", attest=("W",), key="k")
-    assert ServiceSettings.from_json(settings.to_json()) == settings
-    for damaged in ("", "[]", '{"x": 1}'):
-        with pytest.raises(InputError):
-            ServiceSettings.from_json(damaged)
-
-
 @pytest.mark.parametrize("workers", [0, 13])
 def test_the_number_of_workers_has_bounds(tmp_path: Path, workers: int) -> None:
     with pytest.raises(InputError, match=f"1 to 12 processes, not {workers}"):

@@ -39,10 +39,13 @@ class Links:
     weight: NDArray[np.float64]
     accounts: int
 
+    def where(self, kept: NDArray[np.bool_] | Indices) -> Links:
+        """Return the links at these places."""
+        return Links(self.first[kept], self.second[kept], self.weight[kept], self.accounts)
+
     def above(self, floor: float) -> Links:
         """Return the links of at least this strength."""
-        kept = self.weight >= floor
-        return Links(self.first[kept], self.second[kept], self.weight[kept], self.accounts)
+        return self.where(self.weight >= floor)
 
 
 def strongest(first: Indices, second: Indices, weight: NDArray[np.floating], n: int) -> Links:
@@ -148,38 +151,16 @@ def core_group(links: Links) -> Indices:
     links between groups falls away where a component would keep it. k accounts that are all
     joined to each other are its (k - 1)-core.
     """
-    # Peel off the accounts with the fewest links (Batagelj and Zaversnik): what lasts longest is
-    # the innermost core.
-    near: list[set[int]] = [set() for _ in range(links.accounts)]
-    for one, other in zip(links.first.tolist(), links.second.tolist(), strict=True):
-        near[one].add(other)
-        near[other].add(one)
-    left = {at for at, others in enumerate(near) if others}
-    if not left:
-        return np.zeros(1, dtype=np.int64)
-    degree = [len(others) for others in near]
-    innermost, c = set(left), 0
-    while left:
-        thin = [at for at in left if degree[at] < c + 1]
-        if not thin:
-            c += 1
-            innermost = set(left)
-            continue
-        while thin:
-            at = thin.pop()
-            if at not in left:
-                continue
-            left.discard(at)
-            for other in near[at]:
-                degree[other] -= 1
-                if other in left and degree[other] == c:
-                    thin.append(other)
-    inside = np.zeros(links.accounts, dtype=bool)
-    inside[list(innermost)] = True
-    kept = inside[links.first] & inside[links.second]
-    return largest_component(
-        Links(links.first[kept], links.second[kept], links.weight[kept], links.accounts)
-    )
+    innermost, least = links, 1
+    while len(links.first):
+        ends = np.concatenate([links.first, links.second])
+        degree = np.bincount(ends, minlength=links.accounts)
+        inside = (degree[links.first] >= least) & (degree[links.second] >= least)
+        if inside.all():  # all accounts that are left have so many links: the core
+            innermost, least = links, least + 1
+        else:
+            links = links.where(inside)
+    return largest_component(innermost)
 
 
 _BLOCK = 2048  # queries compared at a time: 16 MB of cosines

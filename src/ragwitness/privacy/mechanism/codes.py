@@ -71,11 +71,11 @@ class Placement:
 
     @classmethod
     def of(cls, capacity: int, top: int, epsilon: float) -> Placement:
-        """Return the placement that finds most, by public documents (experiments/collusion)."""
-        # As many groups as leave a tenth of the draws to chance, within what the slots call for;
-        # where that is not enough, several groups share the chance.
+        """Return the placement that finds most, by slots and epsilon (experiments/collusion)."""
+        # As many groups as leave a tenth of the draws to chance, but so many that an answer holds
+        # a whole group; where epsilon is too small for those, several groups share the chance.
         odds = math.exp(min(positive("epsilon", epsilon), _MOST_EPSILON))
-        groups = max(2, capacity // 5, min(2 * capacity, int(odds / 10)))
+        groups = max(2, capacity // top, min(2 * capacity, int(odds / 10)))
         near = min(max(1, round(groups / odds)), groups - 1)
         return cls(capacity, top, epsilon, groups, near)
 
