@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.service.principals import authenticate
 from ragwitness.service.retrieval import RetrievalQuery, Retriever
 from ragwitness.service.store import open_store
+from tests.support.service import authenticate
 
 _VOCABULARY = 50_000
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from ragwitness.privacy.mechanism.config import mechanism_for
 from ragwitness.privacy.mechanism.release import (
+    SlotIndex,
     quantise,
     release,
     scores,
     select,
-    slot_index,
 )
 from ragwitness.privacy.streams import Record, record_key, sub_seed
 
@@ -43,7 +43,7 @@ def main() -> None:
     vectors = rng.standard_normal((given.slots, given.dimension), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     mechanism = mechanism_for(given.dimension, given.slots, _TOP, _SIGMA)
-    index = slot_index(vectors, mechanism)
+    index = SlotIndex(quantise(vectors, mechanism), mechanism)
     floats = rng.standard_normal((given.rounds, given.dimension), np.float32)
     queries = quantise(floats, mechanism)
     _check_exact(queries[:2], index.rows[:1000], index.inner_products(queries[:2]))

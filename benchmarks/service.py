@@ -3,8 +3,8 @@
 python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500] [--workers 2]
 
 Prints what was asked, what was paid, whether any meter was passed by a single query, what a kill -9
-in the middle lost, what 500 requests for another tenant's documents brought, and the time per
-retrieval beside the same stack without noise and meters.
+in the middle lost, what 500 requests for another tenant's documents brought, and the CPU of a
+request beside a bare endpoint's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
+import os
 import random
 import subprocess
 import sys
@@ -74,7 +76,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=200)
     parser.add_argument("--hostile", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     for kind in ("sqlite", "postgresql"):
         with tempfile.TemporaryDirectory() as name, database_of(kind, Path(name)) as url:
@@ -165,31 +167,86 @@ def _check(meter: str, policy: TenantPolicy, found: TenantBudget, paid: list[Out
     )
 
 
+_BARE = """
+import sys
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from ragwitness.kit.server import listen, origin, serve_app
+
+async def answer(request):
+    return JSONResponse({"ids": [1, 2, 3, 4], "characters": len((await request.json())["query"])})
+
+listener = listen("127.0.0.1", 0)
+listener.listen(1024)
+app = Starlette(routes=[Route("/v1/retrieval", answer, methods=["POST"])])
+serve_app(app, listener, lambda: print(origin("127.0.0.1", listener), flush=True))
+"""
+
+
 def overhead(url: str, log: Path, rounds: int) -> None:
-    """The same server with and without noise and meters, in turn."""
+    """CPU of the server's process a request, in turns with a bare endpoint; 50 in flight."""
     store = open_store(url)
-    keys = make_tenant(store, "overhead", accounts=8, claim=_LARGE)
+    codes = Claim(capacity=1024, texts=True)
+    placed = make_tenant(store, "placed", accounts=1, claim=codes)
+    noised = make_tenant(store, "noised", accounts=1, claim=replace(_LARGE, capacity=1024))
     store.close()
-    with Server(url, log, 1) as metered, Server(url, log, 1, plain=True) as plain:
-        for flight in (1, 32):
-            ratios, medians = [], []
-            for i in range(-1, rounds):
-                pair = []
-                for server in (metered, plain):
-                    found = asyncio.run(flood(server.url, keys, 300, flight, DIMENSION, 100 + i))
-                    if any(one.status != 200 for one in found):
-                        raise SystemExit(f"the server failed: {found[0]}")
-                    pair.append(float(np.median([one.seconds for one in found])) * 1000)
-                if i >= 0:  # the first round loads what later ones find loaded
-                    ratios.append(pair[0] / pair[1])
-                    medians.append(pair)
-            ms = np.median(np.array(medians), axis=0)
-            print(
-                f"overhead, {flight} in flight (n = {rounds} x 300 each): median {ms[0]:.1f} ms"
-                f" against {ms[1]:.1f} ms; ratio {np.median(ratios):.2f}"
-                f" ({min(ratios):.2f} to {max(ratios):.2f})",
-                flush=True,
-            )
+    command = [sys.executable, "-c", _BARE]
+    with (
+        Server(url, log, 1) as server,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bare,
+    ):
+        address = bare.stdout.readline().strip() if bare.stdout is not None else ""
+        served = (server.url, server.process.pid)
+        asked = {
+            "bare": ((address, bare.pid), "none"),
+            "codes": (served, placed[0]),
+            "noise": (served, noised[0]),
+        }
+        spent: dict[str, list[tuple[float, float]]] = {name: [] for name in asked}
+        for _ in range(rounds):
+            for name, ((where, pid), key) in asked.items():
+                spent[name].append(asyncio.run(_turn(where, pid, key)))
+        bare.terminate()
+    for name, turns in spent.items():
+        ratios = [mine[0] / its[0] for mine, its in zip(turns, spent["bare"], strict=True)]
+        cpu = ", ".join(f"{ms:.2f}" for ms, _ in turns)
+        rate = ", ".join(f"{count:.0f}" for _, count in turns)
+        print(
+            f"{name}: CPU ms a request {cpu}; requests a second {rate}; times the bare endpoint's"
+            f" CPU {min(ratios):.1f} to {max(ratios):.1f}",
+            flush=True,
+        )
+
+
+async def _turn(where: str, pid: int, key: str, seconds: float = 4.0) -> tuple[float, float]:
+    """CPU milliseconds of a process a request, and requests a second, over kept sockets."""
+    loop = asyncio.get_running_loop()
+    host, _, port = where.removeprefix("http://").removesuffix("/v1").partition(":")
+    head = f"POST /v1/retrieval HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n"
+    answered, end = 0, loop.time() + seconds
+
+    async def ask(number: int) -> None:
+        nonlocal answered
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while loop.time() < end:
+            body = json.dumps({"query": f"the code of door {answered} of patient {number}"})
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            reply = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if b" 200 " not in reply[:16]:
+                raise SystemExit(f"the server failed: {reply!r}")
+            await reader.readexactly(int(reply.split(b"content-length: ")[1].split()[0]))
+            answered += 1
+        writer.close()
+
+    before, began = _cpu(pid), loop.time()
+    await asyncio.gather(*(ask(number) for number in range(50)))
+    return 1000 * (_cpu(pid) - before) / answered, answered / (loop.time() - began)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def hostile(url: str, log: Path, count: int) -> None:

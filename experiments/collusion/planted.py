@@ -22,7 +22,7 @@ from scipy.stats import norm
 
 from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import quantise, release, slot_index
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.sampler.exact import system_bits, uniform
 from ragwitness.service.policy import Claim, make_policy
 from research.lower_bounds import epsilon_clopper_pearson
@@ -83,7 +83,7 @@ def noised(mechanism: Mechanism, queries: int, runs: int) -> tuple[Scores, Score
     asked = quantise(axes[0], mechanism)
 
     def run(first: NDArray[np.float64]) -> Scores:
-        index = slot_index(np.vstack([first, axes[1:]]), mechanism)
+        index = SlotIndex(quantise(np.vstack([first, axes[1:]]), mechanism), mechanism)
         found = np.zeros(runs)
         for at in range(runs):
             for _ in range(queries):

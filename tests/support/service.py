@@ -30,6 +30,7 @@ from ragwitness.attest.policy import read_policy
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import write_key
 from ragwitness.service.policy import Claim
+from ragwitness.service.principals import Principal, confirm, key_owners, split_key
 from ragwitness.service.store import Store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from ragwitness.service.window import policy_text, read_contents, take_windows
@@ -88,6 +89,12 @@ def commit_without_proofs(
     opened = held_window.ledger.opened
     take_windows(store, promised, opened, held.editions)
     return window, key
+
+
+def authenticate(store: Store, header: str) -> Principal | None:
+    """Return who sent an ``Authorization`` header, read alone."""
+    key_id, secret = split_key(header)
+    return confirm(secret, key_owners(store, [key_id]).get(key_id))
 
 
 @dataclass

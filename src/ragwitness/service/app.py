@@ -32,11 +32,9 @@ from ragwitness.rag.protocol import (
 from ragwitness.service import lines
 from ragwitness.service.answers import Generator
 from ragwitness.service.meters import (
-    RateRefusal,
-    SpentRefusal,
+    TooMany,
     limit_headers,
     unauthorized,
-    unavailable,
 )
 from ragwitness.service.principals import (
     Principal,
@@ -65,6 +63,12 @@ IGNORED = frozenset(
 )
 """Parameters of chat completions that do nothing here."""
 
+_IDLE = frozenset(
+    "annotations audio file function_call image_url input_audio name refusal tool_call_id"
+    " tool_calls".split()
+)
+"""Fields of messages and of their parts that do nothing here."""
+
 IGNORED_HEADER = "X-Ragwitness-Ignored"
 KEY_HEADER = "X-Ragwitness-Account-Key"
 
@@ -82,31 +86,29 @@ _Text = Annotated[str, Field(max_length=LONGEST_QUERY)]
 _Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
 
 
-class _Part(BaseModel):
+class _Spoken(BaseModel):
+    """What a client says; fields that do nothing are passed over, unknown ones are refused."""
+
     model_config = _STRICT
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_idle(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in _IDLE}
+
+
+class _Part(_Spoken):
     type: Literal["text", "image_url", "input_audio", "file", "refusal"]
     text: str = ""
-    image_url: Any = None
-    input_audio: Any = None
-    file: Any = None
-    refusal: str | None = None
 
 
-class _Message(BaseModel):
+class _Message(_Spoken):
     """Of a user, what is asked; every other message is read and not used."""
-
-    model_config = _STRICT
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[_Part] | None = None
-    name: _Text | None = None
-    refusal: str | None = None
-    tool_call_id: _Text | None = None
-    tool_calls: list[dict[str, Any]] | None = None
-    function_call: dict[str, Any] | None = None
-    annotations: list[dict[str, Any]] | None = None
-    audio: None = None
 
     @property
     def text(self) -> str:
@@ -206,6 +208,7 @@ class RetrievalBody(_Noise):
         return self
 
 
+_GONE = "The service cannot reach its database."  # what was reserved stays spent
 MODEL_NAME = "rag"
 LARGEST_BODY = 256 * 1024
 """Bytes of a request."""
@@ -225,7 +228,7 @@ class _Service:
     generator: Generator
     retriever: Retriever
     rates: KeyRates | None
-    keys: SharedReads[str]
+    keys: SharedReads
 
     async def live(self, _request: Request) -> Response:
         # This process answers, whatever its database does: a supervisor need not restart it.
@@ -355,7 +358,7 @@ class _Service:
             "account": principal.account_name,
         }
         if wait:
-            raise RateRefusal(wait)
+            raise TooMany("This key asks too often.", "rate_limited", wait)
         if set(request.query_params) - _UNUSED:
             raise ApiError("This service takes no query parameters.")
         return principal
@@ -371,7 +374,9 @@ class _Service:
             if error.by == "log":
                 raise no_log() from None
             headers = limit_headers(principal.policy.claim, error.reading, error.seconds_left)
-            raise SpentRefusal(headers, error.seconds_left) from None
+            raise TooMany(
+                "No query is left in this window.", "budget_spent", error.seconds_left, headers
+            ) from None
 
 
 def create_app(
@@ -448,7 +453,7 @@ def _told(error: Exception) -> tuple[Response, Exception | None]:
     if isinstance(error, QueryTooLongError):
         return _reply(ApiError("The query is too long.", code="context_length_exceeded")), None
     if isinstance(error, StoreGoneError):
-        return _reply(unavailable()), error
+        return _reply(ApiError(_GONE, status=503, kind="server_error", code="unavailable")), error
     if isinstance(error, TargetError):
         message = "The generator behind this service did not answer."
         return _reply(ApiError(message, status=502, kind="server_error")), error
@@ -458,8 +463,7 @@ def _told(error: Exception) -> tuple[Response, Exception | None]:
 
 
 def _reply(error: ApiError) -> Response:
-    headers = error.headers if isinstance(error, SpentRefusal | RateRefusal) else None
-    return JSONResponse(error.body, error.status, headers=headers)
+    return JSONResponse(error.body, error.status, getattr(error, "headers", None))
 
 
 def _receipt(found: Retrieved) -> dict[str, Any]:

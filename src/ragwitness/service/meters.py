@@ -20,7 +20,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -181,7 +181,9 @@ class Meters:
         # In order of their rows, so that two workers never wait for each other.
         for tenant in sorted({ask.tenant for ask in asks}):
             connection.execute(_LOCK, {"t": tenant})
-        places = _places(connection, {ask.account for ask in asks})
+        # Places of the accounts that are not revoked.
+        ids = sorted({ask.account for ask in asks})
+        places = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
         before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
         after = dict(before)
         policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
@@ -319,11 +321,6 @@ def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:
     return ("account", ask.account, ask.window), ("payer", ask.payer, ask.window)
 
 
-def _places(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
-    """Places of the accounts that are not revoked."""
-    return {row.id: row.place for row in connection.execute(_PLACES, {"ids": sorted(ids)})}
-
-
 def _append(
     connection: Connection, key: tuple[int, int], index: _Index, vectors: list[bytes]
 ) -> None:
@@ -393,42 +390,26 @@ def limit_headers(claim: Claim, reading: MeterReading, seconds_left: int) -> dic
     return {"RateLimit-Policy": ", ".join(policy), "RateLimit": ", ".join(left)}
 
 
-class SpentRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
-    """The refusal of a query that a meter has no room for, whichever it is.
+class TooMany(ApiError):  # noqa: N818  # a kind of reply, not a fault
+    """A refusal until later; nothing is charged.
 
     Args:
-        headers: Headers from :func:`limit_headers`.
-        seconds_left: Until the next window.
-    """
-
-    def __init__(self, headers: dict[str, str], seconds_left: int) -> None:
-        message = "No query is left in this window."
-        super().__init__(message, status=429, kind="rate_limit_error", code="budget_spent")
-        self.headers = {**headers, "Retry-After": str(seconds_left)}
-
-
-class RateRefusal(ApiError):  # noqa: N818  # a kind of reply, not a fault
-    """The refusal of a request that came too soon after others of its key; nothing is charged.
-
-    Args:
+        message: The same words whichever meter has no room.
+        code: ``budget_spent``, or ``rate_limited`` for a key that asks too often.
         seconds: Until there is room.
+        headers: Headers from :func:`limit_headers`.
     """
 
-    def __init__(self, seconds: float) -> None:
-        message = "This key asks too often."
-        super().__init__(message, status=429, kind="rate_limit_error", code="rate_limited")
-        self.headers = {"Retry-After": str(max(1, math.ceil(seconds)))}
+    def __init__(
+        self, message: str, code: str, seconds: float, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, status=429, kind="rate_limit_error", code=code)
+        self.headers = {**(headers or {}), "Retry-After": str(max(1, math.ceil(seconds)))}
 
 
 def unauthorized() -> ApiError:
     """Return the refusal of a missing, malformed, unknown, wrong or revoked key."""
     return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
-
-
-def unavailable() -> ApiError:
-    """Return what is said without a database; what was reserved stays spent."""
-    message = "The service cannot reach its database."
-    return ApiError(message, status=503, kind="server_error", code="unavailable")
 
 
 # One thread per process that charges queries: whatever waits shares one transaction.
@@ -438,8 +419,6 @@ def unavailable() -> ApiError:
 
 _TOGETHER = 64
 """Most queries of one transaction: the others of its tenants wait that long."""
-
-_GATHERING = 0.002  # seconds
 
 
 class Reserver:
@@ -486,7 +465,7 @@ class Reserver:
         found: list[_Wanted] = []
         while len(found) < _TOGETHER:
             if len(found) == 1 and not self._waiting.empty():
-                time.sleep(_GATHERING)  # others are on their way: one transaction for all
+                time.sleep(0.002)  # others are on their way: one transaction for all
             try:
                 one = self._waiting.get(block=not found)
             except queue.Empty:

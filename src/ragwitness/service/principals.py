@@ -123,16 +123,6 @@ _OWNER = (  # written once: to put it together takes as long as to ask it
 _parse = lru_cache(maxsize=256)(TenantPolicy.from_json)
 
 
-def authenticate(store: Store, header: str | None) -> Principal | None:
-    """Return who sent an ``Authorization`` header, as :func:`confirm` does.
-
-    Raises:
-        StoreGoneError: The database failed.
-    """
-    key_id, secret = split_key(header)
-    return confirm(secret, key_owners(store, [key_id]).get(key_id))
-
-
 def key_owners(store: Store, key_ids: Iterable[str]) -> dict[str, Any]:
     """Return the rows of some keys, by identifier; none of a key that nobody has.
 

@@ -202,8 +202,7 @@ class Retriever:
         mechanism = principal.policy.mechanism
         window, left = self.window(principal)
         log = self._logs.of(principal, window) if self._logs is not None else None
-        embedded = not isinstance(query.what, str)
-        vector = await self._aside(embedded, _vector, principal, query)
+        vector = await self._aside(not isinstance(query.what, str), _vector, principal, query)
         ask = ChargeRequest(
             principal.tenant,
             principal.account,

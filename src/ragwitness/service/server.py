@@ -201,7 +201,6 @@ def serve(
     if not 1 <= workers <= MOST_WORKERS:
         raise InputError(f"The service runs in 1 to {MOST_WORKERS} processes, not {workers}.")
     # What is unusable is refused here, once, before a worker starts.
-    _rates(settings)
     with closing(open_store(settings.database)) as store:  # brings its tables up to date, once
         name = store.name
         Logs(store, settings.attest, settings.key).close()  # refused here and not by each worker
@@ -244,11 +243,8 @@ def make_app(settings: ServiceSettings) -> Any:
             say("embedder", {"name": spec, "failed": type(error).__name__})
     logs = Logs(store, settings.attest, settings.key)
     retriever = Retriever(store, logs=logs)
-    return create_app(store, generator, retriever=retriever, rates=_rates(settings))
-
-
-def _rates(settings: ServiceSettings) -> KeyRates | None:
-    return KeyRates(settings.rate) if settings.rate else None
+    rates = KeyRates(settings.rate) if settings.rate else None
+    return create_app(store, generator, retriever=retriever, rates=rates)
 
 
 if __name__ == "__main__":

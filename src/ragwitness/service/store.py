@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     URL,
@@ -29,8 +29,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.service.migrations import STEPS, migrate, version_of
 from ragwitness.service.tables import META, spent
-from ragwitness.service.tables import contents as contents
-from ragwitness.service.tables import documents as documents
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of
@@ -176,10 +174,7 @@ class Store:
         self._engine.dispose()
 
 
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-class SharedReads(Generic[_Key]):
+class SharedReads:
     """Reads rows for many requests at once; for one event loop.
 
     A read begins after all who share it have asked, so that each sees what was stored till then.
@@ -188,13 +183,13 @@ class SharedReads(Generic[_Key]):
         read: Returns the rows of some keys, by key; none of a key that has no row.
     """
 
-    def __init__(self, read: Callable[[set[_Key]], Mapping[_Key, Any]]) -> None:
+    def __init__(self, read: Callable[[set[Any]], Mapping[Any, Any]]) -> None:
         self._read = read
-        self._wanted: set[_Key] = set()
-        self._next: asyncio.Task[Mapping[_Key, Any]] | None = None
+        self._wanted: set[Any] = set()
+        self._next: asyncio.Task[Mapping[Any, Any]] | None = None
         self._one = asyncio.Lock()
 
-    async def of(self, keys: Sequence[_Key]) -> dict[_Key, Any]:
+    async def of(self, keys: Sequence[Any]) -> dict[Any, Any]:
         """Return the rows of some keys, and of no other.
 
         Raises:
@@ -207,7 +202,7 @@ class SharedReads(Generic[_Key]):
         rows = await asyncio.shield(self._next)
         return {key: rows[key] for key in keys if key in rows}
 
-    async def _run(self) -> Mapping[_Key, Any]:
+    async def _run(self) -> Mapping[Any, Any]:
         """Wait for the read under way, then read what has been asked for meanwhile."""
         async with self._one:
             wanted, self._wanted, self._next = self._wanted, set(), None

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -343,13 +343,10 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
     return counted
 
 
-_Some = TypeVar("_Some", bound=Sequence[Any])
-
-
-def _batches(given: _Some) -> Iterator[_Some]:
+def _batches(given: Sequence[Any]) -> Iterator[Any]:
     """Cut a sequence into parts of a size that one statement takes."""
     for start in range(0, len(given), _BATCH):
-        yield given[start : start + _BATCH]  # type: ignore[misc]  # a slice is of its kind
+        yield given[start : start + _BATCH]
 
 
 def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:

@@ -22,13 +22,12 @@ from ragwitness.service.answers import Generator
 from ragwitness.service.meters import MeterReading, limit_headers
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
-from ragwitness.service.principals import authenticate
 from ragwitness.service.retrieval import RetrievalQuery
 from ragwitness.service.store import StoreGoneError
 from ragwitness.service.tables import accounts, documents, tenants, windows
 from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
 from tests.support.parrot import Parrot
-from tests.support.service import SMALL, attempts, make_tenant, marked
+from tests.support.service import SMALL, attempts, authenticate, make_tenant, marked
 
 Retrieve = Callable[..., httpx2.Response]
 

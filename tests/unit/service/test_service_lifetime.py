@@ -17,7 +17,7 @@ from ragwitness.service.indexes import Indexes
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
-from ragwitness.service.principals import Principal, authenticate
+from ragwitness.service.principals import Principal
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tables import tenants, windows
 from ragwitness.service.tenants import (
@@ -28,6 +28,7 @@ from ragwitness.service.tenants import (
     remove_documents,
 )
 from ragwitness.types import Document
+from tests.support.service import authenticate
 
 CLAIM = Claim(mechanism="noise", epsilon=1.0,
     queries=40, accounts=2, capacity=32, top=3, embedder="hashing:64", window=60, joint_epsilon=1.5,

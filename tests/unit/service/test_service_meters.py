@@ -25,11 +25,10 @@ from ragwitness.service.meters import (
 )
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
-from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tables import charges, spent, windows
 from ragwitness.service.tenants import revoke
-from tests.support.service import SMALL, make_tenant
+from tests.support.service import SMALL, authenticate, make_tenant
 
 
 @pytest.fixture
@@ -174,12 +173,13 @@ _CHARGING = """
 import asyncio, sys
 import numpy as np
 from ragwitness.service.meters import ChargeRequest
-from ragwitness.service.principals import authenticate
+from ragwitness.service.principals import confirm, key_owners, split_key
 from ragwitness.service.meters import Reserver
 from ragwitness.service.store import open_store
 
 store = open_store(sys.argv[1])
-who = authenticate(store, f"Bearer {sys.argv[2]}")
+key_id, secret = split_key(f"Bearer {sys.argv[2]}")
+who = confirm(secret, key_owners(store, [key_id])[key_id])
 reserver, rng = Reserver(store), np.random.default_rng(0)
 
 async def charge():

@@ -14,11 +14,11 @@ from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, 
 from ragwitness.service.migrations import STEPS, version_of
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import TenantPolicy
-from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tables import contents, documents, tenants
 from ragwitness.service.tenants import add_documents, remove_documents
 from ragwitness.types import Document
+from tests.support.service import authenticate
 from tests.unit.service.test_service_lifetime import vector_for
 
 DUMP = (Path(__file__).parent / "schema5.sql").read_text()

@@ -15,7 +15,6 @@ from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
 from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import Claim
-from ragwitness.service.principals import authenticate
 from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tables import accounts, documents, tenants
 from ragwitness.service.tenants import (
@@ -27,7 +26,7 @@ from ragwitness.service.tenants import (
     rotate_key,
 )
 from ragwitness.types import Document
-from tests.support.service import SMALL, make_tenant, marked
+from tests.support.service import SMALL, authenticate, make_tenant, marked
 
 
 @pytest.fixture

@@ -168,23 +168,19 @@ class Placement:
 
 def has_word(text: str, words: Set[str]) -> bool:
     """Whether a document has one of some words."""
-    return not words.isdisjoint(_words(text))
+    return not words.isdisjoint(_WORD.findall(text.casefold()))
 
 
 def word_weights(text: str) -> Mapping[str, float]:
     """Return how telling each word of a text is: how rare it is in public, and how often here."""
     seen, total = _frequencies()
-    counts = Counter(_words(text))
+    counts = Counter(_WORD.findall(text.casefold()))
     rare = {word: math.log(total / seen.get(word, _UNKNOWN)) for word in counts}
     return {
         word: (1 + math.log(counts[word])) * weight
         for word, weight in rare.items()
         if weight > _COMMON
     }
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
 
 
 @cache

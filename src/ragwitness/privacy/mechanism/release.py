@@ -77,21 +77,6 @@ class SlotIndex:
         return np.asarray(columns @ self._rows.T, np.int32)
 
 
-def slot_index(vectors: ArrayLike, mechanism: Mechanism) -> SlotIndex:
-    """Return an index of float embeddings, quantised; document i is in slot i.
-
-    Args:
-        vectors: Embeddings, shape (n, dimension); only their directions count.
-        mechanism: What will search it.
-
-    Raises:
-        InputError: See :func:`quantise` and :class:`SlotIndex`.
-    """
-    if not np.size(vectors):
-        raise InputError("The index is empty.", "Store at least one document in it.")
-    return SlotIndex(quantise(vectors, mechanism), mechanism)
-
-
 def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
     """Return integer vectors of the same directions, of norm at most ``scale`` for certain.
 
@@ -224,11 +209,7 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
     Raises:
         InputError: The query is unusable, or the index is another's or approximate.
     """
-    # 1. An exact index over all slots, a checked query, and 2. all scores, exact.
-    _check_index(index, mechanism)
-    [exact] = scores(check_rows(query, mechanism), index, mechanism)
-    # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
-    return select(exact + slot_noise(mechanism, key), mechanism.top)
+    return release_noise(query, index, slot_noise(mechanism, key), mechanism)
 
 
 def release_noise(
@@ -239,10 +220,12 @@ def release_noise(
     Raises:
         InputError: As for :func:`release`; or the noise is not one number per slot.
     """
+    # 1. An exact index over all slots, a checked query, and 2. all scores, exact.
     _check_index(index, mechanism)
     if noise.shape != (mechanism.capacity,):
         raise InputError(f"{mechanism.capacity:,} slots need as many numbers of noise.")
     [exact] = scores(check_rows(query, mechanism), index, mechanism)
+    # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
     return select(exact + noise, mechanism.top)
 
 
@@ -304,7 +287,7 @@ def _check_index(index: object, mechanism: Mechanism) -> None:
         raise InputError(
             f"{name} chooses what it compares, or rounds, before any noise is added, and that"
             " choice would leak: under differential privacy every slot gets its exact score first.",
-            "Build a flat integer index of its vectors: slot_index(vectors, mechanism).",
+            "Build a flat index of integers: SlotIndex(quantise(vectors, mechanism), mechanism).",
         )
     if (index.shape, index.scale) != ((mechanism.capacity, mechanism.dimension), mechanism.scale):
         raise InputError(

@@ -143,7 +143,7 @@ def test_an_approximate_index_is_refused_with_the_reason():
     mechanism, _, query = setting()
     with pytest.raises(InputError, match=r"HNSW.*before any noise.*leak") as refused:
         release(query, Graph(), KEY, mechanism)
-    assert "slot_index" in refused.value.hint
+    assert "SlotIndex(quantise(" in refused.value.hint
 
 
 def test_what_does_not_fit_together_is_refused_by_name():
