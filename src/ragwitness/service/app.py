@@ -94,9 +94,9 @@ class _Spoken(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_idle(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return {name: value for name, value in given.items() if name not in _IDLE}
+        if isinstance(given, dict):
+            given = {name: value for name, value in given.items() if name not in _IDLE}
+        return given
 
 
 class _Part(_Spoken):

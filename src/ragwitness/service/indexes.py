@@ -6,6 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,9 +129,7 @@ _SHOWN = select(documents.c.tenant, documents.c.slot, documents.c.name, document
 )
 
 
-def documents_at(
-    store: Store, places: Iterable[tuple[int, int]]
-) -> dict[tuple[int, int], dict[str, object]]:
+def documents_at(store: Store, places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Any]:
     """Return slot, id and text of the documents at some places; none of an empty one.
 
     Args:

@@ -184,10 +184,9 @@ class SharedReads:
     """
 
     def __init__(self, read: Callable[[set[Any]], Mapping[Any, Any]]) -> None:
-        self._read = read
+        self._read, self._one = read, asyncio.Lock()
         self._wanted: set[Any] = set()
         self._next: asyncio.Task[Mapping[Any, Any]] | None = None
-        self._one = asyncio.Lock()
 
     async def of(self, keys: Sequence[Any]) -> dict[Any, Any]:
         """Return the rows of some keys, and of no other.

@@ -123,9 +123,8 @@ spent = Table(
 )
 
 
-_BITS = 256
+_BITS, _RUN = 256, 3  # of a sketch; words of a run
 _MANY = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
-_RUN = 3  # words
 
 Sketch: TypeAlias = NDArray[np.uint64]
 
