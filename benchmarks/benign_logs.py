@@ -24,7 +24,7 @@ from ragwitness.models.registry import load_embedder
 from ragwitness.stats.intervals import proportion_interval
 
 _DAY, _HOUR = 86_400.0, 3600.0
-_ACCOUNTS, _QUERIES, _ORDINARY, _DRAWS = 16, 6, 80, 39
+_ACCOUNTS, _QUERIES, _ORDINARY = 16, 6, 80
 _BOT = "Is the service up?"
 _ESTIMATORS = ("pairs", "means", "spectral", "communities")
 SHAPES = {
@@ -84,7 +84,7 @@ class Questions:
         names = [f"{prefix}{at}" for at in range(accounts) for _ in range(_QUERIES)]
         return names, times.ravel(), vectors.reshape(-1, self.vectors.shape[1])
 
-    def compared(self, shape: str, days: int, seed: int) -> LogComparison:
+    def compared(self, shape: str, days: int, draws: int, seed: int) -> LogComparison:
         """Judge one benign log against ordinary traffic of its shape, of so many other days."""
         rng = np.random.default_rng((seed, days, [*SHAPES].index(shape)))
         every = np.arange(len(self.of_story))
@@ -101,7 +101,7 @@ class Questions:
             Settings(seed=seed, rounds=1),  # of the estimators' own null, which is not read here
             names=_ESTIMATORS,
             ordinary=ordinary,
-            draws=_DRAWS,
+            draws=draws,
         )
         if found.comparison is None:
             raise SystemExit("There is ordinary traffic, and yet no comparison.")
@@ -112,20 +112,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--logs", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=199)
     parser.add_argument("--days", type=int, nargs="+", default=[1, 22])
     parser.add_argument("--shapes", nargs="+", default=[*SHAPES], choices=SHAPES)
     options = parser.parse_args()
     questions = Questions(options.data)
     print(
         f"{len(questions.vectors)} questions about {len(questions.of_story)} stories;"
-        f" {_ACCOUNTS} accounts of {_QUERIES}, {_ORDINARY} ordinary ones, {_DRAWS} draws"
+        f" {_ACCOUNTS} accounts of {_QUERIES}, {_ORDINARY} ordinary ones, {options.draws} draws"
     )
     print("| benign logs | days | suspicious (3) | unusual (4) | not comparable (4) | named |")
     print("|---|---|---|---|---|---|")
     for days in options.days:
         for shape in options.shapes:
             seeds = range(options.logs)
-            judged = [questions.compared(shape, days, seed) for seed in seeds]
+            judged = [questions.compared(shape, days, options.draws, seed) for seed in seeds]
             counts = [
                 sum(one.suspicious for one in judged),
                 sum(one.unusual and not one.suspicious for one in judged),

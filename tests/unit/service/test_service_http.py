@@ -406,6 +406,30 @@ def test_a_key_revoked_during_the_request_is_a_401(
     assert budget_of(service.store, "t").queries == 0
 
 
+def test_a_key_ends_for_every_request_that_is_sent_after_it_was_revoked(service: Any) -> None:
+    """Many requests share one read of their keys: none may see a row of before it was sent."""
+    revoked, kept = make_tenant(service.store, "t", accounts=2)
+
+    async def statuses() -> tuple[list[int], list[int]]:
+        transport = httpx2.ASGITransport(app=service.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://service") as client:
+
+            async def ask(key: str) -> int:
+                reply = await client.get("/v1/usage", headers={"Authorization": f"Bearer {key}"})
+                return reply.status_code
+
+            before = [asyncio.create_task(ask(revoked)) for _ in range(20)]
+            await asyncio.sleep(0.01)  # some of them are being read
+            revoke(service.store, "t", "a0")
+            after = await asyncio.gather(*(ask(key) for key in [revoked, kept] * 20))
+            return await asyncio.gather(*before), after
+
+    before, after = asyncio.run(statuses())
+    assert {*before} <= {200, 401}
+    assert {*after[::2]} == {401}
+    assert {*after[1::2]} == {200}
+
+
 def test_logs_are_json_without_texts_or_keys(
     service: Any, retrieve: Retrieve, caplog: pytest.LogCaptureFixture
 ) -> None:
