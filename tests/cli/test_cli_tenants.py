@@ -77,7 +77,7 @@ def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None
         (("create", "t", *QUICK, "--epsilon", "-1"), "epsilon must be"),
         (("create", "t", *QUICK, "--window-days", "nan"), "number of days above 0, not nan"),
         (("create", "t", *QUICK, "--neighbours", "x"), "No such relation: 'x'"),
-        (("create", "t", "--embedder", "none"), "no embedder 'none'"),
+        (("create", "t", "--mechanism", "noise", "--embedder", "none"), "no embedder 'none'"),
         (("create", "a/b", *QUICK), "The tenant's name 'a/b' cannot be used"),
         (("budget", "t", "--database", "mysql://u:secret@h/d"), "no database of the kind 'mysql'"),
     ],
