@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from research.reproduce.compare_report import Done
 
 _AT_ONCE = 32  # as many records as a server of our own answers in one batch
+_PATIENCE = 1800.0  # seconds that a batch of these may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,12 @@ def _run(
     judged = any("judged" in one for one in case.columns.values())
     judge = options.judge if judged else None
     errand = CompareErrand(
-        "", domain=case.domain, seed=options.seed, judge=judge, concurrency=_AT_ONCE
+        "",
+        domain=case.domain,
+        seed=options.seed,
+        judge=judge,
+        concurrency=_AT_ONCE,
+        timeout=_PATIENCE,
     )
     # Tables of one paper share their answers: the journals keep them by system and query.
     folder = options.out / table.name.partition("/")[0] / Path(case.corpus).stem
