@@ -244,6 +244,9 @@ _FIXED = {
     "policy.json": 256 * _KB,
     "vectors.bin": 1024 * _MB,
 }
+OPENINGS = ("openings/entries.bin", "openings/checkpoint")
+"""The provider's log of all its windows: both files, or neither in a bundle of before."""
+_OPENINGS = dict(zip(OPENINGS, (64 * _MB, MAX_NOTE), strict=True))
 _TENANT = re.compile(r"tenants/(0|[1-9][0-9]{0,2})/(.+)", re.ASCII)
 _TENANT_SIZES = {"columns.bin": 64 * _MB, "index.json": 4 * _KB, "norms.bin": 64 * _MB}
 _RECORD = re.compile(r"records/(0|[1-9][0-9]{0,8})\.(json|proof|coins)", re.ASCII)
@@ -285,7 +288,7 @@ def member_limit(name: str) -> int | None:
         return _TENANT_SIZES.get(tenant[2])
     if record := _RECORD.fullmatch(name):
         return _RECORD_SIZES.get(record[2], _COINS_SIZE)
-    return _FIXED.get(name)
+    return _FIXED.get(name) or _OPENINGS.get(name)
 
 
 def write_bundle(window: str, files: Mapping[str, bytes], keys: Sequence[PrivateKey]) -> bytes:
@@ -425,7 +428,7 @@ def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
     records = sorted({int(name[8:].split(".")[0]) for name in here if _RECORD.fullmatch(name)})
     # Everything fixed, three files per tenant, two per record, or three where noise is proved: no
     # more and no fewer.
-    wanted = {*_FIXED}
+    wanted = {*_FIXED, *(OPENINGS if here & {*OPENINGS} else ())}
     wanted |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
     ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in here) else [])]
     wanted |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import (
+    LENGTH_BYTES,
     WIDTH,
     Source,
     TileFolder,
     load_log,
+    read_entries,
     tiles_reach,
     write_tiles,
 )
@@ -26,7 +28,7 @@ from ragwitness.crypto.notes.witness import (
     verify_extension,
 )
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import read_file, replace_file
+from ragwitness.kit.files import append_synced, only_writer, read_file, replace_file
 
 
 def sign(log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:
@@ -95,6 +97,57 @@ def check_published(public: Path, log: MerkleLog) -> None:
             "Restore the newer copy; whatever is logged after this one is a second history, and"
             " convicts its key.",
         )
+
+
+# A log that one key keeps in a folder of its own, such as that of its runs or of its windows.
+
+ENTRIES, CHECKPOINT = "entries.bin", "checkpoint"
+"""Files of the folder: what is logged, and the signed size and root."""
+
+
+def kept_entries(folder: Path) -> list[bytes]:
+    """Return the entries of a log in a folder; none where it is not there.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    path = folder / ENTRIES
+    return list(read_entries(read_file(path))) if path.exists() else []
+
+
+def log_entry(folder: Path, keys: Sequence[PrivateKey], entry: bytes, again: str) -> None:
+    """Log an entry, once, and publish the log; the entry is on the disk before this returns.
+
+    Args:
+        folder: It is made where it is missing.
+        keys: Sign the checkpoint.
+        entry: What is logged.
+        again: What to do where the disk is full.
+
+    Raises:
+        InputError: The log is another key's, or cannot be written.
+        VerificationError: ``log.rolled_back``; an old copy stands in its place.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder / ".lock"):
+        if (path := folder / CHECKPOINT).exists():
+            note = Note.parse(read_file(path))
+            if keys[0].public not in note.signatures_of([keys[0].public]):
+                raise InputError(
+                    f"{folder} is the log of {Checkpoint.parse(note.text).origin!r}, signed by"
+                    f" another key than {keys[0].name!r}.",
+                    "Give the key of the log, or name another folder.",
+                )
+        there, log = kept_entries(folder), MerkleLog()
+        log.extend(there)
+        # An old copy put in place of the log would forget entries: its own checkpoint tells.
+        check_published(folder, log)
+        if entry not in there:
+            whole = len(entry).to_bytes(LENGTH_BYTES, "big") + entry
+            append_synced(folder / ENTRIES, whole, again)
+            there.append(entry)
+            log.append(entry)
+        publish(folder, log, keys, lambda start, stop: there[start:stop])
 
 
 def window_key(key: PrivateKey, window: str) -> PrivateKey:

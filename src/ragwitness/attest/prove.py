@@ -6,7 +6,7 @@ on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ def prove_window(
     progress: Callable[[str, int, int], None] = lambda *_: None,
     *,
     again: bool = False,
+    openings: Mapping[str, bytes] | None = None,
 ) -> bytes:
     """Return the bundle that answers a challenge.
 
@@ -52,13 +53,15 @@ def prove_window(
         challenge: Drawn from the window's close.
         progress: Called with (what, done, all).
         again: Answer another challenge than the one that the window has answered.
+        openings: The provider's log of its windows, by
+            :func:`~ragwitness.attest.openings.log_opening`.
 
     Raises:
         InputError: The window is open, the challenge was not drawn from its close (it would open
             records that somebody picked), or the window has answered another.
     """
     # 1. Everything that was fixed at the close.
-    files = bundle_files(window)
+    files = bundle_files(window) | dict(openings or {})
     # 2. The challenge follows from the close, and is the one that this window answers.
     close = Checkpoint.parse(Note.parse(files["log/close.checkpoint"]).text)
     population, count = len(window.ledger.queries), len(challenge.records)

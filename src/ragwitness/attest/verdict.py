@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -71,6 +72,8 @@ class Numbers:
         empirical: Shown by an attack; None where none was handed in.
         answers: Query records of this tenant.
         cap: Answers that k_max accounts may get: what ``exact`` covers.
+        windows: Windows over this index on the provider's log; None where no log was checked.
+        together: Exact epsilon of all of them, for k_max accounts of each; None as for ``exact``.
     """
 
     tenant: str
@@ -82,6 +85,8 @@ class Numbers:
     empirical: float | None
     answers: int
     cap: int
+    windows: int | None = None
+    together: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +121,12 @@ class BundleVerdict(Shown):
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
+        listed: The provider's log of its windows, and how far it was read; empty where none was.
         covers: What the outcome is about: the system or the window, the texts, whose key.
         notes: What a reader should know and no check decides.
         learned: What whoever holds the bundle learns besides; the numbers do not speak of it.
         rests: Whose word the outcome rests on, and for what.
+        uncovered: What the outcome does not say.
     """
 
     outcome: Outcome
@@ -128,10 +135,12 @@ class BundleVerdict(Shown):
     window: str = ""
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
+    listed: str = ""
     covers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     rests: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Check, ...]:
@@ -139,11 +148,16 @@ class BundleVerdict(Shown):
         return tuple(check for check in self.checks if check.status == "fail")
 
     @property
-    def epsilon(self) -> float | None:
-        """The exact epsilon towards accounts, that of the worst tenant; None without a pass."""
+    def worst(self) -> Numbers | None:
+        """The numbers of the index with the largest exact epsilon; None without a pass."""
         if self.outcome != "pass" or not self.numbers:
             return None
-        return max(number.exact for number in self.numbers if number.exact is not None)
+        return max(self.numbers, key=lambda number: number.exact or math.inf)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The exact epsilon towards accounts, that of the worst tenant; None without a pass."""
+        return None if self.worst is None else self.worst.exact
 
 
 # The file by which a verifier hands in what an attack has shown; its own, and not in a bundle.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragwitness.attest.commit import Contents
+    from ragwitness.attest.window import Window as HeldWindow
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes.witness import Signers
     from ragwitness.tlog.client import Gathered, WitnessAddress
@@ -138,7 +139,8 @@ def commit(
     """Open a window.
 
     It commits, before any query, to the indexes, the noise, the embedder and the policy. In the
-    folder, public is for everybody and secret is for nobody else. trust.json is a draft for the
+    folder, public is for everybody and secret is for nobody else. KEY.openings, beside the key, is
+    the log of all windows under it, and for everybody, too. trust.json is a draft for the
     auditor, who compares the log's public key with what it knows, and says which policy it accepts
     (ragwitness attest pin). Before that no bundle passes by it.
 
@@ -190,6 +192,8 @@ def commit(
     # Step 4: commit to indexes, noise, embedder and policy. The folder appears whole or not at all.
     by = CommittedEmbedder.of(artifacts(embedder, prompt))
     open_window(output, promised, contents, by, [signer], progress)
+    window = Window.load(output)
+    _log_opening(key, window, [signer])
     numbers: dict[str, int] = {}
     # Step 5: the service learns that its window is taken. Until then no query can be answered in
     # it.
@@ -197,7 +201,6 @@ def commit(
         numbers = take(output, promised, database, held, number)
     # Step 6: what an auditor compares with what it knows from elsewhere. The provider's own copy of
     # it proves nothing.
-    window = Window.load(output)
     gathered = gather(window, asked, ["open.checkpoint"])
     _trust(output, signer.public, gathered.signed)
     values: dict[str, object] = {
@@ -215,6 +218,15 @@ def commit(
         values["witnesses"] = [one.name for one in gathered.signed]
     print_values(values, as_json=as_json)
     _unsigned(gathered, f"ragwitness attest close {output} --witness …")
+
+
+def _log_opening(key: Path, window: HeldWindow, keys: Sequence[PrivateKey]) -> dict[str, bytes]:
+    """Log the opening in the provider's own log, beside its key, and return that log's files."""
+    from ragwitness.attest.openings import log_opening
+    from ragwitness.crypto.hashing import leaf_hash
+
+    folder = key.with_name(f"{key.name}.openings")
+    return log_opening(folder, keys, leaf_hash(window.ledger.entry(0)), window.policy)
 
 
 def _witnesses(given: list[str] | None) -> list[WitnessAddress]:
@@ -315,7 +327,8 @@ def prove(
     held = Window.load(window, [read_key(key)])
     # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
     with progress_bars(console(), items="records") as progress:
-        data = prove_window(held, asked, progress, again=again)
+        openings = _log_opening(key, held, held.keys)
+        data = prove_window(held, asked, progress, again=again, openings=openings)
     # Step 3: one file. A bundle is evidence and never replaces another one.
     new_file(output, data)
     values: dict[str, object] = {

@@ -24,7 +24,6 @@ from ragwitness.crypto.keys import PrivateKey, PublicKey
 from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
 from ragwitness.crypto.stamps import LARGEST_STAMP
 from ragwitness.errors import InputError, VerificationError
-from ragwitness.evidence.runs import CHECKPOINT, ENTRIES
 from ragwitness.evidence.subject import EARLIER, SealedText, leaf_of
 from ragwitness.evidence.subject import VERSION as SEAL_VERSION
 from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
@@ -33,7 +32,7 @@ PACK_VERSION = "ragwitness/pack/v1"
 MANIFEST, NOTE = "pack.json", "pack.note"
 TEXTS, ANSWERS_FILE, ROWS = "texts.jsonl", "answers.jsonl", "rows.jsonl"
 """The texts and answers with what opens them, and what the errand found row by row."""
-LOG, SIGNED_LOG = f"runs/{ENTRIES}", f"runs/{CHECKPOINT}"
+LOG, SIGNED_LOG = "runs/entries.bin", "runs/checkpoint"
 
 _MB = 1 << 20
 _LIMITS = {

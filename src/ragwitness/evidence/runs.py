@@ -13,9 +13,6 @@ from typing import Any
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.errors import VerificationError
 
-ENTRIES, CHECKPOINT = "entries.bin", "checkpoint"
-"""Files of the folder: what is logged, and the signed size and root."""
-
 MOST_ENTRY = 4096
 _VERSION = "ragwitness/run/v1"
 

@@ -23,13 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.asking.chain import GROWN, AnswerChain, Link, blinding_of, dense
-from ragwitness.attest.checkpoints import check_published, publish
+from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_note
+from ragwitness.crypto.notes.note import sign_note
 from ragwitness.errors import InputError
 from ragwitness.evidence.code import code_digests, wheel_digest
 from ragwitness.evidence.errands import errand_named
@@ -44,8 +42,6 @@ from ragwitness.evidence.pack import (
     signed_pack,
 )
 from ragwitness.evidence.runs import (
-    CHECKPOINT,
-    ENTRIES,
     RunAnswered,
     RunBegun,
     RunEnded,
@@ -67,10 +63,8 @@ from ragwitness.evidence.subject import (
     without_words,
 )
 from ragwitness.kit.files import (
-    append_synced,
     at_hand,
     lines_of,
-    only_writer,
     private_folder,
     read_file,
     read_object,
@@ -361,46 +355,9 @@ class RunsLog:
         """
         self._add(RunEnded(seal, head, answers, result))
 
-    def entries(self) -> list[bytes]:
-        """Return all entries.
-
-        Raises:
-            InputError: The file cannot be read.
-        """
-        path = self._folder / ENTRIES
-        return list(read_entries(read_file(path))) if path.exists() else []
-
     def _add(self, entry: RunEntry) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with only_writer(self._folder / ".lock"):
-            if (path := self._folder / CHECKPOINT).exists():
-                self._refuse_another(path)
-            data, there = encode_entry(entry), self.entries()
-            log = MerkleLog()
-            log.extend(there)
-            # An old copy put in place of the log would forget runs: its own checkpoint tells.
-            check_published(self._folder, log)
-            if data not in there:
-                again = "Nothing was sent. The same command tries again."
-                whole = len(data).to_bytes(LENGTH_BYTES, "big") + data
-                append_synced(self._folder / ENTRIES, whole, again)
-                there.append(data)
-                log.append(data)
-
-            def between(start: int, stop: int) -> Sequence[bytes]:
-                return there[start:stop]
-
-            publish(self._folder, log, [self._key], between)
-
-    def _refuse_another(self, path: Path) -> None:
-        note = Note.parse(read_file(path))
-        origin = Checkpoint.parse(note.text).origin
-        if self._key.public not in note.signatures_of([self._key.public]):
-            raise InputError(
-                f"{self._folder} is the log of {origin!r}, signed by another key than"
-                f" {self._key.name!r}.",
-                "Seal with the key of the log, or choose another folder with --runs-log.",
-            )
+        again = "Nothing was sent. The same command tries again."
+        log_entry(self._folder, [self._key], encode_entry(entry), again)
 
 
 # A sealed run that has a result, opened into a pack.

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from ragwitness.asking.chain import ROW, first_link, next_link
 from ragwitness.attest.bundle import Archive
-from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse, run_steps
+from ragwitness.attest.steps import (
+    NotCheckedError,
+    VerifierStep,
+    all_steps,
+    extends,
+    refuse,
+    unread,
+    verdict_on,
+)
 from ragwitness.attest.verdict import BundleVerdict, Check
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import parse_hex
@@ -205,11 +214,11 @@ def _runs(case: PackCase) -> str:
     log = MerkleLog()
     log.extend(entries)
     signed = open_checkpoint(files[SIGNED_LOG], Signers((case.pack.key,))).checkpoint
-    _extends(log, signed, "runs.root")
+    extends(log, signed, "runs")
     if sum(map(len, entries)) + 2 * len(entries) != len(files[LOG]) or signed.size != log.size:
         raise refuse("runs.root", "The log holds other entries than its checkpoint signs.")
     for data in case.known.checkpoints:
-        _extends(log, _seen(data, case.pack.key), "runs.rolled_back")
+        extends(log, _seen(data, case.pack.key), "runs")
     # 2. This run is in it: begun once, and ended with this result.
     found = [decode_entry(entry) for entry in entries]
     begun = [one for one in found if isinstance(one, RunBegun)]
@@ -245,11 +254,6 @@ def _runs(case: PackCase) -> str:
         else ""
     )
     return f"{say.count(len(entries))} entries, this run begun and ended in them"
-
-
-def _extends(log: MerkleLog, seen: Checkpoint, check: str) -> None:
-    if seen.size > log.size or log.root(seen.size) != seen.root:
-        raise refuse(check, f"The log of runs does not hold the {seen.size} entries of before.")
 
 
 def _seen(data: bytes, key: PublicKey) -> Checkpoint:
@@ -320,30 +324,29 @@ def verify_pack(
         known: What the verifier knows by itself.
         progress: Called with (what, done, all) while answers are replayed.
     """
-    # 1. The form of all files, and a kind of run that is known.
     try:
         pack = read_pack(data, known.key if known else None)
         errand = errand_named(pack.seal.errand)
         case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
-    except VerificationError as error:
-        said = " ".join(filter(None, (error.message, error.hint)))
-        return _verdict([Check("pack", "fail", said, error.check)], [], None)
-    except InputError as error:
-        return _verdict([Check("pack", "fail", error.message, "pack.form")], [], None)
+    except (InputError, VerificationError) as error:
+        return unread("pack", error)
     made = [
         Check("pack", "pass", f"{len(pack.files)} files in their one form"),
         Check("pack.note", "pass", f"signed by {pack.key.name}, who signed the seal"),
     ]
-    # 2. What was committed to. 3. What follows from it, only once nothing is wrong.
+    steps = map(_guarded, (*errand.steps, PAGE))
     with nothing_but({*PACKAGED, *case.known.models}):
-        cheap, lacking = run_steps(map(_guarded, COMMITMENTS), case)
-        made += cheap
-        steps: tuple[VerifierStep[PackCase], ...] = (*errand.steps, PAGE)
-        if any(check.status == "fail" for check in made):
-            made += [Check(step.name, "not checked", "a cheaper check failed") for step in steps]
-            return _verdict(made, lacking, case)
-        late, more = run_steps(map(_guarded, steps), case)
-    return _verdict([*made, *late], [*lacking, *more], case)
+        made, lacking = all_steps(made, map(_guarded, COMMITMENTS), steps, case)
+    found = verdict_on(made, lacking, errand.whole)
+    if found.outcome == "fail":
+        return found
+    return replace(
+        found,
+        covers=_covers(case),
+        learned=_learned(case),
+        rests=_rests(case),
+        uncovered=_uncovered(case),
+    )
 
 
 _ARITHMETIC = {*(step.name for step in COMMITMENTS), "counts"}
@@ -380,23 +383,6 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
     return VerifierStep(step.name, run)
 
 
-def _verdict(made: Sequence[Check], lacking: Sequence[str], case: PackCase | None) -> BundleVerdict:
-    wrong = next((check for check in made if check.status == "fail"), None)
-    if wrong is not None:
-        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", tuple(made))
-    why = errand_named(case.pack.seal.errand).whole if case else ""
-    if lacking:
-        why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
-    return BundleVerdict(
-        outcome="inconclusive" if lacking else "pass",
-        why=why,
-        checks=tuple(made),
-        covers=_covers(case) if case else (),
-        learned=_learned(case) if case else (),
-        rests=_rests(case) if case else (),
-    )
-
-
 def _covers(case: PackCase) -> tuple[str, ...]:
     """What the outcome is about."""
     seal, parts = case.pack.seal, Counter(one.part for one in case.pack.texts)
@@ -418,15 +404,19 @@ def _learned(case: PackCase) -> tuple[str, ...]:
 
 
 def _rests(case: PackCase) -> tuple[str, ...]:
+    """Whose word the outcome rests on."""
+    known = "as you gave it" if case.known.key else "which nobody told you"
+    return (
+        f"Signer: the key is {case.pack.key.text}, {known}. Its holder recorded the answers; a"
+        " recording that was made up is refuted by asking the system again.",
+        "Documents: that those known to be outside are outside is the signer's word.",
+    )
+
+
+def _uncovered(case: PackCase) -> tuple[str, ...]:
     """What no pack can prove, and what this one leaves open."""
     seal, known = case.pack.seal, case.known
-    found = [
-        "That the answers came from the system that is named: whoever ran this recorded them."
-        " A recording that was made up is refuted by asking the system again.",
-        "That the documents were chosen as is said, above all that those known to be outside are.",
-    ]
-    if known.key is None:
-        found.append(f"That the key is that of whoever is named: {case.pack.key.text}.")
+    found = list[str]()
     if known.seal is None:
         stamp = case.kept.get("stamped")
         shown = f" the stamp shows that the seal is as old as {stamp}, and" if stamp else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -56,14 +57,13 @@ def _sheet(verdict: BundleVerdict) -> Sheet:
     title = verdict.outcome.upper()
     if verdict.window:
         title += f"  window {verdict.window}"
-    if verdict.outcome == "pass" and verdict.epsilon is not None:
-        first = verdict.numbers[0]
-        title += f": epsilon {verdict.epsilon:.3g} at delta* {first.delta:g} towards accounts"
+    title += _epsilon(verdict)
     # Who reads a page of it knows what the outcome covers, what it rests on and what it does not
     # cover; then come the checks by name and the numbers.
     told = (
         ("What it covers", verdict.covers),
-        ("What it rests on besides", verdict.rests),
+        ("What it rests on", verdict.rests),
+        ("What it does not cover", verdict.uncovered),
         ("What whoever holds this file learns besides", verdict.learned),
     )
     first_page = [
@@ -88,6 +88,24 @@ def _sheet(verdict: BundleVerdict) -> Sheet:
             Section("numbers", "What can have been given away", tuple(blocks)),
             Section("checks", "The checks", (_checks(verdict),)),
         ),
+    )
+
+
+def _epsilon(verdict: BundleVerdict) -> str:
+    """Epsilon of the window, and of all windows over its index that the provider's log shows."""
+    worst = verdict.worst
+    if worst is None:
+        return ""
+    own = (
+        f": epsilon {say.three(worst.exact)} at delta* {worst.delta:g} towards accounts in this"
+        f" window (index {worst.tenant})"
+    )
+    if worst.windows is None:
+        return f"{own}; other windows are not known"
+    most = max(verdict.numbers, key=lambda number: number.together or math.inf)
+    return (
+        f"{own}; in all {say.count(most.windows or 0)} windows over {most.tenant} on the provider's"
+        f" log, {verdict.listed}: at most {say.three(most.together)}"
     )
 
 

@@ -6,10 +6,11 @@ Pure functions over bytes: no file, no network, no index. :func:`verify` is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ragwitness.attest.bundle import EARLIER, Archive, read_bundle
 from ragwitness.attest.challenge import detection
-from ragwitness.attest.steps import VerifierStep, run_steps
+from ragwitness.attest.steps import VerifierStep, all_steps, unread, verdict_on
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import BundleVerdict, Check, Empirical, Sampling
 from ragwitness.attest.verifier import checks, numbers, proofs, terms
@@ -25,6 +26,7 @@ CHEAP = (
     VerifierStep("log.close", checks.close_note),
     VerifierStep("log.root", checks.rebuilt),
     VerifierStep("log.seen", checks.seen_elsewhere),
+    VerifierStep("log.openings", terms.openings),
     # What was committed to before the first query (phase A).
     VerifierStep("policy", checks.policy),
     VerifierStep("policy.label", checks.label),
@@ -45,7 +47,7 @@ CHEAP = (
     VerifierStep("openings", proofs.opened),
     VerifierStep("seeds", proofs.seeds),
 )
-"""Checks that multiply no points, in the order in which they are made; all of them, always."""
+"""Checks that multiply no points, in the order in which they are made."""
 
 PROOFS = (
     # R5, then the proofs, then what needs an embedder or an attack.
@@ -55,7 +57,7 @@ PROOFS = (
     VerifierStep("embedding", proofs.embedded),
     VerifierStep("attack", numbers.attacked),
 )
-"""Checks that take long; made once all cheap ones hold, so that no stranger can ask for them."""
+"""Checks that take long."""
 
 
 def verify(
@@ -85,60 +87,45 @@ def verify(
     try:
         bundle = read_bundle(data)
     except VerificationError as error:
-        said = " ".join(filter(None, (error.message, error.hint)))
         if error.check == EARLIER:  # nothing is wrong with it that this version could see
+            said = f"{error.message} {error.hint}"
             return BundleVerdict("inconclusive", said, (Check("bundle", "not checked", said),))
-        return _failed([Check("bundle", "fail", said, error.check)])
+        return unread("bundle", error)
     made = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     evidence = read_evidence(bundle)
     if isinstance(evidence, list):
-        wrong = [Check("files", "fail", error.message, error.check) for error in evidence]
-        return _failed([*made, *wrong], window=bundle.window)
+        made += [Check("files", "fail", error.message, error.check) for error in evidence]
+        return verdict_on(made, (), "", bundle.window)
     case = VerifierCase(
         evidence, trust, receipts, seen, embed, empirical, progress or (lambda *_: None)
     )
-    # Cheap checks, all of them; proofs only once nothing is wrong.
-    cheap, lacking = run_steps(CHEAP, case)
-    made += cheap
-    if _fails(made):
-        waiting = [Check(step.name, "not checked", "a cheaper check failed") for step in PROOFS]
-        return _failed([*made, *waiting], window=bundle.window)
-    late, more = run_steps(PROOFS, case)
-    made += late
-    lacking += more
-    sampling = sampling_of(len(evidence.queries), len(evidence.challenge.records))
-    if _fails(made):
-        return _failed(made, window=bundle.window, sampling=sampling)
-    # Nothing is wrong: the numbers, and whether they promise anything.
-    tenants = evidence.policy.tenants
-    found = tuple(numbers.numbers_of(evidence, name, empirical) for name in tenants)
-    lacking += numbers.hollow(found)
-    return BundleVerdict(
-        outcome="inconclusive" if lacking else "pass",
-        why="consistent in itself, but " + "; ".join(dict.fromkeys(lacking))
-        if lacking
-        else "every check that was made holds",
-        checks=tuple(made),
-        window=bundle.window,
-        numbers=found,
-        sampling=sampling,
+    made, lacking = all_steps(made, CHEAP, PROOFS, case)
+    listed = any(check.name == "log.openings" and check.status == "pass" for check in made)
+    told = tuple(
+        numbers.numbers_of(evidence, name, empirical, listed=listed)
+        for name in evidence.policy.tenants
+        if all(check.status != "fail" for check in made)
+    )
+    found = verdict_on(
+        made,
+        [*lacking, *numbers.hollow(told)],
+        "every check that was made holds",
+        bundle.window,
+    )
+    # Nothing is wrong: what it means.
+    if found.outcome == "fail":
+        return found
+    return replace(
+        found,
+        numbers=told,
+        sampling=sampling_of(len(evidence.queries), len(evidence.challenge.records)),
+        listed=terms.listed(evidence, case.provider) if listed else "",
         covers=terms.covers(case),
-        notes=(*numbers.remarks(case, found), *terms.remarks(evidence)),
+        notes=(*numbers.remarks(case, told), *terms.remarks(evidence)),
         learned=terms.learned(evidence),
         rests=terms.rests(case),
+        uncovered=terms.uncovered(case, listed=listed),
     )
-
-
-def _fails(made: Sequence[Check]) -> bool:
-    return any(check.status == "fail" for check in made)
-
-
-def _failed(
-    made: Sequence[Check], window: str = "", sampling: Sampling | None = None
-) -> BundleVerdict:
-    first = next(check for check in made if check.status == "fail")
-    why = f"{first.failure}: {first.detail}"
-    return BundleVerdict("fail", why, tuple(made), window=window, sampling=sampling)
 
 
 def sampling_of(population: int, count: int) -> Sampling:

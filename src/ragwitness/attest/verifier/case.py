@@ -10,11 +10,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.attest.openings import provider_name
 from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import Empirical
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.notes.note import Checkpoint, Note
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating]]
 """Texts to vectors, shape (texts, dimension)."""
@@ -42,6 +44,22 @@ class VerifierCase:
     empirical: Empirical | None = None
     progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
 
+    @property
+    def provider(self) -> str:
+        """Name of the provider's log, by the trust file; empty where that names none."""
+        window = self.evidence.open.window
+        return "" if self.trust is None else provider_name(self.trust.notes.origin, window)
+
+    @cached_property
+    def seen_of_provider(self) -> list[bytes]:
+        """Checkpoints from elsewhere that are of the provider's log of its windows."""
+        return [data for data in self.seen if _origin(data) == self.provider]
+
+    @cached_property
+    def seen_of_window(self) -> list[bytes]:
+        """Checkpoints from elsewhere that are of the window's own log."""
+        return [data for data in self.seen if _origin(data) != self.provider]
+
     @cached_property
     def log(self) -> MerkleLog:
         """The log, rebuilt from its entries."""
@@ -58,3 +76,7 @@ class VerifierCase:
         if self.trust is None:
             raise NotCheckedError(f"no trust file was given: {why}", needed=True)
         return self.trust
+
+
+def _origin(data: bytes) -> str:
+    return Checkpoint.parse(Note.parse(data).text).origin

@@ -16,12 +16,11 @@ from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import index_commitment, parse_token, vector_opening
 from ragwitness.attest.ledger import LoggedAccount, account_map
 from ragwitness.attest.receipts import Receipt, check_receipt
-from ragwitness.attest.steps import NotCheckedError, refuse
+from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.hashing import leaf_hash
-from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import open_checkpoint
 from ragwitness.crypto.transcript.records import (
     AdmitRecord,
@@ -183,31 +182,13 @@ def rebuilt(case: VerifierCase) -> str:
 
 def seen_elsewhere(case: VerifierCase) -> str:
     """Check that checkpoints which others were shown are prefixes of this log."""
-    if not case.seen:
+    seen = case.seen_of_window
+    if not seen:
         raise NotCheckedError("no checkpoint from elsewhere was given")
     signers = case.trusted("no one can say whose checkpoints these are").listeners
-    for data in case.seen:
-        compare(case, open_checkpoint(data, signers).checkpoint, "log")
-    return f"{len(case.seen):,} checkpoints from elsewhere agree"
-
-
-def compare(case: VerifierCase, seen: Checkpoint, family: str) -> None:
-    """Check that a signed checkpoint is one of this log.
-
-    Raises:
-        VerificationError: ``<family>.rolled_back`` or ``<family>.split_view``.
-    """
-    log = case.log
-    if seen.size > log.size:
-        raise refuse(
-            f"{family}.rolled_back",
-            f"The log had signed for {seen.size:,} entries; it was closed with {log.size:,}.",
-        )
-    if not hmac.compare_digest(log.root(seen.size), seen.root):
-        raise refuse(
-            f"{family}.split_view",
-            f"The log signed two different histories of its first {seen.size:,} entries.",
-        )
+    for data in seen:
+        extends(case.log, open_checkpoint(data, signers).checkpoint, "log")
+    return f"{len(seen):,} checkpoints from elsewhere agree"
 
 
 _YEAR_9999 = 253_370_764_800  # POSIX seconds; later times cannot be written
@@ -555,7 +536,7 @@ def kept(case: VerifierCase) -> str:
             raise refuse(
                 "receipt.contradicted", f"The log has another entry {proof.index:,} than a receipt."
             )
-        compare(case, signed.checkpoint, "receipt")
+        extends(case.log, signed.checkpoint, "receipt")
     return f"{len(case.receipts):,} receipts stand in the log"
 
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.bundle import Bundle
+from ragwitness.attest.bundle import OPENINGS, Bundle
 from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
 from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, proof_shape
 from ragwitness.attest.noise import coins_of
+from ragwitness.attest.openings import OpeningsLog
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
@@ -52,6 +53,7 @@ class BundleEvidence:
         blindings: 32 bytes per query record, of the commitment to its vector.
         challenge: Which records are proved.
         disclosures: What is opened of each of them.
+        openings: The provider's log of its windows; None where the bundle holds none.
     """
 
     bundle: Bundle
@@ -67,6 +69,7 @@ class BundleEvidence:
     blindings: tuple[bytes, ...]
     challenge: Challenge
     disclosures: tuple[Disclosure, ...]
+    openings: OpeningsLog | None = None
 
     @property
     def open(self) -> OpenRecord:
@@ -150,6 +153,9 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     opened = wrong.of(
         lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
     )
+    openings = None
+    if OPENINGS[0] in files:
+        openings = wrong.of(lambda: OpeningsLog.parse(*map(files.__getitem__, OPENINGS)))
     if policy:
         wrong.of(lambda: _check_coins(bundle, policy))
     shape = wrong.of(lambda: _shape(policy)) if policy else None
@@ -165,9 +171,8 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
         return wrong.found
     if wrong.found or columns is None or vectors is None:
         return wrong.found
-    return BundleEvidence(
-        bundle, policy, shape, embedder, cards, columns, *log, notes, *vectors, challenge, opened
-    )
+    held = (bundle, policy, shape, embedder, cards, columns)
+    return BundleEvidence(*held, *log, notes, *vectors, challenge, opened, openings)
 
 
 def _shape(policy: WindowPolicy) -> Shape:

@@ -77,12 +77,8 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
             f" the log has of {'it' if len(bare) == 1 else 'them'} ({sum(bare.values()):,} of"
             f" {asked.total():,} queries), under keys of its own."
         )
-    said.append(
-        "Secrecy of the noise: whether the provider drew its secret well, and kept it, no stranger"
-        " can check. Whoever knows it takes the noise off every answer."
-    )
     watched = case.trust is not None and case.trust.notes.quorum
-    if asked and not (case.seen or watched):
+    if asked and not (case.seen_of_window or watched):
         said.append(
             f"{sum(shown[who] > 0 for who in asked):,} of {len(asked):,} accounts showed receipts."
             " Without a witness or a checkpoint from elsewhere nothing says that the others saw"
@@ -91,8 +87,17 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
     return tuple(said)
 
 
-def numbers_of(evidence: BundleEvidence, name: str, empirical: Empirical | None) -> Numbers:
-    """Return the numbers of a tenant."""
+def numbers_of(
+    evidence: BundleEvidence, name: str, empirical: Empirical | None, *, listed: bool
+) -> Numbers:
+    """Return the numbers of a tenant.
+
+    Args:
+        evidence: Of the bundle.
+        name: The tenant.
+        empirical: A lower bound that an attack has shown.
+        listed: Whether the provider's log of its windows is in the bundle, and holds.
+    """
     policy = evidence.policy
     mechanism, goal = policy.tenants[name], policy.joint_delta
     # The paper's number from the label, the exact one of k_max accounts, and the odometer's of
@@ -112,6 +117,9 @@ def numbers_of(evidence: BundleEvidence, name: str, empirical: Empirical | None)
         meter = Odometer(Terms.of(mechanism, 1.0, policy.relation))
         meter.add(evidence.vectors[asked])
         odometer = mechanism.epsilon_at(goal, meter.mu(), len(asked))
+    windows, together = None, None
+    if listed and evidence.openings is not None:
+        windows, together = evidence.openings.epsilon(name, goal, policy.relation)
     shown = empirical is not None and empirical.mechanism == mechanism.digest
     return Numbers(
         tenant=name,
@@ -123,4 +131,6 @@ def numbers_of(evidence: BundleEvidence, name: str, empirical: Empirical | None)
         empirical=empirical.epsilon if empirical is not None and shown else None,
         answers=len(asked),
         cap=cap,
+        windows=windows,
+        together=together,
     )

@@ -6,11 +6,16 @@ whoever holds it, and whose word it rests on.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ragwitness.attest.noise import coins_of
+from ragwitness.attest.openings import Opening, provider_signers
 from ragwitness.attest.pins import policy_terms, weak_points
-from ragwitness.attest.steps import NotCheckedError, refuse
+from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import BundleEvidence
+from ragwitness.crypto.hashing import leaf_hash
+from ragwitness.crypto.notes.witness import open_checkpoint
 from ragwitness.crypto.proofs.shape import TAU
 
 _MOST_NAMED = 20
@@ -47,6 +52,50 @@ def pinned_embedder(case: VerifierCase) -> str:
     if case.evidence.embedder.digest != pinned:
         raise refuse("terms.embedder", "The committed embedder is not the trust file's.")
     return f"{pinned[:16]}…, as in the trust file"
+
+
+def openings(case: VerifierCase) -> str:
+    """Check that the provider's log of its windows holds this one, and grew from what others saw.
+
+    What it held when somebody else saw it is not taken out again; what was never in it is in no
+    file.
+    """
+    trust, held = case.trusted("nothing says whose log of windows this is"), case.evidence.openings
+    seen = case.seen_of_provider
+    signers = provider_signers(trust.notes, case.evidence.open.window)
+    if held is None or signers is None:
+        raise NotCheckedError(
+            "the bundle holds no log of the provider's windows: how many others there are is not"
+            " known",
+            needed=bool(seen),
+        )
+    # 1. Signed, and whole. 2. This window is in it, under its policy.
+    signed = open_checkpoint(held.note, signers).checkpoint
+    if signed.size != held.log.size:
+        raise refuse("openings.size", "The log of windows has another size than was signed for.")
+    extends(held.log, signed, "openings")
+    own = Opening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
+    if own not in held.openings:
+        raise refuse("openings.missing", "The provider's log of windows does not hold this one.")
+    # 3. It holds what others saw of it.
+    for data in seen:
+        shown = open_checkpoint(data, signers).checkpoint
+        if shown.size > held.log.size:
+            raise NotCheckedError(
+                f"the provider's log had {shown.size:,} windows when somebody else saw it, and"
+                f" {held.log.size:,} in this bundle: {shown.size - held.log.size:,} are hidden, or"
+                " were opened since (ask for a bundle of today: ragwitness attest prove)",
+                needed=True,
+            )
+        extends(held.log, shown, "openings")
+    return f"{held.log.size:,} windows on {signers.origin}, this one among them"
+
+
+def listed(evidence: BundleEvidence, provider: str) -> str:
+    """Return which log of windows was read, and how far."""
+    assert evidence.openings is not None  # noqa: S101  # the check of that name has passed
+    log = evidence.openings.log
+    return f"{provider} up to its window {log.size:,} (root {log.root().hex()[:16]}…)"
 
 
 def remarks(evidence: BundleEvidence) -> list[str]:
@@ -97,16 +146,35 @@ def covers(case: VerifierCase) -> tuple[str, ...]:
 
 def rests(case: VerifierCase) -> tuple[str, ...]:
     """Return on whose word the verdict rests, and for what."""
+    return (*_keys(case), _embedder(case))
+
+
+def uncovered(case: VerifierCase, *, listed: bool) -> tuple[str, ...]:
+    """Return what the outcome does not say."""
     return (
-        "Scope: epsilon is of this window and this index. Windows add up: whoever asks in several,"
-        " over the same documents, learns from all their answers together.",
-        *_keys(case),
-        _embedder(case),
-        "Seed: the provider drew it. That it is random and that nobody else has it is not checked;"
-        " whoever has it can take the noise off every answer.",
-        "Contents: that a slot's vector is that of its document, and what a generator does with the"
-        " documents, is not checked.",
+        *_windows(case, listed=listed),
+        "That the provider drew its seed well and that nobody else has it: no stranger can check."
+        " Whoever has it takes the noise off every answer.",
+        "That a slot's vector is that of its document, nor what a generator does with documents.",
     )
+
+
+def _windows(case: VerifierCase, *, listed: bool) -> list[str]:
+    """What other windows add: those that the provider's log shows, and those that none shows."""
+    held, names = case.evidence.openings, case.evidence.policy.tenants
+    if held is None or not listed:
+        return [
+            "Other windows: the bundle holds no log of them. Windows add up: whoever asks in"
+            " several, over the same documents, learns from all their answers together."
+        ]
+    other = Counter(name for one in held.openings for name in one.policy.tenants)
+    apart = ", ".join(f"{n} ({count:,})" for n, count in other.items() if n not in names)
+    return [
+        f"Windows by another key or log than {case.provider}, and any that it did not log."
+        " That an index of another name holds other documents is the provider's word"
+        + (f"; its log has windows over {apart}, which are not counted." if apart else "."),
+        "That the noise of the other windows was what their policies say: their bundles show it.",
+    ]
 
 
 def _keys(case: VerifierCase) -> list[str]:

@@ -1,0 +1,158 @@
+"""A provider's one log: an entry for each window that it opened, whatever index it is of.
+
+What windows over one index give away adds up, and no window's own log shows another. So the key
+that signs windows keeps this log as well, under its own name: ``example.org/log`` for the windows
+``example.org/log/NAME``. Witnesses and monitors watch it as they watch a window's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ragwitness.attest.bundle import OPENINGS
+from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
+from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
+from ragwitness.crypto.keys import PrivateKey
+from ragwitness.crypto.log.tiles import read_entries
+from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.notes.note import Checkpoint, Note
+from ragwitness.crypto.notes.witness import Signers
+from ragwitness.errors import VerificationError
+from ragwitness.privacy.accounting.ranges import Relation
+from ragwitness.privacy.odometer.spectral import worst_epsilon
+
+_VERSION = "ragwitness/opening/v1"
+_AGAIN = "ragwitness attest prove logs the opening again, once there is space."
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A window that was opened.
+
+    Attributes:
+        open: Leaf hash of its open record, in hex.
+        policy: What it promises; its noise, that the others' bundles prove.
+    """
+
+    open: str
+    policy: WindowPolicy
+
+    def encode(self) -> bytes:
+        """Return the entry: canonical JSON with the policy's own in it."""
+        policy = parse(self.policy.encode(), MOST_BYTES)
+        return canonical({"open": self.open, "policy": policy, "version": _VERSION})
+
+    @classmethod
+    def parse(cls, data: bytes) -> Opening:
+        """Return the opening of an entry.
+
+        Raises:
+            VerificationError: ``openings.*`` or ``policy.*``.
+        """
+        value: Any = parse(data, MOST_BYTES, "openings")
+        if not isinstance(value, dict) or value.keys() != {"open", "policy", "version"}:
+            raise VerificationError("openings.fields", "An entry is of no opening of a window.")
+        if value["version"] != _VERSION or not isinstance(value["open"], str):
+            raise VerificationError("openings.version", f"An entry is not of {_VERSION!r}.")
+        parse_hex(value["open"], HASH_BYTES, "openings.fields")
+        return cls(value["open"], WindowPolicy.parse(canonical(value["policy"])))
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningsLog:
+    """A provider's log as a bundle holds it; no signature is checked.
+
+    Attributes:
+        log: All entries.
+        openings: The same, read.
+        note: Its signed checkpoint.
+    """
+
+    log: MerkleLog
+    openings: tuple[Opening, ...]
+    note: bytes
+
+    @classmethod
+    def parse(cls, entries: bytes, note: bytes) -> OpeningsLog:
+        """Return the log of a bundle's two files.
+
+        Raises:
+            VerificationError: ``openings.*``, ``policy.*``, or of the note's form.
+        """
+        Checkpoint.parse(Note.parse(note).text)
+        found, log = list(read_entries(entries)), MerkleLog()
+        if sum(len(entry) + 2 for entry in found) != len(entries):
+            raise VerificationError("openings.entries", "The log of openings is cut off.")
+        log.extend(found)
+        return cls(log, tuple(map(Opening.parse, found)), note)
+
+    def epsilon(self, tenant: str, delta: float, relation: Relation) -> tuple[int, float | None]:
+        """Return how many windows are of an index, and the epsilon of all their answers together.
+
+        Answers with one noise add up exactly, whichever window they are of; different noises add
+        their epsilons, each at its share of delta.
+
+        Args:
+            tenant: The index's name.
+            delta: Of all of them together.
+            relation: Which indexes are neighbours.
+
+        Returns:
+            The epsilon of k_max accounts of each window; None where none is shown to hold.
+        """
+        answers, windows = dict[Any, int](), 0
+        for one in self.openings:
+            if (mechanism := one.policy.tenants.get(tenant)) is not None:
+                windows += 1
+                most = one.policy.k_max * one.policy.queries
+                answers[mechanism] = answers.get(mechanism, 0) + most
+        each = [
+            worst_epsilon(noise, delta / len(answers), count, relation)
+            for noise, count in answers.items()
+        ]
+        return windows, None if None in each else sum(filter(None, each))
+
+
+def provider_name(origin: str, window: str) -> str:
+    """Return the name of the provider's log, out of that of a window's; empty where it has none."""
+    name = origin.removesuffix(f"/{window}")
+    return "" if name == origin else name
+
+
+def provider_signers(notes: Signers, window: str) -> Signers | None:
+    """Return whose signatures count under the provider's log: the window's keys, by its name.
+
+    None where the window's log does not carry the provider's name before its own.
+    """
+    name = provider_name(notes.origin, window)
+    return Signers(tuple(replace(key, name=name) for key in notes.log)) if name else None
+
+
+def log_opening(
+    folder: Path, keys: Sequence[PrivateKey], open_hash: bytes, policy: WindowPolicy
+) -> dict[str, bytes]:
+    """Log that a window was opened, once, and return the log's two files of a bundle.
+
+    Args:
+        folder: Of the provider's log; it is made where it is missing.
+        keys: Of the window's log.
+        open_hash: Leaf hash of the window's open record.
+        policy: Of the window.
+
+    Raises:
+        InputError: The log is another key's, or cannot be written.
+    """
+    from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
+    from ragwitness.kit.files import read_file
+
+    name = provider_name(keys[0].name, policy.window)
+    if not name:
+        return {}
+    entry = Opening(open_hash.hex(), policy).encode()
+    log_entry(folder, [replace(key, name=name) for key in keys], entry, _AGAIN)
+    files = (folder / ENTRIES, folder / CHECKPOINT)
+    return dict(zip(OPENINGS, map(read_file, files), strict=True))
