@@ -157,6 +157,10 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     code, text = command("verify", "bundle.zip", "--trust", "trust.json", *receipts)
     assert code == 0, text
     assert "PASS" in text
+    only = (
+        "in all windows over clinic (1) on the provider's log, example.org/log up to its window 1"
+    )
+    assert only in " ".join(text.split())
     assert "clinic/a: neither a receipt nor a key in your terms" in " ".join(text.split())
     # Somebody who pins no beacon has not seen that the provider did not choose the noise.
     trust = json.loads(Path("trust.json").read_text())
@@ -167,6 +171,21 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     Path("less.json").write_text(json.dumps(trust | {"noise_beacon": trust["beacon"]}))
     code, text = command("verify", "bundle.zip", "--trust", "less.json", *receipts)
     assert (code, "beacon.value" in text) == (3, True)
+    # Another window by the same key: a bundle that was made before hides it from nobody who saw it.
+    Path("policy.toml").write_text(POLICY.replace('"w1"', '"w2"'))
+    assert _commit(command, "-o", "V")[0] == 0
+    seen = ("--checkpoint", "log.key.openings/checkpoint")
+    code, text = command("verify", "bundle.zip", "--trust", "trust.json", *receipts, *seen)
+    assert (code, "1 are hidden" in " ".join(text.split())) == (4, True), text
+    assert command(*proving, "-o", "again.zip")[0] == 0
+    code, text = command("verify", "again.zip", "--trust", "trust.json", *receipts, *seen)
+    assert (code, "in all windows over clinic (2)" in " ".join(text.split())) == (0, True), text
+    # The log itself is watched like any other.
+    provider = ("--log-key", told["provider"])
+    code, text = command("attest", "pin", "W/public", "--trust", "own.json", *provider)
+    assert code == 0, text
+    watch = ("attest", "monitor", "log.key.openings", "--trust", "own.json", "--state", "windows")
+    assert command(*watch, "--entries")[0] == 0
 
 
 @pytest.mark.usefixtures("_fast")

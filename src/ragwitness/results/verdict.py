@@ -104,8 +104,8 @@ def _epsilon(verdict: BundleVerdict) -> str:
         return f"{own}; other windows are not known"
     most = max(verdict.numbers, key=lambda number: number.together or math.inf)
     return (
-        f"{own}; in all {say.count(most.windows or 0)} windows over {most.tenant} on the provider's"
-        f" log, {verdict.listed}: at most {say.three(most.together)}"
+        f"{own}; in all windows over {most.tenant} ({most.windows}) on the provider's log,"
+        f" {verdict.listed}: at most {say.three(most.together)}"
     )
 
 

@@ -75,7 +75,7 @@ def test_windows_over_one_index_add_and_another_index_is_named(tmp_path):
     listed = terms.listed(case.evidence, case.provider)
     shown = BundleVerdict("pass", "", (), POLICY.window, (found,), listed=listed)
     title = KIND.sheet(shown).title
-    assert "in this window (index clinic); in all 2 windows over clinic" in title
+    assert "in this window (index clinic); in all windows over clinic (2)" in title
     assert "example.org/log up to its window 3" in title
 
 

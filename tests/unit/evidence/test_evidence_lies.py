@@ -297,7 +297,7 @@ LIES = {
     "a younger version": (_summary(version="9.9.9"), "code.version"),
     "the page changed": (_page, "page"),
     # The log.
-    "an entry taken out of the log": (_drop_entry, "runs.root"),
+    "an entry taken out of the log": (_drop_entry, "runs.rolled_back"),
     "the log left out": (_no_log, "runs.missing"),
     "a log without this run": (_forget_own_run, "runs.begun"),
     "a log without its end": (_forget_own_end, "runs.ended"),
@@ -380,7 +380,7 @@ def test_other_code_may_word_its_figures_otherwise_and_that_is_said(honest: Forg
     honest.edit(RESULT, reworded)
     found = judged(honest.packed())
     assert found.outcome == "pass"
-    assert any("the figures alone were compared" in line for line in found.rests)
+    assert any("the figures alone were compared" in line for line in found.uncovered)
 
 
 UNLOGGED = {
@@ -415,8 +415,8 @@ def test_a_seal_made_afterwards_is_shown_by_the_one_that_was_told_before(honest:
     assert _failure(honest.packed()) == "pass"  # not catchable by the pack alone
     assert _failure(honest.packed(), PackKnown(seal=told)) == "seal.digest"
     alone = verify_pack(honest.packed())
-    assert any("the signer says so" in line for line in alone.rests)
-    assert any("thrown away" in line for line in alone.rests)
+    assert any("the signer says so" in line for line in alone.uncovered)
+    assert any("thrown away" in line for line in alone.uncovered)
 
 
 def test_a_pack_by_another_key_is_shown_by_the_key_that_was_told(honest: Forger) -> None:
@@ -436,7 +436,7 @@ def test_a_look_dropped_from_the_series_is_shown_by_a_checkpoint(
 ) -> None:
     seen = PackKnown(checkpoints=[(place / "seen").read_bytes()])
     assert _failure(honest.packed(), seen) == "pass"
-    told = verify_pack(honest.packed(), seen).rests
+    told = verify_pack(honest.packed(), seen).uncovered
     assert any("of the 2 runs that this key logged, 2 are about these" in line for line in told)
     _forget_first_run(honest)
     assert _failure(honest.packed()) == "pass"  # not catchable without what somebody saw

@@ -121,13 +121,13 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     noise = (
         f"The answers to {opened:,} queries are opened; their noise is proved and stays closed."
         if coins_of(evidence.policy)
-        else f"The sub-seeds of {opened:,} answers are opened. Whoever holds the bundle can take"
-        " their noise off, so that no epsilon holds for these answers towards them."
+        else f"The sub-seeds of {opened:,} answers, which take their noise off: no epsilon holds"
+        " for these towards whoever holds the bundle."
     )
     return (
         noise,
-        f"The vectors of all {len(evidence.queries):,} queries are in it, with the accounts that"
-        f" asked, and the texts of {texts:,} queries.",
+        f"The vectors of all {len(evidence.queries):,} queries with their accounts, and the texts"
+        f" of {texts:,}.",
     )
 
 
@@ -153,9 +153,9 @@ def uncovered(case: VerifierCase, *, listed: bool) -> tuple[str, ...]:
     """Return what the outcome does not say."""
     return (
         *_windows(case, listed=listed),
-        "That the provider drew its seed well and that nobody else has it: no stranger can check."
-        " Whoever has it takes the noise off every answer.",
-        "That a slot's vector is that of its document, nor what a generator does with documents.",
+        "That nobody else has the provider's seed, which takes the noise off every answer: no"
+        " stranger can check.",
+        "That a slot's vector is that of its document, or what a generator makes of documents.",
     )
 
 
@@ -170,10 +170,11 @@ def _windows(case: VerifierCase, *, listed: bool) -> list[str]:
     other = Counter(name for one in held.openings for name in one.policy.tenants)
     apart = ", ".join(f"{n} ({count:,})" for n, count in other.items() if n not in names)
     return [
-        f"Windows by another key or log than {case.provider}, and any that it did not log."
-        " That an index of another name holds other documents is the provider's word"
-        + (f"; its log has windows over {apart}, which are not counted." if apart else "."),
-        "That the noise of the other windows was what their policies say: their bundles show it.",
+        f"Windows by another key or log than {case.provider}, and any that it did not log.",
+        "Documents that stand in an index of another name, too"
+        + (f"; the log has windows over {apart}, which are not counted." if apart else "."),
+        *["That other windows' noise is what they promise: see their bundles."]
+        * (len(held.openings) > 1),
     ]
 
 
@@ -184,15 +185,14 @@ def _keys(case: VerifierCase) -> list[str]:
         f"Witnesses: {quorum:,} of those in the trust file have signed the log's opening and its"
         " close."
         if quorum
-        else "Witnesses: none is asked for. Only the provider's word says when the window was"
-        " opened, and that there is one log, unless accounts show what they were given."
+        else "Witnesses: none is asked for. When the window was opened, and that there is one log,"
+        " is the provider's word, unless accounts show theirs."
     )
     return [
-        f"Proofs: they rest on the powers of the public KZG ceremony for EIP-4844 (2023; [tau]2"
-        f" {TAU.hex()[:16]}…). Nobody can prove what is false if one of its more than 140,000"
-        " contributors forgot a secret number.",
-        "Challenge: the provider must not have known the beacon before the close. No file shows"
-        " when a beacon became known.",
+        f"Proofs: the public KZG ceremony for EIP-4844 (2023; [tau]2 {TAU.hex()[:16]}…), if one of"
+        " its more than 140,000 contributors forgot a secret number.",
+        "Challenge: that the provider did not know its beacon before the close, which no file"
+        " shows.",
         watched,
     ]
 

@@ -80,7 +80,7 @@ def test_a_verdict_says_what_its_bundle_tells_and_on_whom_it_rests():
         assert part in said
     left = " ".join(terms.uncovered(_case(), listed=False))
     assert "Other windows:" in left
-    assert "drew its seed well" in left
+    assert "no stranger can check" in left
     named = replace(EVIDENCE.embedder, artifacts={"name": "5e" * 32, "template": "5e" * 32})
     said = " ".join(terms.rests(_case(evidence=replace(EVIDENCE, embedder=named))))
     assert "by its name alone" in said
