@@ -287,6 +287,11 @@ def _counts(case: PackCase) -> str:
         raise refuse("counts.target", f"Not every answer is of {target!r}.")
     spent = case.pack.result["summary"]["spent"]
     check_spent(case, spent, target, it.order.budget)
+    capped = [one for outcomes in it.found.values() for one in outcomes if one.capped]
+    if capped and spent["stopped_by"] is None:
+        raise refuse("counts.cap", "Rows were stopped by a cap, and the result names none.")
+    if scored := next((one for one in capped if one.score.value is not None), None):
+        raise refuse("counts.cap", f"A cap stopped {scored.document.id!r}, which has a score.")
     total = say.count(sum(asked.values()))
     return f"{total} questions about {say.count(len(asked))} documents, calibration included"
 

@@ -150,8 +150,13 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
     sent = sum(one.asked[0] == target and not (shown and shown.failed) for one, shown in rows)
     if spent["queries"] < sent:
         raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
+    # A cap excuses questions without an answer, so that one which was not sealed excuses none.
+    caps = {"query": budget.queries, "token": budget.tokens, "cost": budget.cost}
+    stopped = spent["stopped_by"]
+    if stopped is not None and caps.get(stopped) is None:
+        raise refuse("counts.cap", f"No {str(stopped)[:20]} cap was sealed that could stop it.")
     over = budget.passed(Use(spent["queries"], spent["prompt_tokens"], spent["completion_tokens"]))
-    if over and spent["stopped_by"] is None:
+    if over and stopped is None:
         raise refuse("counts.cap", f"More was spent than the sealed {over} cap admits.")
 
 

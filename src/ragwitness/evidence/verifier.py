@@ -111,7 +111,7 @@ def _system(case: PackCase) -> str:
     seal, result = case.pack.seal, case.pack.result
     named = result.get("summary", result).get("target")
     if not seal.system:
-        raise NotCheckedError("an earlier version made the seal, without the name of the system")
+        raise NotCheckedError("the seal does not name the system, so that any may be", needed=True)
     # A way of reading it may stand behind the name, in brackets.
     if not isinstance(named, str) or named.partition(" (")[0] != seal.system.partition(" (")[0]:
         raise refuse("seal.system", f"The result is about {named!r}, the seal {seal.system!r}.")

@@ -383,7 +383,27 @@ def test_other_code_may_word_its_figures_otherwise_and_that_is_said(honest: Forg
     assert any("the figures alone were compared" in line for line in found.uncovered)
 
 
+def _capped(forger: Forger) -> None:
+    """A cap is said to have refused a question, whose score is kept all the same."""
+    asked = forger.rows(ANSWERS_FILE)[0]["asked"]
+    _relinked(lambda one: one.edit(ANSWERS_FILE, lambda rows: rows.pop(0)))(forger)
+
+    def change(rows: list) -> None:
+        found = next(r for r in rows if [r["stage"], r["document"]] == asked[1:3])
+        found["capped"] = True
+
+    forger.edit(ROWS, change)
+
+
+def _stopped(forger: Forger) -> None:
+    """The same, with a result that names a cap; none was sealed."""
+    _capped(forger)
+    forger.edit(RESULT, lambda one: one["summary"]["spent"].update(stopped_by="query"))
+
+
 UNLOGGED = {
+    "an answer dropped for a cap that nobody names": (_capped, "counts.cap"),
+    "an answer dropped for a cap that was not sealed": (_stopped, "counts.cap"),
     "an answer changed, and all linked anew": (_relinked(_answer), "scores"),
     "an answer dropped, and all linked anew": (_relinked(_drop_answer), "scores.unanswered"),
 }
