@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from mmap import mmap
@@ -25,8 +25,7 @@ from ragwitness.errors import InputError, VerificationError
 # The one zip of a set of files: stored, in order, without dates; every other zip is refused.
 #
 # A zip says most things twice, and readers disagree on which to believe. Here the bytes follow from
-# names and contents alone, so that a bundle has one form, nothing hides in it, and what a directory
-# claims is checked before anything is read.
+# names and contents alone, so that a bundle has one form, and nothing hides in it.
 
 Archive: TypeAlias = bytes | mmap
 """An archive in memory, or on the disk: of that, what nobody looks at is not read."""
@@ -43,7 +42,7 @@ _END = struct.Struct("<4s4H2LH")
 _LOCAL_SIGN, _CENTRAL_SIGN, _END_SIGN = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
 _VERSION = 10
 _DATE = 0x21  # 1 January 1980, the first that a zip can say
-_FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF
+_FULL32 = 0xFFFFFFFF
 _LONGEST_NAME = 128
 
 
@@ -94,6 +93,9 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 def listing(data: Archive) -> list[Listed]:
     """Return the files of an archive after checking all that needs no content.
 
+    The files are walked header by header. Then both the headers and the directory are made again
+    from what they say, and must be these bytes.
+
     Raises:
         VerificationError: ``bundle.size``, ``bundle.zip``, ``bundle.zip64``, ``bundle.files``,
             ``bundle.name``, ``bundle.duplicate``, ``bundle.compressed``, ``bundle.order`` or
@@ -101,91 +103,55 @@ def listing(data: Archive) -> list[Listed]:
     """
     if len(data) > MAX_ARCHIVE:
         raise VerificationError("bundle.size", f"The bundle has {len(data):,} bytes.")
-    # 1. The end of the archive, 2. its directory, 3. the names in it,
-    count, start = _end(data)
-    found = list(_central(data, count, start))
+    if data[:4] != _LOCAL_SIGN or data[-_END.size :][:4] != _END_SIGN:
+        raise VerificationError(
+            "bundle.zip", "The file is no zip, is cut off, or something stands around it."
+        )
+    # 1. The files, side by side. 2. Their names. 3. Headers and directory, to the byte.
+    found, at = list[Listed](), 0
+    while data[at : at + 4] == _LOCAL_SIGN and at + _LOCAL.size <= len(data):
+        fields = _LOCAL.unpack(data[at : at + _LOCAL.size])
+        method, crc, packed, size, long = (fields[place] for place in (3, 6, 7, 8, 9))
+        start = at + _LOCAL.size + long
+        name = data[at + _LOCAL.size : start].decode("latin-1")
+        if method:
+            raise VerificationError("bundle.compressed", f"{name[:80]!r} is compressed.")
+        if _FULL32 in (packed, size):
+            raise VerificationError("bundle.zip64", f"{name[:80]!r} has fields of the zip64 form.")
+        found.append(Listed(name, size, crc, start))
+        if len(found) > MAX_FILES:
+            raise VerificationError("bundle.files", f"The zip has more than {MAX_FILES:,} files.")
+        at = start + size
     _names(found)
-    # 4. and that the files lie side by side up to the directory: nothing hides in between.
-    at = 0
     for file in found:
-        if file.start != at + _LOCAL.size + len(file.name):
-            raise _other("something lies between the files")
-        at = file.start + file.size
-    if at != start:
-        raise _other("the files do not end where the directory begins")
+        head = _local(file.name, file.size, file.crc)
+        if data[file.start - len(head) : file.start] != head:
+            raise _other(f"the header of {file.name} says more than its name, size and CRC")
+    tail = _directory([(file.name, file.size, file.crc) for file in found])
+    if len(data) - at != len(tail) or data[at:] != tail:
+        raise _other("its directory is another than that of its files")
     return found
 
 
 def contents(data: Archive, files: list[Listed]) -> dict[str, bytes]:
-    """Return the contents of listed files, once the archive is the one that :func:`pack` makes.
+    """Return the contents of listed files.
 
     Raises:
-        VerificationError: ``bundle.crc`` or ``bundle.canonical``.
+        VerificationError: ``bundle.crc``.
     """
-    found: dict[str, bytes] = {}
+    found = {file.name: data[file.start : file.start + file.size] for file in files}
     for file in files:
-        content = data[file.start : file.start + file.size]
-        if crc32(content) != file.crc:
+        if crc32(found[file.name]) != file.crc:
             raise VerificationError("bundle.crc", f"{file.name} is damaged: its CRC differs.")
-        head = _local(file.name, file.size, file.crc)
-        if data[file.start - len(head) : file.start] != head:
-            raise _other(f"the header of {file.name} says something else than the directory")
-        found[file.name] = content
-    heads = [(file.name, file.size, file.crc) for file in files]
-    tail = _directory(heads)
-    if data[len(data) - len(tail) :] != tail:
-        raise _other("its directory holds more than names, sizes and CRCs")
     return found
 
 
-def _end(data: Archive) -> tuple[int, int]:
-    """Return the number of files and where the directory begins."""
-    if len(data) < _END.size or data[:4] != _LOCAL_SIGN:
-        raise VerificationError(
-            "bundle.zip", "The file is not a zip, or something stands before it."
-        )
-    sign, disk, first, here, count, size, start, comment = _END.unpack(data[-_END.size :])
-    if sign != _END_SIGN or comment:
-        raise VerificationError("bundle.zip", "The zip is cut off, or something stands behind it.")
-    if _FULL16 in (disk, first, here, count) or _FULL32 in (size, start):
-        raise VerificationError("bundle.zip64", "The zip is in the zip64 form.")
-    if not 1 <= count <= MAX_FILES:
-        raise VerificationError("bundle.files", f"The zip lists {count:,} files.")
-    if (disk, first, here) != (0, 0, count) or start + size + _END.size != len(data):
-        raise _other("its directory does not stand right before its end")
-    return count, start
-
-
-def _central(data: Archive, count: int, at: int) -> Iterator[Listed]:
-    stop = len(data) - _END.size
-    for _ in range(count):
-        if at + _CENTRAL.size > stop:
-            raise _other("its directory is cut off")
-        fields = _CENTRAL.unpack(data[at : at + _CENTRAL.size])
-        sign, _, _, flags, method, _, _, crc, packed, size, long, extra, comment = fields[:13]
-        offset = fields[16]
-        name = data[at + _CENTRAL.size : at + _CENTRAL.size + long].decode("latin-1")
-        if sign != _CENTRAL_SIGN:
-            raise _other("its directory holds something else")
-        if method or packed != size:
-            raise VerificationError("bundle.compressed", f"{name[:80]!r} is compressed.")
-        if flags or comment:
-            raise _other(f"{name[:80]!r} has flags or a comment")
-        if extra or _FULL32 in (size, offset):
-            raise VerificationError("bundle.zip64", f"{name[:80]!r} has fields of the zip64 form.")
-        yield Listed(name, size, crc, offset + _LOCAL.size + long)
-        at += _CENTRAL.size + long
-    if at != stop:
-        raise _other("its directory holds more files than it says")
-
-
 def _names(files: list[Listed]) -> None:
-    for file in files:
-        if not _plain(file.name):
-            raise VerificationError(
-                "bundle.name", f"{file.name[:80]!r} is not a plain relative path of a file."
-            )
     names = [file.name for file in files]
+    if bad := [name for name in names if not _plain(name)]:
+        raise VerificationError(
+            "bundle.name", f"{bad[0][:80]!r} is not a plain relative path of a file."
+        )
     if len(set(names)) != len(names):
         raise VerificationError("bundle.duplicate", "A name stands twice in the zip.")
     if names != sorted(names):

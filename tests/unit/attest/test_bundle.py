@@ -168,14 +168,23 @@ def test_other_zips_are_refused_by_name(bundle):
     }
     for check, data in cases.items():
         _fails(data, check)
-    for data in (b"", b"PK", b"not a zip" * 9, bundle[:-1], bundle + b"\n", b"\n" + bundle):
+    for data in (
+        b"",
+        b"PK",
+        bundle[:4],
+        b"not a zip" * 9,
+        bundle[:-1],
+        bundle + b"\n",
+        b"\n" + bundle,
+    ):
         _fails(data, "bundle.zip")
     _fails(bundle[:1000] + bundle[-22:], "bundle.canonical")
+    _fails(bundle[:4] + bundle[-22:], "bundle.canonical")
 
 
 def test_nothing_hides_between_the_files(bundle):
     cut = listing(bundle)[5].start - 40
-    _fails(bundle[:cut] + b"secret" + bundle[cut:], "bundle.canonical")
+    _fails(bundle[:cut] + b"secret" + bundle[cut:], "bundle.canonical", "bundle.name")
     start = struct.unpack("<L", bundle[-6:-2])[0]
     end = bundle[start:-22]
     moved = bundle[:start] + b"secret" + end + bundle[-22:-6]
@@ -183,15 +192,23 @@ def test_nothing_hides_between_the_files(bundle):
 
 
 def test_sizes_that_are_only_claimed_are_refused(bundle):
-    """A directory that claims four gigabytes costs nothing, and a zip64 marker is named."""
+    """A header or a directory that claims gigabytes costs nothing, and a zip64 marker is named."""
     start = struct.unpack("<L", bundle[-6:-2])[0]
-    for size, checks in ((0xFFFFFFFF, ["bundle.zip64"]), (0x7FFFFFFF, ["bundle.canonical"])):
+    for size, check in ((0xFFFFFFFF, "bundle.zip64"), (0x7FFFFFFF, "bundle.canonical")):
+        raw = bytearray(bundle)
+        raw[18:26] = struct.pack("<LL", size, size)
+        _fails(bytes(raw), check)
         raw = bytearray(bundle)
         raw[start + 20 : start + 28] = struct.pack("<LL", size, size)
-        _fails(bytes(raw), *checks)
+        _fails(bytes(raw), "bundle.canonical")
     raw = bytearray(bundle)
     raw[-14:-10] = b"\xff\xff\xff\xff"
-    _fails(bytes(raw), "bundle.zip64")
+    _fails(bytes(raw), "bundle.canonical")
+
+
+def test_more_files_than_a_bundle_holds_are_refused(bundle, monkeypatch):
+    monkeypatch.setattr("ragwitness.attest.bundle.MAX_FILES", 3)
+    _fails(bundle, "bundle.files")
 
 
 def test_a_file_above_its_limit_is_refused():
