@@ -31,7 +31,7 @@ def attack(
     trials: int,
     confidence: float,
 ) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """Return the bound, for ``verify --empirical``, and what it rests on.
+    """Return the bound, and what it rests on.
 
     Args:
         rows: The index, shape (capacity, dimension).

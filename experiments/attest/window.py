@@ -64,8 +64,7 @@ def phases(paths: Paths, data: Path, which: str) -> list[Phase]:
     checked = f"verify {paths.bundle.name} --trust {paths.trust.name}"
     attacks = []
     if config["attacked"]:
-        attacks, handed = [Phase("attack", step("attack"))], (*handed, paths.empirical)
-        checked += f" --empirical {paths.empirical.name}"
+        attacks = [Phase("attack", step("attack"))]
     again = f"--receipt receipts --embedder {config['embedder']}"
     return [
         Phase("texts", step("texts")),

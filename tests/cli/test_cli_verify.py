@@ -81,33 +81,11 @@ def test_verify_takes_a_folder_of_receipts(command, tmp_path):
     assert "receipt.version" in text
 
 
-def test_verify_compares_an_attack_with_the_noise(command, tmp_path):
-    from tests.support.attested import MECHANISM
-
-    shown = {
-        "version": "ragwitness/empirical/v1",
-        "attack": "probe",
-        "epsilon": 9.5,
-        "delta": 1e-6,
-        "confidence": 0.95,
-        "trials": 100,
-        "mechanism": MECHANISM.digest,
-        "accounts": 2,
-        "queries": 3,
-    }
-    path = tmp_path / "attack.json"
-    path.write_text(json.dumps(shown))
-    code, text = command("verify", BUNDLE, "--trust", TRUST, "--empirical", path)
-    assert code == 3
-    assert "empirical.bound" in text
-
-
-@pytest.mark.parametrize("what", ["bundle", "trust", "empirical"])
+@pytest.mark.parametrize("what", ["bundle", "trust"])
 def test_verify_says_what_cannot_be_read(command, tmp_path, what):
     missing = tmp_path / "missing"
     paths = {"bundle": BUNDLE, "trust": TRUST} | {what: missing}
-    more = ("--empirical", missing) if what == "empirical" else ()
-    code, text = command("verify", paths["bundle"], "--trust", paths["trust"], *more)
+    code, text = command("verify", paths["bundle"], "--trust", paths["trust"])
     assert code == 2
     assert "cannot be read" in text
 

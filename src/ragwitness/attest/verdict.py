@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from ragwitness.errors import InputError
 from ragwitness.kit.shown import Shown
-from ragwitness.privacy.accounting.ranges import at_least_zero, probability, whole
 
 Status: TypeAlias = Literal["pass", "fail", "not checked"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive"]
@@ -33,31 +30,6 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Empirical:
-    """A lower bound that an attack has shown, handed in by whoever ran it.
-
-    Attributes:
-        attack: What was done.
-        epsilon: Lower bound, by Clopper and Pearson.
-        delta: Failure probability that it holds for.
-        confidence: Confidence of the bound, e.g. 0.95.
-        trials: It rests on.
-        mechanism: Digest of what was attacked.
-        accounts: Number of accounts that worked together.
-        queries: Number of queries of each.
-    """
-
-    attack: str
-    epsilon: float
-    delta: float
-    confidence: float
-    trials: int
-    mechanism: str
-    accounts: int
-    queries: int
-
-
-@dataclass(frozen=True, slots=True)
 class Numbers:
     """What one tenant's index can have given away, all at the same joint delta.
 
@@ -69,7 +41,6 @@ class Numbers:
         exact: Of the committed noise, for k_max accounts with all their queries; None where no
             epsilon holds at ``delta``.
         odometer: Epsilon of all queries that were answered, whoever asked; None as for ``exact``.
-        empirical: Shown by an attack; None where none was handed in.
         answers: Query records of this tenant.
         cap: Answers that k_max accounts may get: what ``exact`` covers.
         windows: Windows over this index on the provider's log; None where no log was checked.
@@ -82,7 +53,6 @@ class Numbers:
     why: str
     exact: float | None
     odometer: float | None
-    empirical: float | None
     answers: int
     cap: int
     windows: int | None = None
@@ -158,43 +128,3 @@ class BundleVerdict(Shown):
     def epsilon(self) -> float | None:
         """The exact epsilon towards accounts, that of the worst tenant; None without a pass."""
         return None if self.worst is None else self.worst.exact
-
-
-# The file by which a verifier hands in what an attack has shown; its own, and not in a bundle.
-
-EMPIRICAL_VERSION = "ragwitness/empirical/v1"
-
-
-def parse_empirical(data: bytes) -> Empirical:
-    """Return the lower bound of a file.
-
-    Raises:
-        InputError: It is no such file, or a value is outside its range.
-    """
-    try:
-        value: Any = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _wrong("it is no JSON") from error
-    if not isinstance(value, dict) or value.pop("version", None) != EMPIRICAL_VERSION:
-        raise _wrong(f"its version is not {EMPIRICAL_VERSION!r}")
-    names = {field.name for field in fields(Empirical)}
-    if value.keys() != names:
-        raise _wrong(f"it lacks a field or has another: {sorted(value.keys() ^ names)[0][:40]!r}")
-    texts, reals = ("attack", "mechanism"), ("epsilon", "delta", "confidence")
-    if not all(isinstance(value[name], str) for name in texts):
-        raise _wrong("the attack or the mechanism is no text")
-    if not all(type(value[name]) in (int, float) for name in reals):
-        raise _wrong("a bound is no number")
-    found = Empirical(**value)
-    at_least_zero("epsilon", found.epsilon)
-    probability("delta", found.delta)
-    probability("confidence", found.confidence)
-    for name in ("trials", "accounts", "queries"):
-        whole(name, getattr(found, name))
-    return found
-
-
-def _wrong(why: str) -> InputError:
-    return InputError(
-        f"This is no file of an attack's lower bound: {why}.", "See docs/attest.md for its fields."
-    )

@@ -27,7 +27,6 @@ def verify(
     receipt: Annotated[list[Path] | None, PathRole.READS] = None,
     checkpoint: Annotated[list[Path] | None, PathRole.READS] = None,
     embedder: Annotated[str | None, PathRole.ADDRESS] = None,
-    empirical: Annotated[Path | None, PathRole.READS] = None,
     key: Annotated[str | None, Opt(metavar="TEXT")] = None,
     seal: Annotated[str | None, Opt(metavar="SHA256")] = None,
     roots: Annotated[Path | None, PathRole.READS] = None,
@@ -52,7 +51,6 @@ def verify(
         checkpoint: A checkpoint of this log that somebody else was shown. May be repeated.
         embedder: For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or
             hashing:DIMENSION.
-        empirical: For a bundle: a lower bound that an attack has shown (JSON).
         key: For a pack: the public key of whoever ran the audit, as they published it.
         seal: For a pack: the seal that you were told of before the answers came.
         roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
@@ -62,7 +60,6 @@ def verify(
     import json
 
     from ragwitness.attest.bundle import MAX_ARCHIVE
-    from ragwitness.attest.verdict import parse_empirical
     from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.evidence.kinds import SEALED, sealed_kind
@@ -80,7 +77,6 @@ def verify(
         known = parse_trust(read_file(trust, _SMALL, _DRAFT))
     receipts = [read_file(path, _SMALL) for path in _files(receipt or ())]
     seen = [read_file(path, _SMALL) for path in _files(checkpoint or ())]
-    shown = None if empirical is None else parse_empirical(read_file(empirical, _SMALL))
     embed = None if embedder is None else _embed(embedder)
     # Step 2: the file, of a bounded size before anything in it is believed, and what it is.
     data = map_file(
@@ -93,15 +89,14 @@ def verify(
         from ragwitness.evidence.case import PackKnown
 
         of_bundles = {"trust": trust, "receipt": receipt, "embedder": embedder}
-        _refuse_beside("a pack", **of_bundles, empirical=empirical)
+        _refuse_beside("a pack", **of_bundles)
         whose = None if key is None else PublicKey.parse(key.strip())
         given = {"known": PackKnown(whose, seal, seen, roots, models or ())}
         workers(1)  # answers are replayed one after the other, in this process
         one_thread_per_answer()
     else:
         _refuse_beside("a bundle", key=key, seal=seal, roots=roots, models=models)
-        given = {"trust": known, "receipts": receipts, "seen": seen}
-        given |= {"embed": embed, "empirical": shown}
+        given = {"trust": known, "receipts": receipts, "seen": seen, "embed": embed}
     screen = console()
     # Step 3: the checks, one after the other; both forms of output show the same verdict.
     if as_json:

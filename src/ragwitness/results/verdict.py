@@ -132,13 +132,13 @@ def _checks(verdict: BundleVerdict) -> Table:
 
 
 def _numbers(verdict: BundleVerdict) -> Table:
-    # Four epsilons of the same noise: the paper's bound (5.2), the exact one, the odometer's over
-    # everything answered, and a lower bound that an attack has shown.
+    # Three epsilons of the same noise: the paper's bound (5.2), the exact one, and the odometer's
+    # over everything answered.
     rows: list[tuple[Cell, ...]] = []
     for row in verdict.numbers:
-        values = (row.paper, row.exact, row.odometer, row.empirical)
+        values = (row.paper, row.exact, row.odometer)
         rows.append((Name(row.tenant), *map(say.three, values)))
-    names = ("epsilon of", "paper (5.2)", "exact", "odometer", "attack")
+    names = ("epsilon of", "paper (5.2)", "exact", "odometer")
     return plain_table("Epsilon towards accounts", names, rows)
 
 
@@ -147,7 +147,7 @@ def _legend(verdict: BundleVerdict) -> list[Paragraph]:
     lines = [
         f"All at delta* {first.delta:g}. Paper: from the epsilon promised to one account. Exact:"
         f" of the committed noise, k_max accounts with {say.count(first.cap)} answers in all."
-        " Odometer: of every answer given, whoever asked. Attack: lower bound that one has shown."
+        " Odometer: of every answer given, whoever asked."
     ]
     if first.paper is None:
         lines.append(f"{say.MISSING} {first.why}")

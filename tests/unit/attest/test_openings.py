@@ -63,7 +63,7 @@ def _refused(case):
 def test_windows_over_one_index_add_and_another_index_is_named(tmp_path):
     case = _case(_three(tmp_path)[2])
     assert terms.openings(case) == "3 windows on example.org/log, this one among them"
-    found = numbers_of(case.evidence, "clinic", None, listed=True)
+    found = numbers_of(case.evidence, "clinic", listed=True)
     cap = POLICY.k_max * POLICY.queries
     mechanism = POLICY.tenants["clinic"]
     wanted = worst_epsilon(mechanism, POLICY.joint_delta, 2 * cap, POLICY.relation)
@@ -83,11 +83,11 @@ def test_windows_of_different_noise_add_their_epsilons_at_shares_of_delta(tmp_pa
     _log(tmp_path)
     louder = replace(POLICY.tenants["clinic"], variance=1 << 23)
     case = _case(_log(tmp_path, "w2", tenants={"clinic": louder}))
-    found = numbers_of(case.evidence, "clinic", None, listed=True)
+    found = numbers_of(case.evidence, "clinic", listed=True)
     cap, half = POLICY.k_max * POLICY.queries, POLICY.joint_delta / 2
     each = (worst_epsilon(m, half, cap, "replace") for m in (POLICY.tenants["clinic"], louder))
     assert found.together == pytest.approx(sum(each))
-    assert numbers_of(case.evidence, "archive", None, listed=True).windows == 1
+    assert numbers_of(case.evidence, "archive", listed=True).windows == 1
 
 
 def test_without_the_log_other_windows_are_not_known(tmp_path):
@@ -98,7 +98,7 @@ def test_without_the_log_other_windows_are_not_known(tmp_path):
     with pytest.raises(NotCheckedError) as found:  # somebody saw one: then it is missing
         terms.openings(_case({}, [seen]))
     assert found.value.needed
-    number = numbers_of(EVIDENCE, "clinic", None, listed=False)
+    number = numbers_of(EVIDENCE, "clinic", listed=False)
     assert (number.windows, number.together) == (None, None)
 
 

@@ -12,7 +12,7 @@ from ragwitness.attest.bundle import EARLIER, Archive, read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.steps import VerifierStep, all_steps, unread, verdict_on
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.verdict import BundleVerdict, Check, Empirical, Sampling
+from ragwitness.attest.verdict import BundleVerdict, Check, Sampling
 from ragwitness.attest.verifier import checks, numbers, proofs, terms
 from ragwitness.attest.verifier.case import Embed, VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
@@ -50,12 +50,11 @@ CHEAP = (
 """Checks that multiply no points, in the order in which they are made."""
 
 PROOFS = (
-    # R5, then the proofs, then what needs an embedder or an attack.
+    # R5, then the proofs, then what needs an embedder.
     VerifierStep("coalition", checks.coalition),
     VerifierStep("norms", proofs.norms),
     VerifierStep("answers", proofs.links),
     VerifierStep("embedding", proofs.embedded),
-    VerifierStep("attack", numbers.attacked),
 )
 """Checks that take long."""
 
@@ -67,7 +66,6 @@ def verify(
     receipts: Sequence[bytes] = (),
     seen: Sequence[bytes] = (),
     embed: Embed | None = None,
-    empirical: Empirical | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BundleVerdict:
     """Return the verdict on a bundle (paper, §5.6).
@@ -78,7 +76,6 @@ def verify(
         receipts: Files that accounts handed in.
         seen: Signed checkpoints of this log that others were shown.
         embed: The committed embedder, where the verifier has it.
-        empirical: A lower bound that an attack has shown.
         progress: Called with (what, done, all) during the slow checks.
 
     Raises:
@@ -96,13 +93,11 @@ def verify(
     if isinstance(evidence, list):
         made += [Check("files", "fail", error.message, error.check) for error in evidence]
         return verdict_on(made, (), "", bundle.window)
-    case = VerifierCase(
-        evidence, trust, receipts, seen, embed, empirical, progress or (lambda *_: None)
-    )
+    case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))
     made, lacking = all_steps(made, CHEAP, PROOFS, case)
     listed = any(check.name == "log.openings" and check.status == "pass" for check in made)
     told = tuple(
-        numbers.numbers_of(evidence, name, empirical, listed=listed)
+        numbers.numbers_of(evidence, name, listed=listed)
         for name in evidence.policy.tenants
         if all(check.status != "fail" for check in made)
     )

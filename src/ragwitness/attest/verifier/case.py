@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ragwitness.attest.openings import provider_name
 from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.verdict import Empirical
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, Note
@@ -32,7 +31,6 @@ class VerifierCase:
         receipts: Files that accounts handed in.
         seen: Signed checkpoints of this log that others were shown.
         embed: The committed embedder, where the verifier has it.
-        empirical: A lower bound that an attack has shown.
         progress: Called with (what, done, all) before and after the slow checks.
     """
 
@@ -41,7 +39,6 @@ class VerifierCase:
     receipts: Sequence[bytes] = ()
     seen: Sequence[bytes] = ()
     embed: Embed | None = None
-    empirical: Empirical | None = None
     progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
 
     @property

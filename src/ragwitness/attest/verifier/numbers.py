@@ -1,4 +1,4 @@
-"""The numbers of a verdict: the paper's, the exact one, the odometer's, and what an attack showed.
+"""The numbers of a verdict: the paper's, the exact one, and the odometer's.
 
 All at the policy's delta*, so that they can be compared.
 """
@@ -9,14 +9,13 @@ from collections import Counter
 
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
-from ragwitness.attest.steps import NotCheckedError, refuse
-from ragwitness.attest.verdict import Empirical, Numbers
+from ragwitness.attest.verdict import Numbers
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.checks import receipted
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon
-from ragwitness.privacy.odometer.spectral import Odometer, Terms, worst_epsilon
+from ragwitness.privacy.odometer.spectral import Odometer, Terms
 
 
 def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
@@ -28,29 +27,6 @@ def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
         for number in numbers
         if number.exact is None or number.exact > MOST_EPSILON
     ]
-
-
-def attacked(case: VerifierCase) -> str:
-    """Check that no attack has shown more than the noise allows for as many answers."""
-    found = case.empirical
-    if found is None:
-        raise NotCheckedError("no lower bound of an attack was given")
-    policy = case.evidence.policy
-    matching = [m for m in policy.tenants.values() if m.digest == found.mechanism]
-    if not matching:
-        raise NotCheckedError("the lower bound is of another mechanism than the policy's")
-    answers = found.accounts * found.queries
-    # What the noise allows at the attack's own delta and number of answers.
-    allowed = worst_epsilon(matching[0], found.delta, answers, policy.relation)
-    if allowed is None:
-        raise NotCheckedError("the noise allows more than any attack can show")
-    if found.epsilon > allowed:
-        raise refuse(
-            "empirical.bound",
-            f"{found.attack} shows epsilon {found.epsilon:.4g} or more"
-            f" (confidence {found.confidence:g}) where the noise allows {allowed:.4g}.",
-        )
-    return f"{found.attack} shows {found.epsilon:.3g}, allowed are {allowed:.3g}"
 
 
 def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]:
@@ -87,15 +63,12 @@ def remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]
     return tuple(said)
 
 
-def numbers_of(
-    evidence: BundleEvidence, name: str, empirical: Empirical | None, *, listed: bool
-) -> Numbers:
+def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
     """Return the numbers of a tenant.
 
     Args:
         evidence: Of the bundle.
         name: The tenant.
-        empirical: A lower bound that an attack has shown.
         listed: Whether the provider's log of its windows is in the bundle, and holds.
     """
     policy = evidence.policy
@@ -120,7 +93,6 @@ def numbers_of(
     windows, together = None, None
     if listed and evidence.openings is not None:
         windows, together = evidence.openings.epsilon(name, goal, policy.relation)
-    shown = empirical is not None and empirical.mechanism == mechanism.digest
     return Numbers(
         tenant=name,
         delta=goal,
@@ -128,7 +100,6 @@ def numbers_of(
         why=why,
         exact=joint_epsilon(policy, mechanism),
         odometer=odometer,
-        empirical=empirical.epsilon if empirical is not None and shown else None,
         answers=len(asked),
         cap=cap,
         windows=windows,

@@ -12,12 +12,10 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.trust import parse_trust
-from ragwitness.attest.verdict import Empirical, parse_empirical
 from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.numbers import remarks
-from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal
 from ragwitness.results.verdict import KIND, sampling_line
@@ -31,23 +29,9 @@ CLOSE = (GOLDEN / "close-v3.checkpoint").read_bytes()
 UNSIGNED = "clinic/dan: neither a receipt nor a key in your terms"
 
 
-def shown(**change):
-    fields = {
-        "attack": "repeat one probe",
-        "epsilon": 0.5,
-        "delta": 1e-6,
-        "confidence": 0.95,
-        "trials": 2000,
-        "mechanism": MECHANISM.digest,
-        "accounts": 2,
-        "queries": 3,
-    }
-    return Empirical(**(fields | change))
-
-
 @pytest.fixture(scope="module")
 def verdict():
-    return verify(BUNDLE, TRUST, receipts=[RECEIPT], seen=[CLOSE], embed=embed, empirical=shown())
+    return verify(BUNDLE, TRUST, receipts=[RECEIPT], seen=[CLOSE], embed=embed)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +43,7 @@ def test_numbers_that_promise_nothing_pass_nothing(exact, said):
     from ragwitness.attest.verdict import Numbers
     from ragwitness.attest.verifier.numbers import hollow
 
-    found = hollow((Numbers("clinic", 1e-6, None, "", exact, 1.0, None, 9, 9),))
+    found = hollow((Numbers("clinic", 1e-6, None, "", exact, 1.0, 9, 9),))
     assert len(found) == len(said)
     assert all(text in line for text, line in zip(said, found, strict=True))
 
@@ -108,7 +92,7 @@ def test_the_numbers_stand_side_by_side(verdict):
     for number in verdict.numbers:
         assert number.exact == pytest.approx(wanted.epsilon, rel=1e-9)
         assert number.paper == pytest.approx(paper, rel=1e-12)
-        assert 0.5 == number.empirical < number.odometer <= number.exact < number.paper
+        assert number.odometer <= number.exact < number.paper
     assert [number.answers for number in verdict.numbers] == [3, 6]
     assert verdict.epsilon == verdict.numbers[0].exact
 
@@ -153,21 +137,13 @@ def test_without_trust_nothing_passes(trust, missing):
     assert found.outcome == "inconclusive"
     assert found.epsilon is None
     left = {check.name for check in found.checks if check.status == "not checked"}
-    assert left == missing | {"log.seen", "log.openings", "receipts", "embedding", "attack"}
+    assert left == missing | {"log.seen", "log.openings", "receipts", "embedding"}
 
 
 def test_receipts_of_a_log_that_nobody_vouches_for_are_no_evidence():
     found = verify(BUNDLE, None, receipts=[RECEIPT], seen=[CLOSE])
     assert found.outcome == "inconclusive"
     assert "receipts" in {check.name for check in found.checks if check.status == "not checked"}
-
-
-def test_an_attack_that_shows_more_than_the_noise_allows_fails():
-    found = verify(BUNDLE, TRUST, empirical=shown(epsilon=3.0))
-    assert found.failures[0].failure == "empirical.bound"
-    other = verify(BUNDLE, TRUST, empirical=shown(mechanism="ab" * 32))
-    assert other.outcome == "pass"
-    assert other.numbers[0].empirical is None
 
 
 def test_where_the_table_alone_fails_there_is_no_epsilon():
@@ -244,27 +220,3 @@ def test_names_out_of_a_bundle_cannot_paint_the_terminal(verdict):
     screen.print(terminal(KIND.sheet(evil)))
     assert "\x1b" not in screen.export_text()
     assert "\u202e" not in screen.export_text()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": "v2"},
-        {"epsilon": -1},
-        {"epsilon": "0.5"},
-        {"delta": 0},
-        {"confidence": 1.0},
-        {"accounts": 0},
-        {"trials": 1.5},
-        {"mechanism": 3},
-        {"more": 1},
-    ],
-)
-def test_a_file_of_an_attack_says_only_what_can_be(change):
-    fields = {name: getattr(shown(), name) for name in Empirical.__slots__}
-    whole = {"version": "ragwitness/empirical/v1", **fields}
-    assert parse_empirical(json.dumps(whole).encode()) == shown()
-    with pytest.raises(InputError):
-        parse_empirical(json.dumps(whole | change).encode())
-    with pytest.raises(InputError):
-        parse_empirical(b"[")
