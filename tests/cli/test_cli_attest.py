@@ -310,7 +310,8 @@ def test_a_monitor_follows_and_signs_and_names_what_it_finds(command: Command) -
     Path("W/public/checkpoint").write_bytes(Path("seen").read_bytes())
     code, text = command(*own)
     assert code == 0, text
-    code, text = command(*watch, "--checkpoint", "W/public/open.checkpoint")
+    Path("theirs").write_bytes(Path("W/public/open.checkpoint").read_bytes())
+    code, text = command("monitor", "W/public", "--trust", "W/trust.json", "--state", "theirs")
     assert code == 0, text
     Path("W/public/checkpoint").write_bytes(Path("W/public/open.checkpoint").read_bytes())
     code, text = command(*watch)

@@ -242,7 +242,7 @@ def watch(
     if old is None:
         load_log(log, new.checkpoint.size, new.checkpoint.root)
     else:
-        path = _path(log, old, new.checkpoint, new.checkpoint.size)
+        path = _path(log, old, new.checkpoint)
         verify_extension(old, new.checkpoint, path)
     tiles = TileFolder(log, size)
     for number in range(old.size // WIDTH if old else 0, -(-size // WIDTH)) if entries else ():
@@ -253,32 +253,8 @@ def watch(
     return WatchedStep(old, new, note)
 
 
-def compare(
-    log: Path | Source, one: bytes, other: bytes, signers: Signers, latest: bytes | None = None
-) -> tuple[Checkpoint, Checkpoint]:
-    """Check that two checkpoints, whoever saw them, are of one log; return them by size.
-
-    Args:
-        log: The log's prefix, as for :func:`watch`.
-        one: A signed checkpoint.
-        other: Another.
-        signers: Whose signatures count.
-        latest: What the log shows now. Its tiles prove the others' too, so that the checkpoint of
-            a receipt, for whose size no partial tile may lie there, can be compared.
-
-    Raises:
-        VerificationError: ``log.split_view`` or ``log.consistency``: two people were shown two
-            logs; or as :func:`watch`.
-    """
-    both = [open_checkpoint(note, signers).checkpoint for note in (one, other)]
-    first, second = sorted(both, key=lambda checkpoint: checkpoint.size)
-    shown = open_checkpoint(latest, signers).checkpoint.size if latest is not None else 0
-    verify_extension(first, second, _path(log, first, second, max(shown, second.size)))
-    return first, second
-
-
-def _path(log: Path | Source, old: Checkpoint, new: Checkpoint, size: int) -> tuple[bytes, ...]:
-    """Return the proof of consistency out of the tiles of the log of ``size``."""
+def _path(log: Path | Source, old: Checkpoint, new: Checkpoint) -> tuple[bytes, ...]:
+    """Return the proof of consistency out of the tiles of the log of ``new``."""
     if not 0 < old.size < new.size:
         return ()
-    return consistency_path(TileFolder(log, size), old.size, new.size)
+    return consistency_path(TileFolder(log, new.size), old.size, new.size)

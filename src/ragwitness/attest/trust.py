@@ -59,9 +59,9 @@ class Trust:
     def listeners(self) -> Signers:
         """Keys whose signatures count under what the log showed while it served.
 
-        No witness is asked for: none can have signed yet. Unknown signatures are passed over.
+        No witness is asked for: none can have signed yet.
         """
-        return replace(self.notes, quorum=0, strict=False)
+        return replace(self.notes, quorum=0)
 
     def encode(self) -> bytes:
         """Return the canonical JSON."""

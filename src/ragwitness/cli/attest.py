@@ -70,14 +70,12 @@ def signers(path: Path, *, witnessed: bool = False) -> Signers:
         path: The file.
         witnessed: Ask for its quorum of witnesses, who sign later than receipts are given.
     """
-    from dataclasses import replace
-
     from ragwitness.attest.trust import parse_trust
 
     # Receipts are given before witnesses have signed, so that their quorum counts for the closed
     # window alone.
     known = parse_trust(read_file(path, _LONGEST_SIGNING))
-    return replace(known.notes, strict=False) if witnessed else known.listeners
+    return known.notes if witnessed else known.listeners
 
 
 def new_file(path: Path, data: bytes) -> None:

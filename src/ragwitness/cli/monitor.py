@@ -24,7 +24,6 @@ def monitor(
     public: Annotated[str, PathRole.READS, Arg()],
     trust: Trusted,
     state: Annotated[Path, PathRole.KEEPS],
-    checkpoint: Annotated[Path | None, PathRole.READS] = None,
     cosign: Annotated[Path | None, PathRole.KEEPS] = None,
     name: str | None = None,
     entries: bool = False,
@@ -40,27 +39,18 @@ def monitor(
 
     Args:
         public: The public folder of a window, a copy of it, or the URL at which it is served.
-        state: The file in which you keep the last checkpoint that you accepted.
-        checkpoint: A checkpoint that somebody else was shown. It is compared with that in --state,
-            and nothing else is done.
+        state: The file in which you keep the last checkpoint that you accepted, or a copy of one
+            that somebody else was shown: the log must have grown from it.
         cosign: Your key as a witness; it is made if --name is given.
         name: Your name as a witness, for a new key.
         entries: Read the new records too, and check that they are those whose hashes are logged.
     """
     import time
 
-    from ragwitness.attest.checkpoints import compare, watch
+    from ragwitness.attest.checkpoints import watch
 
-    who = signers(trust, witnessed=cosign is None and checkpoint is None)
+    who = signers(trust, witnessed=cosign is None)
     with _prefix(public) as (prefix, note):
-        # Two views of one log: either one is a prefix of the other, or both together prove a split
-        # view.
-        if checkpoint is not None:
-            theirs, mine = (read_file(path, _NOTE) for path in (checkpoint, state))
-            first, second = compare(prefix, theirs, mine, who, note)
-            sizes: dict[str, object] = {"holds": True, "sizes": [first.size, second.size]}
-            print_values({**sizes, "log": first.origin}, as_json=as_json)
-            return
         # The usual round: the newest checkpoint against the last one that was accepted.
         known = read_file(state, _NOTE) if state.exists() else None
         key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None

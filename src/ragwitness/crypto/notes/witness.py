@@ -24,14 +24,11 @@ class Signers:
         witnesses: Keys of those who watch that all see one log.
         quorum: How many of the witnesses must have signed. A log without witnesses can show two
             people two logs; 0 takes its word.
-        strict: Refuse signatures of unknown keys. C2SP says to ignore them; a bundle that was
-            made for this policy has none.
     """
 
     log: tuple[PublicKey, ...]
     witnesses: tuple[PublicKey, ...] = ()
     quorum: int = 0
-    strict: bool = False
 
     def __post_init__(self) -> None:
         keys = self.log + self.witnesses
@@ -74,10 +71,10 @@ def open_checkpoint(data: bytes, policy: Signers) -> SignedCheckpoint:
 
     Raises:
         VerificationError: ``note.*``, ``checkpoint.*``, ``signature.*``, ``checkpoint.origin``,
-            ``checkpoint.log_signature``, ``checkpoint.unknown_key`` or ``checkpoint.quorum``.
+            ``checkpoint.log_signature`` or ``checkpoint.quorum``.
     """
-    # 1. The form. 2. The origin. 3. Every signature by a known key. 4. All keys of the log.
-    # 5. The quorum of witnesses.
+    # 1. The form. 2. The origin. 3. Every signature by a known key; others are passed over (C2SP).
+    # 4. All keys of the log. 5. The quorum of witnesses.
     note = Note.parse(data)
     checkpoint = Checkpoint.parse(note.text)
     if checkpoint.origin != policy.origin:
@@ -87,10 +84,6 @@ def open_checkpoint(data: bytes, policy: Signers) -> SignedCheckpoint:
         )
     lines = note.signatures_of(policy.log + policy.witnesses)
     signed = {key: verify_signature(key, checkpoint, line) for key, line in lines.items()}
-    if policy.strict and len(signed) != len(note.signatures):
-        raise VerificationError(
-            "checkpoint.unknown_key", "The checkpoint is signed with a key that is not known."
-        )
     if any(key not in signed for key in policy.log):
         raise VerificationError(
             "checkpoint.log_signature", f"The log {policy.origin!r} did not sign its checkpoint."

@@ -30,7 +30,7 @@ LOG = PrivateKey(ORIGIN, KeyKind.NOTE, bytes([1]) * 32)
 WITNESSES = [
     PrivateKey(f"witness.example/w{i}", KeyKind.COSIGNATURE, bytes([2 + i]) * 32) for i in range(3)
 ]
-POLICY = Signers((LOG.public,), tuple(w.public for w in WITNESSES), quorum=2, strict=True)
+POLICY = Signers((LOG.public,), tuple(w.public for w in WITNESSES), quorum=2)
 ENTRIES = [f"record {i}".encode() for i in range(23)]
 
 # The example of C2SP tlog-cosignature: one log, one witness.
@@ -135,7 +135,7 @@ def test_an_ml_dsa_signature_covers_the_structure_of_the_specification(log):
     key = PrivateKey(ORIGIN, KeyKind.COSIGNATURE_ML_DSA_44, bytes(32))
     checkpoint = Checkpoint(ORIGIN, log.size, log.root())
     data = sign_checkpoint(checkpoint, [LOG, key], 1_700_000_000)
-    policy = Signers((LOG.public, key.public), strict=True)
+    policy = Signers((LOG.public, key.public))
     assert open_checkpoint(data, policy).checkpoint == checkpoint
     time, name = (1_700_000_000).to_bytes(8, "big"), b"\x0f" + ORIGIN.encode()
     body = bytes(8) + log.size.to_bytes(8, "big") + log.root()
@@ -178,7 +178,7 @@ def test_signatures_that_are_missing_false_or_unknown(log):
     _fails(lambda: open_checkpoint(_lines(data, 0, 1), POLICY), "checkpoint.quorum")
     _fails(lambda: open_checkpoint(_lines(data, 1, 2), POLICY), "checkpoint.log_signature")
     _fails(lambda: open_checkpoint(_lines(data, 0, 1, 1), POLICY), "note.duplicate")
-    _fails(lambda: open_checkpoint(forged, POLICY), "checkpoint.unknown_key")
+    _fails(lambda: open_checkpoint(forged, POLICY), "checkpoint.log_signature")
     lax = Signers((LOG.public,))
     assert open_checkpoint(data, lax).checkpoint == checkpoint  # C2SP: ignore the unknown
     _fails(lambda: open_checkpoint(forged, lax), "checkpoint.log_signature")
@@ -292,7 +292,7 @@ def test_a_witness_signs_only_what_extends_what_it_signed(log):
     old = Checkpoint(ORIGIN, 10, log.root(10))
     data = sign_checkpoint(Checkpoint(ORIGIN, 23, log.root()), [LOG])
     signed, new = cosign(old, data, log.consistency(10), policy, WITNESSES[0], 1)
-    one = Signers((LOG.public,), (WITNESSES[0].public,), quorum=1, strict=True)
+    one = Signers((LOG.public,), (WITNESSES[0].public,), quorum=1)
     assert open_checkpoint(signed, one).checkpoint == new
     fork = MerkleLog()
     fork.extend([b"forged", *ENTRIES[1:]])
