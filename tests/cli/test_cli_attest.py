@@ -260,33 +260,13 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
     code, text = command(*check)
     assert code == 3
     assert "error: receipt." in text
-    prove = ("receipt", "account", "W", "--tenant", "clinic", "--key", "log.key")
-    code, text = command(*prove, "--account", "a", "-o", "a.json")
-    assert (code, "still open" in text) == (2, True)
     assert command("close", "W", "--key", "log.key")[0] == 0
-    for name, count in (("a", 1), ("nobody", 0)):
-        assert command(*prove, "--account", name, "-o", f"{name}.json")[0] == 0
-        code, text = command(
-            "receipt", "check", f"{name}.json", "--trust", "W/trust.json", "--json"
-        )
-        assert (code, json.loads(text)["records"]) == (0, count)
-        for option in ("--query", "--nonce", "--checkpoint"):  # not passed over in silence
-            counted = ("receipt", "check", f"{name}.json", "--trust", "W/trust.json")
-            code, text = command(*counted, option, "x")
-            assert (code, "proof of a count" in text) == (2, True)
-        assert command(*counted, "--sequence", count)[0] == 0
-        code, text = command(*counted, "--sequence", count + 7)  # the log holds fewer, or more
-        assert (code, "receipt.sequence" in text) == (3, True)
-        lookalike = ("--account", name + "\N{ZERO WIDTH SPACE}")
-        code, text = command(
-            "receipt", "check", f"{name}.json", "--trust", "W/trust.json", *lookalike
-        )
-        assert (code, "receipt.account" in text) == (3, True)
-    code, text = command(
-        "receipt", "account", "W", "--tenant", "clinik", "--key", "log.key", "--account", "a",
-        "-o", "typo.json",
-    )  # fmt: skip
-    assert (code, "no tenant 'clinik'" in text) == (2, True)
+    watch = ("monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
+    for name, admitted, count in (("clinic/a", True, 1), ("clinic/x", False, 0)):
+        code, text = command(*watch, "--account", name, "--json")
+        assert code == 0, text
+        told = json.loads(text)
+        assert (told["admitted"], told["queries"]) == (admitted, count)
 
 
 @pytest.mark.usefixtures("_fast")

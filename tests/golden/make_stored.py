@@ -188,13 +188,10 @@ def make_windows(out: Path) -> None:
     drawn = ("--trust", "trust.json", "--beacon", BEACON, "--records", 1, "-o", "challenge.json")
     done("challenge", "window/public", *drawn)
     done("prove", "window", "challenge.json", "--setup", "setup", *key[:2], "-o", "bundle.zip")
-    done("receipt", "account", "window", "--tenant", "clinic", *key[:2], "--account", "ann",
-         "-o", "account.json")  # fmt: skip
     done("monitor", "window/public", "--trust", "trust.json", "--state", "seen")
     keep(Path("window"), out / "attest" / "window")
     keep(Path("receipts"), out / "attest" / "receipts")
-    for name in ("policy.toml", "log.key", "trust.json", "challenge.json", "bundle.zip",
-                 "account.json", "seen"):  # fmt: skip
+    for name in ("policy.toml", "log.key", "trust.json", "challenge.json", "bundle.zip", "seen"):
         shutil.copy(name, out / "attest" / name)
 
 

@@ -326,11 +326,6 @@ def test_stored_receipts_hold(attest: Path) -> None:
         path = attest / "receipts" / f"{n}.json"
         told = json.loads(done("receipt", "check", path, *trust, "--query", text, "--json"))
         assert (told["holds"], told["account"]) == (True, account)
-    counted = ("receipt", "check", attest / "account.json", *trust, "--json")
-    assert json.loads(done(*counted))["records"] == 2
-    made = ("receipt", "account", attest / "window", "--tenant", "clinic", "--account", "ann")
-    done(*made, "--key", attest / "log.key", "-o", "again.json")
-    assert Path("again.json").read_bytes() == (attest / "account.json").read_bytes()
 
 
 def test_a_stored_window_is_watched_further(attest: Path) -> None:

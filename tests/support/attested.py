@@ -24,7 +24,7 @@ from ragwitness.attest.commitments import (
     proof_shape,
     vector_bytes,
 )
-from ragwitness.attest.ledger import LoggedAccount, account_map
+from ragwitness.attest.ledger import LoggedAccount, accounts_root
 from ragwitness.attest.pins import Pins, PolicyBounds
 from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.attest.prove import bundle_files, prove_window
@@ -327,7 +327,7 @@ class Story:
         self.records[-1] = CloseRecord(
             window=policy.window,
             queries=str(len(queries)),
-            map_root=account_map(policy.window, accounts).root.hex(),
+            map_root=accounts_root(policy.window, accounts).hex(),
             coalition=str(found.size),
             certificate=sha256(self.files["estimate.json"]).hexdigest(),
         )

@@ -27,6 +27,7 @@ from ragwitness.crypto.notes.witness import (
     open_checkpoint,
     verify_extension,
 )
+from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord, decode
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.kit.files import append_synced, only_writer, read_file, replace_file
 
@@ -251,6 +252,32 @@ def watch(
     if witness is not None:
         note, _ = cosign(old, note, path, signers, witness, time)
     return WatchedStep(old, new, note)
+
+
+def count_queries(
+    log: Path | Source, shown: Checkpoint, tenant: str, account: str
+) -> tuple[bool, int]:
+    """Return whether a log admits an account, and how many queries it has of it; all of it is read.
+
+    Args:
+        log: The log's prefix, as for :func:`watch`.
+        shown: A checkpoint of it whose signatures were checked.
+        tenant: Whose index.
+        account: Who is counted.
+
+    Raises:
+        VerificationError: ``log.root`` (these are not the entries that were signed for), or as
+            :func:`watch`.
+    """
+    tiles, whole = TileFolder(log, shown.size), MerkleLog()
+    entries = [one for n in range(-(-shown.size // WIDTH)) for one in tiles.entries(n)]
+    whole.extend(entries)
+    if whole.root() != shown.root:
+        raise VerificationError("log.root", "The log's entries do not have the checkpoint's root.")
+    records = [one for one in map(decode, entries) if isinstance(one, AdmitRecord | QueryRecord)]
+    own = [one for one in records if (one.tenant, one.account) == (tenant, account)]
+    count = sum(isinstance(one, QueryRecord) for one in own)
+    return len(own) > count, count
 
 
 def _path(log: Path | Source, old: Checkpoint, new: Checkpoint) -> tuple[bytes, ...]:

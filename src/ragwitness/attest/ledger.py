@@ -13,7 +13,7 @@ from pathlib import Path
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.map import MapEntry, SparseMap, account_key
+from ragwitness.crypto.map import MapEntry, account_key, map_root
 from ragwitness.crypto.transcript.records import (
     AdmitRecord,
     BeaconRecord,
@@ -155,9 +155,9 @@ class WindowLog:
             self.closed = record
 
 
-def account_map(window: str, accounts: dict[tuple[str, str], LoggedAccount]) -> SparseMap:
-    """Return the map of all accounts that asked (§5.4: who is in, who is not, and how often)."""
-    return SparseMap().updated(
+def accounts_root(window: str, accounts: dict[tuple[str, str], LoggedAccount]) -> bytes:
+    """Return the root of the map of all accounts that asked (§5.4: who, and how often)."""
+    return map_root(
         {
             account_key(window, tenant, name): MapEntry(account.count, account.last)
             for (tenant, name), account in accounts.items()

@@ -256,12 +256,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "receipt:check": CommandExample(
         "ragwitness attest receipt check receipt.json --trust trust.json \\\n"
         "    --query 'which patients had a fever'",
-        ("verify", "attest receipt account"),
-    ),
-    "receipt:account": CommandExample(
-        "ragwitness attest receipt account W --tenant clinic --account account-17 \\\n"
-        "    --key log.key -o count.json",
-        ("attest receipt check", "attest close"),
+        ("verify", "attest monitor"),
     ),
     # Study.
     "evaluate:evaluate": CommandExample(

@@ -94,10 +94,9 @@ _TENANTS = Group(
     },
 )
 _RECEIPT = Group(
-    "Check a receipt, or prove an account's count at the close.",
+    "Check what an account was given.",
     {
         "check": Verb("receipt:check", "Check a receipt offline."),
-        "account": Verb("receipt:account", "Prove how many records an account has."),
     },
 )
 _VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")

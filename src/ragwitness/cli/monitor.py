@@ -12,7 +12,7 @@ from ragwitness.cli.options import AsJson, Trusted
 from ragwitness.crypto.keys import KeyKind
 from ragwitness.errors import InputError
 from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, PathRole
+from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.tlog.client import HttpPrefix
@@ -27,6 +27,7 @@ def monitor(
     cosign: Annotated[Path | None, PathRole.KEEPS] = None,
     name: str | None = None,
     entries: bool = False,
+    account: Annotated[str | None, Opt(metavar="TENANT/NAME")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check that a log only grew.
@@ -43,11 +44,13 @@ def monitor(
             that somebody else was shown: the log must have grown from it.
         cosign: Your key as a witness; it is made if --name is given.
         name: Your name as a witness, for a new key.
+        account: Count the queries that the log has of this account, 0 included. All records are
+            read.
         entries: Read the new records too, and check that they are those whose hashes are logged.
     """
     import time
 
-    from ragwitness.attest.checkpoints import watch
+    from ragwitness.attest.checkpoints import count_queries, watch
 
     who = signers(trust, witnessed=cosign is None)
     with _prefix(public) as (prefix, note):
@@ -55,6 +58,10 @@ def monitor(
         known = read_file(state, _NOTE) if state.exists() else None
         key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
         seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
+        counted = None
+        if account is not None:
+            tenant, _, who_asks = account.partition("/")
+            counted = count_queries(prefix, seen.new.checkpoint, tenant, who_asks)
     # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
     replace_file(state, seen.note)
     values: dict[str, object] = {
@@ -64,6 +71,8 @@ def monitor(
         "now": seen.new.checkpoint.size,
         "witness": key.public.text if key else None,
     }
+    if counted is not None:
+        values |= {"account": account, "admitted": counted[0], "queries": counted[1]}
     print_values(values, as_json=as_json)
 
 

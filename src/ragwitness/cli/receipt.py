@@ -1,25 +1,20 @@
-"""``ragwitness attest receipt``: what an account keeps, and what the close says of it."""
+"""``ragwitness attest receipt``: what an account keeps."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.cli.attest import new_file, print_values, signers
+from ragwitness.cli.attest import print_values, signers
 from ragwitness.cli.options import (
     AsJson,
-    Key,
-    Output,
     Trusted,
-    Window,
 )
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.errors import VerificationError
+from ragwitness.kit.options import Arg, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.crypto.notes.witness import Signers
-
-_ACCOUNT = b'"version":"ragwitness/account/v1"'
 
 
 def check(
@@ -40,12 +35,12 @@ def check(
     check that fails.
 
     Args:
-        file: A receipt, or a proof of an account's count.
+        file: The receipt.
         query: The query as you sent it; - reads standard input.
         nonce: The nonce that you sent.
         checkpoint: The checkpoint that you named, as text: its size and root.
         account: Your name as an account.
-        sequence: The number of queries that you had sent before; for a count, of all.
+        sequence: The number of queries that you had sent before.
     """
     from ragwitness.attest.receipts import MOST_RECEIPT
     from ragwitness.kit.files import read_file
@@ -53,49 +48,19 @@ def check(
     data = read_file(file, MOST_RECEIPT)
     who = signers(trust)
     known = {"account": account, "nonce": nonce, "checkpoint": checkpoint, "sequence": sequence}
-    # Two kinds of files look alike to a user; what stands in them tells them apart. What a file
-    # says nothing of is not compared in silence.
-    if _ACCOUNT in data and (query, nonce, checkpoint) != (None, None, None):
-        raise InputError(
-            "This is a proof of a count: it has no query, no nonce and no checkpoint to compare.",
-            "Leave --query, --nonce and --checkpoint out, or give the receipt of one query.",
-        )
-    found = _account(data, who) if _ACCOUNT in data else _query(data, who, query)
+    found = _query(data, who, query)
     # What the user knows is compared with what was signed: the noise follows from exactly these
     # values.
     for field, value in known.items():
         if value is None:
             continue
-        held = found["records" if field == "sequence" and "records" in found else field]
+        held = found[field]
         if held != value:
             why = f"The record is of another {field} than yours."
             if field == "sequence":
                 why = f"You had sent {value:,} queries before; the log has {held:,} of yours."
             raise VerificationError(f"receipt.{field}", why)
     print_values({"holds": True, **found}, as_json=as_json)
-
-
-def account(
-    window: Window,
-    tenant: str,
-    name: Annotated[str, Opt("--account")],
-    key: Key,
-    output: Output,
-) -> None:
-    """Prove how many records an account has.
-
-    The window must be closed.
-
-    Args:
-        tenant: The tenant whose index was asked.
-        name: The account that is counted; it may have none.
-    """
-    from ragwitness.attest.close import prove_account
-    from ragwitness.attest.window import Window
-    from ragwitness.crypto.keys import read_key
-
-    held = Window.load(window, [read_key(key)])
-    new_file(output, prove_account(held, tenant, name).encode())
 
 
 def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:
@@ -132,20 +97,3 @@ def _compare(digest: bytes, query: str | None) -> None:
         text = sys.stdin.read() if query == "-" else query
         if sha256(text.encode()).digest() != digest:
             raise VerificationError("receipt.query", "The receipt is of another query than this.")
-
-
-def _account(data: bytes, who: Signers) -> dict[str, object]:
-    from ragwitness.attest.close import AccountProof, check_account
-    from ragwitness.crypto.transcript.records import decode
-
-    proof = AccountProof.parse(data)
-    # No entry is an answer, too: the map proves that an account has no record at all
-    # (docs/design/log.md).
-    entry = check_account(proof, who)
-    return {
-        "window": decode(proof.entry).window,
-        "tenant": proof.tenant,
-        "account": proof.account,
-        "records": entry.count if entry else 0,
-        "last": entry.last.hex() if entry else "",
-    }

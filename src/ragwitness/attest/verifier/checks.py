@@ -14,7 +14,7 @@ import numpy as np
 from ragwitness.attest.accounts import check_key, verify_request
 from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import index_commitment, parse_token, vector_opening
-from ragwitness.attest.ledger import LoggedAccount, account_map
+from ragwitness.attest.ledger import LoggedAccount, accounts_root
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.trust import Trust
@@ -248,7 +248,7 @@ def close(case: VerifierCase) -> str:
             f" {len(evidence.queries):,}.",
         )
     # The map of accounts again, from the records themselves.
-    root = account_map(found.window, _counted(case)).root
+    root = accounts_root(found.window, _counted(case))
     if not hmac.compare_digest(root, bytes.fromhex(found.map_root)):
         raise refuse("close.map", "The map of accounts does not count what the log holds.")
     return f"map of the accounts recomputed: {root.hex()[:16]}…"
