@@ -18,12 +18,13 @@ from ragwitness.results.sheet import (
     Table,
     Words,
 )
-from ragwitness.stats.evaluation import Rate
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table as RichTable
     from rich.text import Text
+
+    from ragwitness.stats.evaluation import Rate
 
 _LEFT_OUT = 40  # files and rows that are named
 _WORDS = 2  # of evidence beside a document
@@ -176,14 +177,15 @@ def _figure(value: str | int | float | Rate | None, column: Column) -> str:
         return say.MISSING
     if isinstance(value, str):
         return value
-    if isinstance(value, Rate):
-        if column.kind == "interval":
-            return say.short_interval(value)
-        if column.kind == "ends":
-            return f"{say.short_signed(value.low)}, {say.short_signed(value.high)}"
-        if column.kind in ("signed", "change"):
-            return say.short_signed(value.value)
-        return say.short(value.value)
     if isinstance(value, int):
         return say.count(value)
-    return say.MISSING if math.isnan(value) else say.short(value)
+    if isinstance(value, float):
+        return say.MISSING if math.isnan(value) else say.short(value)
+    # What is left is a rate: its class brings numpy, so that it is not asked for.
+    if column.kind == "interval":
+        return say.short_interval(value)
+    if column.kind == "ends":
+        return f"{say.short_signed(value.low)}, {say.short_signed(value.high)}"
+    if column.kind in ("signed", "change"):
+        return say.short_signed(value.value)
+    return say.short(value.value)

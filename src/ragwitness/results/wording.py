@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ragwitness.results.spending import Spending
 from ragwitness.types import Interval, LeftOut
 
 if TYPE_CHECKING:
+    from ragwitness.results.spending import Spending
     from ragwitness.stats.evaluation import Rate  # it brings numpy, and help shall not
 
 MISSING = "\N{EN DASH}"

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.log import QueryLog
 from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability, whole
+
+if TYPE_CHECKING:
+    from ragwitness.collusion.coalition.log import QueryLog
 
 # Accounts joined by similar queries: components, and dense groups that chains do not make.
 
