@@ -18,6 +18,7 @@ from ragwitness.privacy.accounting.ranges import Relation, positive, probability
 
 _WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999
+_NEAR = 0.8  # of the epsilon that is asked for; steps of the noise leave less to it
 _DIGESTS = ("policy", "embedder")
 _IGNORED = "transcript"  # of a setup's ceremony, in trust files of before
 
@@ -211,6 +212,29 @@ def policy_terms(policy: WindowPolicy) -> str:
         f" {policy.k_max:,} accounts with {policy.queries:,} queries each, counted together from"
         f" cosine {used.threshold:g} on{span}"
     )
+
+
+def worth_of(policy: WindowPolicy) -> list[str]:
+    """Return what an answer of each index is worth, and where a floor of the noise decided it.
+
+    Noise of coins has edges, which answers must not reach more often than delta. So it cannot be as
+    small as a large epsilon asks for.
+    """
+    found = []
+    for name, mechanism in policy.tenants.items():
+        said = (
+            f"{name}: a perfect match is in an answer with chance {mechanism.worth:.2g}, any other"
+            f" slot with {mechanism.top / mechanism.capacity:.2g}"
+        )
+        if mechanism.coins:
+            own = mechanism.coin_epsilon(policy.delta, policy.queries, policy.relation)
+            if own is not None and own < _NEAR * policy.epsilon:
+                said += (
+                    f"; the floor of proved noise gives an account epsilon {own:.3g} where"
+                    f" {policy.epsilon:g} was asked for"
+                )
+        found.append(said)
+    return found
 
 
 def weak_points(policy: WindowPolicy) -> list[str]:

@@ -49,8 +49,9 @@ delta = 1e-8
 k_max = 4                 # declared cap on a coalition
 joint_delta = 1e-6        # of the joint guarantee; must be above k_max x delta
 nonces_required = true    # refuse queries without a nonce of the client
-noise = "proved"          # of challenged answers too nobody learns the noise; "opened": whoever
-                          # holds the bundle does (for an auditor under contract)
+noise = "opened"          # whoever holds the bundle learns it of challenged answers (an auditor
+                          # under contract). "proved": nobody does, but this noise has a floor of
+                          # some ten perfect matches, under which retrieval is chance
 
 [estimator]               # of the coalition's size
 name = "pairs"            # the paper's; or "cores", which chains of chance do not join

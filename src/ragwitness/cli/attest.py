@@ -158,6 +158,7 @@ def commit(
     from ragwitness.attest.checkpoints import window_key
     from ragwitness.attest.commit import open_window
     from ragwitness.attest.commitments import CommittedEmbedder
+    from ragwitness.attest.pins import worth_of
     from ragwitness.attest.policy import read_policy
     from ragwitness.attest.window import Window
     from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
@@ -209,6 +210,7 @@ def commit(
         "provider": provider.public.text,
         "checkpoint": window.checkpoint,
         "tenants": list(promised.tenants),
+        "worth": worth_of(promised),
     }
     if numbers:
         values["numbers"] = numbers

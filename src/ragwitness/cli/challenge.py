@@ -220,7 +220,7 @@ def pin(
         embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.pins import parse_pins, policy_terms, weak_points
+    from ragwitness.attest.pins import parse_pins, policy_terms, weak_points, worth_of
     from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
     from ragwitness.attest.trust import Trust, parse_trust
     from ragwitness.cli.attest import print_values
@@ -263,6 +263,7 @@ def pin(
         "window": policy.window,
         "policy": policy.digest,
         "promises": policy_terms(policy),
+        "worth": worth_of(policy),
         "weak": weak_points(policy) or "nothing",
         "pinned": pins.plain() or "nothing: give --policy, or the bounds",
     }

@@ -202,7 +202,7 @@ def test_every_part_of_the_file_of_coins_is_bound(proved):
 
 
 def written(tmp_path, **changes):
-    text = EXAMPLE
+    text = EXAMPLE.replace('noise = "opened"', 'noise = "proved"')
     for old, new in changes.values():
         assert old in text
         text = text.replace(old, new)
@@ -276,3 +276,21 @@ def test_tenants_with_different_noise_are_refused():
         replace(PROVED, tenants={"clinic": COINED, "archive": other})
     with pytest.raises(InputError, match="before an answer has a tenant"):
         replace(PROVED, tenants={"clinic": COINED, "archive": next(iter(POLICY.tenants.values()))})
+
+
+def test_where_the_floor_of_proved_noise_decided_it_is_said(tmp_path):
+    """Epsilon 50 is asked for, and noise of coins gives 2.4: retrieval is chance either way."""
+    from ragwitness.attest.pins import worth_of
+
+    asked = ("epsilon = 1.0 ", "epsilon = 50.0 ")
+    one = {"q": ("queries = 25 ", "queries = 1 "), "k": ("k_max = 4 ", "k_max = 1 ")}
+    [said] = worth_of(read_policy(written(tmp_path, e=asked, **one)))
+    assert (
+        "any other slot with 0.004; the floor of proved noise gives an account epsilon 2.43" in said
+    )
+    assert "where 50 was asked for" in said
+    [said] = worth_of(read_policy(written(tmp_path)))
+    assert said.endswith("any other slot with 0.004")
+    opened = ('noise = "proved"', 'noise = "opened"')
+    [said] = worth_of(read_policy(written(tmp_path, e=asked, n=opened, **one)))
+    assert "floor" not in said

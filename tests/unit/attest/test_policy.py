@@ -15,8 +15,7 @@ from ragwitness.attest.commitments import (
     index_commitment,
     proof_shape,
 )
-from ragwitness.attest.policy import EXAMPLE as PROVED
-from ragwitness.attest.policy import Estimator, WindowPolicy, read_policy
+from ragwitness.attest.policy import EXAMPLE, Estimator, WindowPolicy, read_policy
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.log.tree import MerkleLog
@@ -25,8 +24,6 @@ from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.odometer.spectral import Terms
 from tests.support.windows import DIGEST, policy
-
-EXAMPLE = PROVED.replace('noise = "proved"', 'noise = "opened"')  # the other: test_noise.py
 
 
 def _changed(**change):

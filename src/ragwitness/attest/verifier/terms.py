@@ -10,7 +10,7 @@ from collections import Counter
 
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.openings import Opening, provider_signers
-from ragwitness.attest.pins import policy_terms, weak_points
+from ragwitness.attest.pins import policy_terms, weak_points, worth_of
 from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import BundleEvidence
@@ -133,15 +133,15 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
 
 def covers(case: VerifierCase) -> tuple[str, ...]:
     """Return what the outcome is about, and what an answer of the window is worth."""
-    evidence, found = case.evidence, list[str]()
-    for name, mechanism in evidence.policy.tenants.items():
-        asked = sum(record.tenant == name for _, record in evidence.queries)
-        found.append(
-            f"{name}: {asked:,} answers of {mechanism.top} of {mechanism.capacity:,} slots. A"
-            f" perfect match is in one with chance {mechanism.worth:.2g}, any other slot with"
-            f" {mechanism.top / mechanism.capacity:.2g}."
-        )
-    return (*found, "The selection of documents, not the text that is written from them.")
+    policy, asked = case.evidence.policy, Counter(r.tenant for _, r in case.evidence.queries)
+    answers = ", ".join(
+        f"{asked[name]:,} of {one.top} of {one.capacity:,} slots for {name}"
+        for name, one in policy.tenants.items()
+    )
+    return (
+        f"Answers: {answers}. The selection of documents, not the text that is written from them.",
+        *(f"{said}." for said in worth_of(policy)),
+    )
 
 
 def rests(case: VerifierCase) -> tuple[str, ...]:
