@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragwitness.crypto.proofs.prove_answers import SecretCoins
     from ragwitness.crypto.proofs.shape import Shape
 
+_SLOT_SECONDS = 1e-5  # that committing takes (docs/design/link.md)
 _NUMBERS = b"ragwitness/coin-numbers/v1\n"
 
 
@@ -72,7 +73,8 @@ def commit_numbers(
 ) -> bytes:
     """Return the commitments to the secret integers of every answer that a window may give."""
     found: list[bytes] = []
-    progress(f"noise of {policy.seed_count:,} answers")
+    minutes = policy.seed_count * largest(policy) * _SLOT_SECONDS / 60
+    progress(f"noise of {policy.seed_count:,} answers, some {minutes:,.0f} minutes of one core")
     for number in range(policy.seed_count):
         secret = secret_coins(policy, sub_seed(seed, policy.window, number))
         found += secret.commit(shape)

@@ -30,7 +30,7 @@ _AGAIN = "ragwitness attest prove logs the opening again, once there is space."
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class WindowOpening:
     """A window that was opened.
 
     Attributes:
@@ -47,7 +47,7 @@ class Opening:
         return canonical({"open": self.open, "policy": policy, "version": _VERSION})
 
     @classmethod
-    def parse(cls, data: bytes) -> Opening:
+    def parse(cls, data: bytes) -> WindowOpening:
         """Return the opening of an entry.
 
         Raises:
@@ -73,7 +73,7 @@ class OpeningsLog:
     """
 
     log: MerkleLog
-    openings: tuple[Opening, ...]
+    openings: tuple[WindowOpening, ...]
     note: bytes
 
     @classmethod
@@ -88,7 +88,7 @@ class OpeningsLog:
         if sum(len(entry) + 2 for entry in found) != len(entries):
             raise VerificationError("openings.entries", "The log of openings is cut off.")
         log.extend(found)
-        return cls(log, tuple(map(Opening.parse, found)), note)
+        return cls(log, tuple(map(WindowOpening.parse, found)), note)
 
     def epsilon(self, tenant: str, delta: float, relation: Relation) -> tuple[int, float | None]:
         """Return how many windows are of an index, and the epsilon of all their answers together.
@@ -152,7 +152,7 @@ def log_opening(
     name = provider_name(keys[0].name, policy.window)
     if not name:
         return {}
-    entry = Opening(open_hash.hex(), policy).encode()
+    entry = WindowOpening(open_hash.hex(), policy).encode()
     log_entry(folder, [replace(key, name=name) for key in keys], entry, _AGAIN)
     files = (folder / ENTRIES, folder / CHECKPOINT)
     return dict(zip(OPENINGS, map(read_file, files), strict=True))

@@ -11,14 +11,14 @@ import math
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
-from ragwitness.crypto.canonical import canonical, parse, parse_u64
+from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
@@ -70,13 +70,15 @@ scale = 128               # largest norm of the integer vectors; above sigma x s
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TOML = 1 << 20
+_LONGEST = 41  # of a number in it: a quotient of two numbers of 64 bits
+_N = TypeVar("_N", int, float, Fraction)
 _STEPS = 20
 _MOST_TENANTS = 128
 _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all pairs
 _MOST_ACCOUNTS = 4_096
 _MOST_DIMENSION = 8_192  # the odometer holds a square of it
 _MOST_DELTA = 0.01
-_MOST_COMMITTED = 25_000 * 1_024  # slots over all answers: some minutes before the window opens
+_MOST_COMMITTED = 1 << 30  # slots over all answers: some three hours before the window opens
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
 _TENANT = ("dimension", "capacity", "top", "scale")
@@ -262,16 +264,16 @@ def _read(value: dict[str, Any]) -> WindowPolicy:
         raise VerificationError("policy.fields", "nonces_required is neither true nor false.")
     given, together = value["estimator"], value["version"] == VERSION
     _expect(given, ("name", "threshold", *(["span"] if together else [])), "policy's estimator")
-    span = _whole(given["span"]) if together else 0
-    estimator = Estimator(_text(given["name"]), _real(given["threshold"]), span, together)
+    span = _number(int, given["span"]) if together else 0
+    estimator = Estimator(_text(given["name"]), _number(float, given["threshold"]), span, together)
     return WindowPolicy(
         window=_text(value["window"]),
         tenants={name: _mechanism(one) for name, one in value["tenants"].items()},
         relation=_text(value["relation"]),  # type: ignore[arg-type]  # checked there
         estimator=estimator,
         nonces_required=value["nonces_required"],
-        **{name: _whole(value[name]) for name in _WHOLES},
-        **{name: _real(value[name]) for name in _REALS},  # type: ignore[arg-type]
+        **{name: _number(int, value[name]) for name in _WHOLES},
+        **{name: _number(float, value[name]) for name in _REALS},  # type: ignore[arg-type]
     )
 
 
@@ -286,12 +288,11 @@ def _mechanism(value: object) -> Mechanism:
     if not isinstance(value, dict):
         raise VerificationError("policy.fields", "A tenant of the policy has no mechanism.")
     _expect(value, tuple(each.name for each in fields(Mechanism)), "policy's mechanism")
-    numbers: dict[str, Any] = {
-        name: _whole(value[name]) for name in ("dimension", "capacity", "top", "shift", "scale")
-    }
+    named = ("dimension", "capacity", "top", "shift", "scale")
+    numbers: dict[str, Any] = {name: _number(int, value[name]) for name in named}
     for name in ("low", "high"):
-        numbers[name] = None if value[name] is None else _signed(value[name])
-    variance, sampler = _fraction(value["variance"]), _text(value["sampler"])
+        numbers[name] = None if value[name] is None else _number(int, value[name])
+    variance, sampler = _number(Fraction, value["variance"]), _text(value["sampler"])
     return Mechanism(variance=variance, sampler=sampler, **numbers)
 
 
@@ -335,31 +336,15 @@ def _text(value: object) -> str:
     return value
 
 
-def _whole(value: object) -> int:
-    return parse_u64(_text(value), "policy.number")
-
-
-def _signed(value: object) -> int:
+def _number(kind: Callable[[str], _N], value: object) -> _N:
+    """Return a number of a text, in any spelling: the whole policy is held against its one text."""
     text = _text(value)
-    return -_whole(text[1:]) if text.startswith("-") else _whole(text)
-
-
-def _real(value: object) -> float:
-    text = _text(value)
-    if not re.fullmatch(r"[0-9.e+-]{1,32}", text, re.ASCII):
-        raise VerificationError("policy.number", f"{text[:40]!r} is no number.")
     try:
-        return float(text)
-    except ValueError as error:
+        if len(text) > _LONGEST:
+            raise ValueError("its length")
+        return kind(text)
+    except (ValueError, ZeroDivisionError) as error:
         raise VerificationError("policy.number", f"{text[:40]!r} is no number.") from error
-
-
-def _fraction(value: object) -> Fraction:
-    above, _, below = _text(value).partition("/")
-    bottom = _whole(below) if below else 1
-    if not bottom:
-        raise VerificationError("policy.number", "The variance is a quotient by zero.")
-    return Fraction(_whole(above), bottom)
 
 
 # The policy as its provider writes it.
@@ -409,7 +394,7 @@ def read_policy(path: Path) -> WindowPolicy:
     if noise == "proved" and committed > _MOST_COMMITTED:
         raise InputError(
             f"{made.seed_count:,} answers that the window may give have {committed:,} slots of"
-            f" noise to commit to: more than {_MOST_COMMITTED:,}, which take some minutes.",
+            f" noise to commit to: more than {_MOST_COMMITTED:,}, which take some three hours.",
             'Allow fewer accounts or queries, or write noise = "opened" and show the bundle to an'
             " auditor under contract alone.",
         )

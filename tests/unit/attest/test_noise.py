@@ -264,7 +264,8 @@ def test_a_given_sigma_is_reached_and_has_to_keep_the_promise(tmp_path):
 
 
 def test_more_answers_than_can_be_committed_to_are_refused_with_the_other_mode(tmp_path):
-    path = written(tmp_path, most=("accounts_most = 20 ", "accounts_most = 2000 "))
+    wide = ("capacity = 1000 ", "capacity = 16000 ")
+    path = written(tmp_path, most=("accounts_most = 20 ", "accounts_most = 4000 "), wide=wide)
     with pytest.raises(InputError, match="slots of noise to commit to") as caught:
         read_policy(path)
     assert 'noise = "opened"' in caught.value.hint

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.attest.bundle import OPENINGS, read_bundle
-from ragwitness.attest.openings import Opening, OpeningsLog, log_opening
+from ragwitness.attest.openings import OpeningsLog, WindowOpening, log_opening
 from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verdict import BundleVerdict
@@ -166,10 +166,10 @@ def test_an_opening_is_logged_once_and_an_old_copy_is_not_continued(tmp_path):
 )
 def test_what_is_no_opening_is_refused_by_name(entry, check):
     with pytest.raises(VerificationError) as found:
-        Opening.parse(entry)
+        WindowOpening.parse(entry)
     assert found.value.check == check
 
 
 def test_an_entry_reads_as_it_was_written():
-    opening = Opening(OWN.hex(), POLICY)
-    assert Opening.parse(opening.encode()) == opening
+    opening = WindowOpening(OWN.hex(), POLICY)
+    assert WindowOpening.parse(opening.encode()) == opening

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ragwitness.attest.noise import coins_of
-from ragwitness.attest.openings import Opening, provider_signers
+from ragwitness.attest.openings import WindowOpening, provider_signers
 from ragwitness.attest.pins import policy_terms, weak_points, worth_of
 from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.verifier.case import VerifierCase
@@ -74,7 +74,7 @@ def openings(case: VerifierCase) -> str:
     if signed.size != held.log.size:
         raise refuse("openings.size", "The log of windows has another size than was signed for.")
     extends(held.log, signed, "openings")
-    own = Opening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
+    own = WindowOpening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
     if own not in held.openings:
         raise refuse("openings.missing", "The provider's log of windows does not hold this one.")
     # 3. It holds what others saw of it.
