@@ -26,7 +26,7 @@ from ragwitness.privacy.accounting.ranges import Relation
 from ragwitness.privacy.odometer.spectral import worst_epsilon
 
 _VERSION = "ragwitness/opening/v1"
-_AGAIN = "ragwitness attest prove logs the opening again, once there is space."
+_AGAIN = "ragwitness attest prove logs the opening once there is space."
 
 
 @dataclass(frozen=True, slots=True)

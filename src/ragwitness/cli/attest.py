@@ -208,6 +208,7 @@ def commit(
         "policy": promised.digest,
         "log": signer.public.text,
         "provider": provider.public.text,
+        "openings": str(_openings(key)),
         "checkpoint": window.checkpoint,
         "tenants": list(promised.tenants),
         "worth": worth_of(promised),
@@ -220,12 +221,17 @@ def commit(
     _unsigned(gathered, f"ragwitness attest close {output} --witness …")
 
 
+def _openings(key: Path) -> Path:
+    """The folder of the provider's log of its windows, beside its key."""
+    return key.with_name(f"{key.name}.openings")
+
+
 def _log_opening(key: Path, window: HeldWindow, keys: Sequence[PrivateKey]) -> dict[str, bytes]:
-    """Log the opening in the provider's own log, beside its key, and return that log's files."""
+    """Log the opening in the provider's own log, and return that log's files."""
     from ragwitness.attest.openings import log_opening
     from ragwitness.crypto.hashing import leaf_hash
 
-    folder = key.with_name(f"{key.name}.openings")
+    folder = _openings(key)
     return log_opening(folder, keys, leaf_hash(window.ledger.entry(0)), window.policy)
 
 
@@ -327,7 +333,8 @@ def prove(
     held = Window.load(window, [read_key(key)])
     # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
     with progress_bars(console(), items="records") as progress:
-        openings = _log_opening(key, held, held.keys)
+        # A second log under the key's name would be a second history: none is begun here.
+        openings = _log_opening(key, held, held.keys) if _openings(key).exists() else None
         data = prove_window(held, asked, progress, again=again, openings=openings)
     # Step 3: one file. A bundle is evidence and never replaces another one.
     new_file(output, data)
