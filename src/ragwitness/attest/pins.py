@@ -7,10 +7,14 @@ policy must keep.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, cast, get_args
+from functools import cache
+from typing import Annotated, Any, ClassVar, TypeVar, cast
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
 from ragwitness.errors import InputError
@@ -20,7 +24,16 @@ _WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is rig
 _WEAK_THRESHOLD = 0.999
 _NEAR = 0.8  # of the epsilon that is asked for; steps of the noise leave less to it
 _DIGESTS = ("policy", "embedder")
-_IGNORED = "transcript"  # of a setup's ceremony, in trust files of before
+_WHOLE_ONE = "docs/attest.md shows a whole trust file."
+
+
+STRICT = ConfigDict(extra="forbid")
+Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
+"""SHA-256 or 32 random bytes in lower-case hex; empty for none."""
+Whole = Annotated[int, Field(ge=0)]
+_Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Real = Annotated[float, BeforeValidator(lambda v: float(v) if isinstance(v, str) else v)]
+"""A number, or its text: canonical JSON holds whole numbers alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +56,14 @@ class PolicyBounds:
         InputError: A bound that nothing keeps, or that bounds nothing.
     """
 
-    epsilon_most: float
-    delta_most: float
+    epsilon_most: _Real
+    delta_most: _Real
     k_max_least: int
-    threshold_most: float
+    threshold_most: _Real
     span_least: int = 0
     relation: Relation = "replace"
     nonces_required: bool = True
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     def __post_init__(self) -> None:
         positive("epsilon_most", self.epsilon_most)
@@ -65,8 +79,6 @@ class PolicyBounds:
             raise InputError(
                 f"threshold_most is a cosine above 0 and at most 1, not {self.threshold_most:g}."
             )
-        if self.relation not in get_args(Relation):
-            raise InputError(f"No such relation: {self.relation!r}.", "Use add-remove or replace.")
 
     def broken(self, policy: WindowPolicy) -> list[tuple[str, str]]:
         """Return each bound that a policy breaks: its name, and what the policy has."""
@@ -114,13 +126,16 @@ class Pins:
             receipt covers, which the provider may have invented; None for any number.
         accounts: Public key (Ed25519, in hex) of accounts, by "tenant/account", as the verifier
             knows it: the log's own are the provider's word.
+        transcript: Of a setup's ceremony, in trust files of before; passed over.
     """
 
-    policy: str = ""
+    policy: Digest = ""
     bounds: PolicyBounds | None = None
-    embedder: str = ""
-    unsigned_most: int | None = None
-    accounts: Mapping[str, str] = field(default_factory=dict)
+    embedder: Digest = ""
+    unsigned_most: Whole | None = None
+    accounts: Mapping[str, _Key] = field(default_factory=dict)
+    transcript: Any = field(default=None, compare=False, repr=False)
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @property
     def on_policy(self) -> bool:
@@ -145,55 +160,32 @@ def parse_pins(value: object) -> Pins:
     Raises:
         InputError: A field is unknown or of another type, or a bound is outside its range.
     """
-    if not isinstance(value, dict):
-        raise InputError("pins is no JSON object.")
-    fields_known = (*_DIGESTS, "bounds", "unsigned_most", "accounts", _IGNORED)
-    _known(value, fields_known, "pins")
-    digests = {name: value.get(name, "") for name in _DIGESTS}
-    accounts = value.get("accounts", {})
-    if not isinstance(accounts, dict):
-        raise InputError("pins.accounts is no JSON object of names and keys.")
-    for name, digest in {**digests, **{f"accounts.{k}": v for k, v in accounts.items()}}.items():
-        hexed = isinstance(digest, str) and set(digest) <= set("0123456789abcdef")
-        if not hexed or len(digest) not in ((0, 64) if name in digests else (64,)):
-            raise InputError(f"pins.{name} is not 32 bytes in lower-case hex.")
-    bounds, unsigned = value.get("bounds"), value.get("unsigned_most")
-    if unsigned is not None:
-        whole("pins.unsigned_most", unsigned, 0)
-    held = None if bounds is None else _bounds(bounds)
-    return Pins(bounds=held, unsigned_most=unsigned, accounts=accounts, **digests)
+    return read_strict(Pins, json.dumps(value), "pins")
 
 
-def _bounds(value: object) -> PolicyBounds:
-    if not isinstance(value, dict):
-        raise InputError("pins.bounds is no JSON object.")
-    names = [each.name for each in fields(PolicyBounds)]
-    _known(value, names, "pins.bounds")
-    # A bound that is left out would bound nothing, in silence.
-    if missing := [name for name in names[:4] if name not in value]:
-        raise InputError(f"pins.bounds lacks {missing[0]}.", f"It needs {', '.join(names[:4])}.")
-    found = dict(value)
-    for name in ("epsilon_most", "delta_most", "threshold_most"):
-        found[name] = _real(name, value[name])
-    if not isinstance(found.get("nonces_required", True), bool):
-        raise InputError("nonces_required is neither true nor false.")
-    return PolicyBounds(**found)
+_Read = TypeVar("_Read")
 
 
-def _known(value: Mapping[str, object], names: tuple[str, ...] | list[str], what: str) -> None:
-    if unknown := sorted(value.keys() - set(names)):
-        raise InputError(
-            f"There is no field {unknown[0][:60]!r} in {what}.", f"There are: {', '.join(names)}."
-        )
+def read_strict(type_: type[_Read], data: bytes | str, what: str) -> _Read:
+    """Return what a JSON text says, field by field of a dataclass.
+
+    Raises:
+        InputError: It is no JSON, or a field is unknown, missing, or of another type.
+    """
+    try:
+        return _adapter(type_).validate_json(data, strict=True)  # type: ignore[arg-type, no-any-return]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "unexpected_keyword_argument":
+            raise InputError(f"There is no field {place[:60]!r} in {what}.", _WHOLE_ONE) from error
+        why = f"{what} is refused at {place or 'its form'}: {first['msg']}."
+        raise InputError(why, _WHOLE_ONE) from error
 
 
-def _real(name: str, value: object) -> float:
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (ValueError, OverflowError):
-            pass
-    raise InputError(f"{name} is no number: {str(value)[:40]!r}.")
+@cache
+def _adapter(type_: type) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
 
 
 def worst_epsilon(policy: WindowPolicy) -> float | None:

@@ -5,24 +5,19 @@ Nothing in a bundle can say these: a provider that made them up could prove anyt
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
 
 from ragwitness.attest.commitments import parse_token
-from ragwitness.attest.pins import Pins, parse_pins
-from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.attest.pins import STRICT, Digest, Pins, Whole, read_strict
+from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes.witness import Signers
 from ragwitness.errors import InputError, VerificationError
 
-TRUST_VERSION = "ragwitness/trust/v1"
-
-_LONGEST = 1 << 20
-_LISTS, _HEX = ("log", "witnesses"), ("beacon", "noise_beacon")
-_IGNORED = "setup"  # of trust files of before: proofs no longer rest on a setup that one chooses
-_LATER = ("noise_beacon", "noise_open", "noise_time")  # written where they say something
+_VERSION = "ragwitness/trust/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +75,29 @@ class Trust:
                 "log": [key.text for key in self.notes.log],
                 "quorum": self.notes.quorum,
                 "records": self.records,
-                "version": TRUST_VERSION,
+                "version": _VERSION,
                 "witnesses": [key.text for key in self.notes.witnesses],
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _TrustFile:
+    """The fields of the file; those of before that say nothing any more are passed over."""
+
+    version: Literal["ragwitness/trust/v1"]
+    log: list[str]
+    witnesses: list[str] = field(default_factory=list)
+    quorum: Whole | None = None
+    beacon: Annotated[str, Field(pattern="^([0-9a-f]{2})*$")] = ""
+    records: Whole = 0
+    close: str = ""
+    pins: Pins = field(default_factory=Pins)
+    noise_beacon: Digest = ""
+    noise_open: str = ""
+    noise_time: Whole = 0
+    setup: Any = None
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
 
 def parse_trust(data: bytes) -> Trust:
@@ -92,63 +106,31 @@ def parse_trust(data: bytes) -> Trust:
     Raises:
         InputError: It is not a trust file, or a value in it cannot be.
     """
-    value = _value(data)
-    known = {"version", "quorum", "records", "close", "pins", _IGNORED, *_LISTS, *_HEX, *_LATER}
-    if unknown := sorted(value.keys() - known):
-        raise _wrong(f"it has a field {unknown[0]!r}")
+    found = read_strict(_TrustFile, data, "The trust file")
     # A quorum has no default: 0 would let the log vouch for itself.
-    if value.get("witnesses") and "quorum" not in value:
+    if found.witnesses and found.quorum is None:
         raise _wrong("it names witnesses, and no quorum says how many of them must have signed")
-    # Types first, so that nothing below can raise another error.
-    lists = {name: value.get(name, []) for name in _LISTS}
-    texts = {name: value.get(name, "") for name in _HEX}
-    numbers = {name: value.get(name, 0) for name in ("quorum", "records", "noise_time")}
-    for name, found in lists.items():
-        if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-            raise _wrong(f"{name} is not a list of public keys")
-    for name, found in texts.items():
-        if not isinstance(found, str) or not re.fullmatch(r"([0-9a-f]{2})*", found):
-            raise _wrong(f"{name} is not lower-case hex")
-    if len(texts["noise_beacon"]) not in (0, 64):
-        raise _wrong("noise_beacon is not 32 bytes in hex")
-    for name, found in numbers.items():
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise _wrong(f"{name} is not a whole number")
-    log, witnesses = (tuple(map(PublicKey.parse, lists[name])) for name in _LISTS)
-    notes = Signers(log, witnesses, numbers["quorum"])
-    close, opened = (_token(name, value.get(name, "")) for name in ("close", "noise_open"))
+    log, witnesses = (tuple(map(PublicKey.parse, keys)) for keys in (found.log, found.witnesses))
     return Trust(
-        notes,
-        bytes.fromhex(texts["beacon"]),
-        numbers["records"],
-        close,
-        parse_pins(value.get("pins", {})),
-        bytes.fromhex(texts["noise_beacon"]),
-        opened,
-        numbers["noise_time"],
+        Signers(log, witnesses, found.quorum or 0),
+        bytes.fromhex(found.beacon),
+        found.records,
+        _token("close", found.close),
+        found.pins,
+        bytes.fromhex(found.noise_beacon),
+        _token("noise_open", found.noise_open),
+        found.noise_time,
     )
 
 
-def _token(name: str, text: object) -> str:
+def _token(name: str, text: str) -> str:
     """Return the checkpoint that a trust file names, whose form is checked."""
-    if not isinstance(text, str):
-        raise _wrong(f"{name} is not a text")
     try:
         if text:
             parse_token(text, name)
     except VerificationError as error:
         raise _wrong(f"{name} is not the size and the root of a checkpoint") from error
     return text
-
-
-def _value(data: bytes) -> dict[str, Any]:
-    try:
-        value = parse(canonical(json.loads(data, parse_float=str)), _LONGEST, "trust")
-    except (ValueError, RecursionError, InputError, VerificationError) as error:
-        raise _wrong("it is no JSON, or holds numbers that are not whole") from error
-    if not isinstance(value, dict) or value.get("version") != TRUST_VERSION:
-        raise _wrong(f"its version is not {TRUST_VERSION!r}")
-    return value
 
 
 def _wrong(why: str) -> InputError:
