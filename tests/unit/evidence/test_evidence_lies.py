@@ -460,7 +460,7 @@ def test_a_look_dropped_from_the_series_is_shown_by_a_checkpoint(
     assert any("of the 2 runs that this key logged, 2 are about these" in line for line in told)
     _forget_first_run(honest)
     assert _failure(honest.packed()) == "pass"  # not catchable without what somebody saw
-    assert _failure(honest.packed(), seen) == "runs.rolled_back"
+    assert _failure(honest.packed(), seen) == "runs.split_view"
 
 
 def test_a_made_up_recording_is_named_as_not_catchable(honest: Forger) -> None:
