@@ -7,7 +7,7 @@ find no fewer providers. Outside them it is "not measured". No verdict hangs on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design
@@ -60,8 +60,8 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
         share: Of all its votes that are ours, above 0 and at most 1.
 
     Returns:
-        The highest lower end of the exact 95 % intervals of rows with no more votes and no larger
-        share, and the lowest upper end of rows with no fewer and no smaller.
+        The highest lower end of the exact intervals of rows with no more votes and no larger share,
+        and the lowest upper end of rows with no fewer and no smaller; at 95 % over all of them.
 
     Raises:
         InputError: A value is outside its range.
@@ -73,8 +73,13 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
     upper = [one for one in rows if one.votes >= votes and one.share >= share]
     if not lower or not upper:
         return None
-    low = max(proportion_interval(one.found, one.policies)[0] for one in lower)
-    return low, min(proportion_interval(one.found, one.policies)[1] for one in upper)
+
+    def ends(side: Sequence[MeasuredRow], end: int) -> Iterator[float]:
+        # The best of several ends errs more often than each: they share the level (Bonferroni).
+        level = 1 - 0.05 / len(side)
+        return (proportion_interval(one.found, one.policies, level)[end] for one in side)
+
+    return max(ends(lower, 0)), min(ends(upper, 1))
 
 
 def power_lines(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from scipy.stats import binom
 
 from ragwitness.canary import power
 from ragwitness.canary.draw import Design
@@ -25,7 +27,7 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_rows")
 def test_a_forecast_stays_between_the_rows_that_were_measured() -> None:
     low, high = found_share("preference", 32, 1.0) or (0, 0)
-    assert (low, high) == pytest.approx((0.615, 0.998), abs=1e-3)  # Clopper-Pearson of 11 of 12
+    assert (low, high) == pytest.approx((0.573, 0.999), abs=1e-3)  # 97.5 %: of two rows
     assert (found_share("preference", 50, 1.0) or (0, 0))[0] == low
     assert (found_share("preference", 20, 1.0) or (0, 0))[1] == high
     # Fewer votes than any row, more than any, a smaller share, another training: not measured.
@@ -56,7 +58,7 @@ def test_nothing_is_told_without_a_share_or_far_from_the_measured_obedience() ->
         [line] = power_lines(Design(), 32, 1.0, obedience)
         assert "not measured where" in line
     lines = list(power_lines(Design(), 32, 1.0, 0.6))
-    assert "62% to 100% of violating providers" in lines[1]
+    assert "57% to 100% of violating providers" in lines[1]
     for design, said in (
         (Design(name="paper"), "compliant twins decide"),
         (Design(candidates=8), "the p-value is 0.125 at best"),
@@ -70,6 +72,18 @@ def test_votes_are_counted_by_slot() -> None:
     assert "16 canary votes a slot" in next(power_lines(Design(slots=4), 64, 1.0))
     half = Design(slots=8, half=True)
     assert "16 canary votes a slot" in next(power_lines(half, 64, 1.0))
+
+
+def test_a_row_between_many_others_is_covered_at_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More votes find no more here: the worst case, in which every neighbour's end could err."""
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(500):
+        found = rng.binomial(40, 0.5, size=9).tolist()
+        rows = [MeasuredRow("reward", 10 + n, 1.0, one, 40) for n, one in enumerate(found)]
+        monkeypatch.setattr(power, "MEASURED", (*rows[:4], *rows[5:]))
+        low, high = found_share("reward", 14, 1.0) or (1, 0)
+        covered += low <= 0.5 <= high
+    assert covered >= binom.ppf(0.001, 500, 0.95)
 
 
 def test_each_stored_row_is_covered_by_its_neighbours() -> None:
