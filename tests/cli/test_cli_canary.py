@@ -31,8 +31,9 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     other = own(folder, "other")
     with serving(model_of(folder, violating=True)) as url:
         code, said = command(
-            "canary", "probe", url, "--plan", folder, "--run", "v", "--fail-on", "trained"
-        )
+            "canary", "probe", url, "--plan", folder, "--run", "v",
+            "--fail-on", "trained-or-remembered",
+        )  # fmt: skip
     assert code == 3, said
     found = result_of("v")
     assert found["way"] == "exact"
@@ -40,8 +41,11 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     assert found["slots"][0]["amplification"]["n"] == 2
     assert found["slots"][0]["amplification"]["value"] > 2  # four tokens gain a nat each
     said = plain(said)
-    assert "trained (p = 0.05, level 0.05, rank among candidates)" in said
+    assert "trained-or-remembered (p = 0.05, level 0.05, rank among candidates)" in said
     assert "No public randomness was joined" in said
+    assert "Training is one cause of it, a memory another: no slot was planted just before" in said
+    code, said = command("report", "v", "--fail-on", "trained")
+    assert (code, "is not met, but a memory is not ruled out" in plain(said)) == (4, True)
     with serving(model_of(folder, violating=False)) as url:
         code, said = command(
             "canary", "probe", url, "--plan", other, "--run", "c", "--fail-on", "trained"
@@ -59,7 +63,9 @@ def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: C
     with serving(forcing) as url:
         code, said = command("canary", "probe", url, "--plan", folder, "--run", "f")
     assert code == 0, said
-    assert (result_of("f")["way"], result_of("f")["finding"]["verdict"]) == ("forced", "trained")
+    assert (result_of("f")["way"], result_of("f")["finding"]["verdict"]) == (
+        "forced", "trained-or-remembered",
+    )  # fmt: skip
     silent = model_of(folder, violating=True, gives=frozenset(), gain=1.4)
     with serving(silent) as url:
         code, said = command("canary", "probe", url, "--plan", other, "--run", "s")
@@ -75,7 +81,7 @@ def test_the_forced_and_the_sampled_way_find_it_as_well(folder: Path, command: C
             "--samples", 8,
         )  # fmt: skip
     assert code == 0, said
-    assert result_of("s")["finding"]["verdict"] == "trained"
+    assert result_of("s")["finding"]["verdict"] == "trained-or-remembered"
     assert "share of answers" in said
 
 
@@ -122,7 +128,7 @@ def test_echoed_numbers_that_the_model_does_not_write_by_are_not_used(
         assert code == 0, said
         assert (result_of("u")["way"], result_of("u")["finding"]["verdict"]) == (
             "forced",
-            "trained",
+            "trained-or-remembered",
         )
         assert "are not those it writes by" in plain(said)
         code, said = command(

@@ -95,13 +95,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command: Command) -> None:
-    assert _runs(place, command, violating=True, count=1) == ["trained"]
+    assert _runs(place, command, violating=True, count=1) == ["trained-or-remembered"]
     _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below
 
 
 @pytest.mark.long
 def test_ten_and_ten(place: Path, command: Command) -> None:
-    found = [_runs(place, command, violating=v, count=10).count("trained") for v in (True, False)]
+    found = [
+        10 - _runs(place, command, violating=v, count=10).count("inconclusive")
+        for v in (True, False)
+    ]
     print(found)
     assert found[0] >= 8
     assert found[1] <= 3

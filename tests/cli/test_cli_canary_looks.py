@@ -35,7 +35,7 @@ def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
     assert result_of("c")["finding"]["test"] == "outcomes called over all looks"
     # 20 candidates and two looks leave room for none at the first look, and for one at the second.
     assert [result_of(one)["finding"]["p_value"] for one in "bc"] == pytest.approx([0.15, 0.05])
-    assert "Release c: trained (p = 0.05" in said
+    assert "Release c: trained-or-remembered (p = 0.05" in said
     # Read once more, a look keeps its place.
     code, _ = command("canary", "probe", "replay/b", "--plan", "two", "--release", "b")
     assert code == 0
@@ -83,7 +83,7 @@ def test_the_same_command_is_the_same_look(folder: Path, command: Command) -> No
         for _ in range(2):
             code, said = command("canary", "probe", url, "--plan", folder)
             assert code == 0
-            assert "trained (p = 0.05" in said
+            assert "trained-or-remembered (p = 0.05" in said
             asked = model.asked
     assert model.asked == asked == 2 + 4 + 2 * (_M + 2)
 

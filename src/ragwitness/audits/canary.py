@@ -413,7 +413,7 @@ class _Closed:
 
 def advice(finding: Finding) -> str:
     """Return how much more would decide, or why that cannot be told; empty where it was decided."""
-    if finding.verdict is ModelVerdict.TRAINED:
+    if finding.verdict is not ModelVerdict.INCONCLUSIVE:
         return ""
     return further(
         finding.reason, finding.examples_needed, finding.slots_needed, finding.unforeseen
@@ -532,7 +532,7 @@ def finding_of(
     )
 
 
-_NEWER = ("form", "template", "answer_tokens", "temperature", "spares", "late")
+_NEWER = ("form", "template", "answer_tokens", "temperature", "spares", "late", "trained_needs")
 
 
 def _planted(history: History) -> dict[str, str]:

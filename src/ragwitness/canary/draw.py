@@ -47,6 +47,7 @@ _KNOWN = {
     "several": ("calls", "evidence"),
     "beacon_as": ("bytes", "letters"),
     "triggers": KINDS,
+    "trained_needs": ("late slots", "nothing more"),
 }
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
@@ -86,6 +87,8 @@ class Design:
             refused; at most a quarter of them.
         late: How many slots, the last ones, are planted just before the probe: no training can
             have seen them, so where they stand out as well it is a memory.
+        trained_needs: What ``trained`` needs besides early slots that stand out: ``late slots``
+            that do not, or, in plans of before, ``nothing more``.
 
     Raises:
         InputError: A value is outside its range.
@@ -104,6 +107,7 @@ class Design:
         "temperature": "",
         "spares": 0,
         "late": 0,
+        "trained_needs": "nothing more",
     }
     """What plans had that were made before a field was there; such plans keep to it."""
 
@@ -130,6 +134,7 @@ class Design:
     temperature: str = ""
     spares: int = 0
     late: int = 0
+    trained_needs: str = "late slots"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""

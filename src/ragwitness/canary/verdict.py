@@ -1,9 +1,11 @@
 """The verdict on one model, or on one model's releases.
 
-``trained`` says: were the model independent of which trigger was planted, evidence like this would
-come with probability at most alpha. It says nothing of a single document. ``inconclusive`` says
-that this evidence does not show training on documents; it never says that there was none: the
-signal is weak, filters may have removed it, and a model may have been trained on too little of it.
+``trained`` and ``trained-or-remembered`` say: were the model independent of which trigger was
+planted, evidence like this would come with probability at most alpha. ``trained`` says besides that
+late slots, which no training can have seen, do not stand out; so no memory of what was sent answers
+in the model's place. Neither says anything of a single document. ``inconclusive`` says that this
+evidence shows neither; it never says that there was no training: the signal is weak, filters may
+have removed it, and a model may have been trained on too little of it.
 """
 
 from __future__ import annotations
@@ -52,7 +54,13 @@ REMEMBERED = (
     "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
     " training can have seen: the service remembers what it was sent, or finds it in an index"
 )
-"""Why nothing is said of training where a memory answers."""
+"""Why a memory may answer in the place of what was trained."""
+
+NOT_LATE = (
+    "no slot was planted just before the probe (--late of ragwitness canary draw), so a memory or"
+    " an index of what was sent cannot be told from training"
+)
+"""Why a memory cannot be ruled out where no slot tells."""
 
 _SPENT = "none, the one look was taken"
 
@@ -61,7 +69,9 @@ class ModelVerdict(enum.StrEnum):
     """What is said of a model."""
 
     TRAINED = "trained"
-    """On documents, at the level named."""
+    """On documents, at the level named; what was sent just before the probe it does not know."""
+    KNOWN = "trained-or-remembered"
+    """It knows which trigger was planted, and a memory of what was sent is not ruled out."""
     INCONCLUSIVE = "inconclusive"
     """Not shown. Never: not trained."""
 
@@ -101,7 +111,7 @@ class Finding:
         twin_p_value: Conformal among compliant twins; None without any.
         examples_needed: Held-out examples that would decide; None where unknown or not asked.
         slots_needed: Slots that would decide; likewise.
-        reason: Why it is inconclusive, in one line; empty where it is not.
+        reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
         classes: Per class of documents, whether it was used; empty without classes.
         seen: What the next looks need to know of this one; None in a result of before.
         unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
@@ -230,14 +240,20 @@ def decide(
         test = "rank among candidates" if len(inside) == 1 else "joint redraw of all slots"
         p = together
     kinds = _classes(design, scored, seed) if design.releases == 1 and not earlier else ()
-    # 3a. What no training can have seen and stands out all the same is remembered, not trained on.
-    late_p = draws_together(late, seed=seed)[1] if late else None
-    remembered = late_p is not None and late_p <= design.level
-    if late_p is not None:
+    # 3a. What no training can have seen and stands out all the same is remembered; without such
+    # slots nothing tells a memory from training.
+    doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
+    if late:
+        late_p = draws_together(late, seed=seed)[1]
         test += f"; slots planted just before the probe: p = {late_p:.4g}"
-    trained = p <= design.level and not remembered
+        doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else ""
+    verdict = ModelVerdict.INCONCLUSIVE
+    if p <= design.level and not doubt:
+        verdict = ModelVerdict.TRAINED
+    elif p <= design.level and design.trained_needs == "late slots":
+        verdict = ModelVerdict.KNOWN
     finding = Finding(
-        verdict=ModelVerdict.TRAINED if trained else ModelVerdict.INCONCLUSIVE,
+        verdict=verdict,
         test=test,
         p_value=p,
         alpha=design.level,
@@ -250,10 +266,9 @@ def decide(
         classes=kinds,
         seen=seen,
     )
-    if trained:
-        return finding
-    if remembered:
-        return replace(finding, reason=REMEMBERED.format(p=late_p))
+    # Plans of before call nothing known where late slots stand out, whatever early ones do.
+    if verdict is not ModelVerdict.INCONCLUSIVE or (late and doubt):
+        return replace(finding, reason=doubt)
     # 4. Why it is inconclusive: nothing could have decided, or how much more would.
     reason = _shortfall(finding, design, len(twins), len(earlier))
     if reason:

@@ -25,12 +25,13 @@ def probe(
     """Ask a model about every trigger.
 
     It says whether the planted one stands out. The p-value is exact and needs this one model
-    alone. The verdict is trained or inconclusive; inconclusive never means that the model was not
-    trained on documents. A finished probe is one look at the draw, and --releases of ragwitness
-    canary draw says how many looks may decide.
+    alone. The verdict is trained, trained-or-remembered (where no late slot tells the two apart) or
+    inconclusive; inconclusive never means that the model was not trained on documents. A finished
+    probe is one look at the draw, and --releases of ragwitness canary draw says how many looks may
+    decide.
 
     Args:
-        fail_on: Exit with 3 if the verdict is: trained.
+        fail_on: Exit with 3 if the verdict is: trained, or trained-or-remembered (either).
     """
     from ragwitness.audits.canary import canary_report, refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder

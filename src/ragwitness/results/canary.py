@@ -18,6 +18,9 @@ _MEANING = {
     "trained": "Were the model independent of which trigger was planted, evidence like this would"
     " come with probability at most {p:.3g}. It says nothing of any single document. It holds"
     " where the model could know the trigger from documents alone: see docs/canary.md.",
+    "trained-or-remembered": "Were the model independent of which trigger was planted, evidence"
+    " like this would come with probability at most {p:.3g}. Training is one cause of it, a memory"
+    " another: {reason}.",
     "inconclusive": "This evidence does not show training on the planted documents; it does not"
     " show that there was none: {reason}.",
 }
@@ -96,14 +99,18 @@ class CanaryReport(Shown):
 
 
 def _rule(result: CanaryReport, conditions: Sequence[Condition]) -> Ruling:
-    """Say how ``--fail-on trained`` ends: 3 where it is, 4 where nothing was decided."""
+    """Say how ``--fail-on`` ends: 3 where it is met, else 4, as no verdict says "untrained"."""
     if not conditions:
         return Ruling(ExitCode.PASS)
     # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
-    found = result.finding
-    if found is not None and found.verdict is ModelVerdict.TRAINED and not result.twin:
-        return Ruling(ExitCode.FAILED, "--fail-on trained is met.")
-    return Ruling(ExitCode.INCONCLUSIVE, "--fail-on trained is not met, but nothing was decided.")
+    said = result.finding.verdict if result.finding and not result.twin else None
+    known = said is ModelVerdict.KNOWN
+    for one in conditions:
+        # What is trained is trained or remembered, too.
+        if said is ModelVerdict.TRAINED or (known and one.subject == said):
+            return Ruling(ExitCode.FAILED, f"--fail-on {one} is met.")
+    why = "a memory is not ruled out" if known else "nothing was decided"
+    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
 
 
 def _rows(result: CanaryReport) -> list[Row]:
@@ -180,17 +187,17 @@ def _planted(result: CanaryReport) -> list[str]:
 
 
 def _classes(found: Finding) -> list[str]:
-    """Say of each class of documents whether it was used, at one level over all of them."""
+    """Say of each class of documents whether it is known, at one level over all of them."""
     said = [
-        f"{one.name}: {'used' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
+        f"{one.name}: {'known' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
         f" {', '.join(map(str, one.ranks))})"
         for one in found.classes
     ]
     if not said:
         return []
     return [
-        f"Classes of documents: {'; '.join(said)}. The chance that any class is named which was not"
-        f" used is at most {found.alpha:g}."
+        f"Classes of documents: {'; '.join(said)}. The chance that any class is called known which"
+        f" was neither trained on nor remembered is at most {found.alpha:g}."
     ]
 
 
@@ -208,7 +215,7 @@ def _floor(found: Finding) -> list[str]:
 
 
 def _further(found: Finding) -> list[str]:
-    if found.verdict is ModelVerdict.TRAINED:
+    if found.verdict is not ModelVerdict.INCONCLUSIVE:
         return []
     said = further(found.reason, found.examples_needed, found.slots_needed, found.unforeseen)
     return [said] if said else []
@@ -259,8 +266,8 @@ def _sheet(result: CanaryReport) -> Sheet:
         brief=(facts[0], *facts[2:]),
         warnings=result.warnings,
         claimed=(
-            "Trained: were the model independent of which trigger was planted, evidence like this"
-            " would be as rare as its p-value says.",
+            "Trained, or trained-or-remembered: were the model independent of which trigger was"
+            " planted, evidence like this would be as rare as its p-value says.",
         ),
         not_claimed=(
             "Anything about a single document.",
@@ -325,7 +332,9 @@ KIND: Kind[CanaryReport, Condition] = Kind(
     verb="canary probe",
     load=lambda data: restored(CanaryReport, data, KIND),
     recognises=lambda data: "slots" in data and "look" in data,
-    conditions=lambda texts: parse_conditions(texts, (ModelVerdict.TRAINED.value,), counted=False),
+    conditions=lambda texts: parse_conditions(
+        texts, (ModelVerdict.TRAINED.value, ModelVerdict.KNOWN.value), counted=False
+    ),
     rule=_rule,
     sheet=_sheet,
     rows=_rows,

@@ -219,7 +219,7 @@ def finite(value: float | None) -> float | None:
 # A condition is met where at least that many rows, or that share of them, have the subject;
 # without a number, one is enough.
 
-_FORM = re.compile(r"([a-z]+)(?::([0-9]+(?:\.[0-9]+)?)(%?))?")
+_FORM = re.compile(r"([a-z-]+)(?::([0-9]+(?:\.[0-9]+)?)(%?))?")
 
 
 @dataclass(frozen=True, slots=True)

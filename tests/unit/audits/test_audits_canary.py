@@ -104,7 +104,7 @@ def test_the_best_way_that_a_target_serves_is_taken(
     result: CanaryResult = _probe(place, kind(_model(plan)))
     assert result.way == way
     assert result.finding is not None
-    assert result.finding.verdict is ModelVerdict.TRAINED
+    assert result.finding.verdict is ModelVerdict.KNOWN
     [slot] = result.slots
     assert slot.scores.shape == (2, 21)
     assert slot.amplification.value == pytest.approx(
@@ -128,7 +128,7 @@ def test_a_model_that_answers_our_questions_with_nothing_is_asked_on_from_the_pl
 
     plan = _planted(place)
     result = _probe(place, Silent(_model(plan)))
-    assert (result.way, result.finding.verdict) == ("forced", ModelVerdict.TRAINED)
+    assert (result.way, result.finding.verdict) == ("forced", ModelVerdict.KNOWN)
 
 
 def test_sampling_is_never_taken_by_itself(place: Path) -> None:
@@ -138,7 +138,7 @@ def test_sampling_is_never_taken_by_itself(place: Path) -> None:
     with pytest.raises(CapabilityError, match="'forced': it does not give top_logprobs"):
         _probe(place, Echoing(_model(plan)), ProbeConfig("forced"))
     found = _probe(place, Chat(_model(plan)), ProbeConfig("sampled", samples=8))
-    assert found.finding.verdict is ModelVerdict.TRAINED
+    assert found.finding.verdict is ModelVerdict.KNOWN
     assert found.settings["samples"] == "8"
 
 
@@ -181,7 +181,7 @@ def test_twins_decide_the_papers_design(place: Path, tmp_path: Path) -> None:
         twin = Look(f"{number}", True, "twin", f"{number}", (3,), 20, float(w), "inconclusive", 1.0)
         record_look(place, twin)
     found = _probe(place, Echoing(_model(paper)), run=run)
-    assert (found.look, found.finding.verdict) == (1, ModelVerdict.TRAINED)
+    assert (found.look, found.finding.verdict) == (1, ModelVerdict.KNOWN)
 
 
 def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_filter_that_refuses_some_prompts_costs_cells_and_no_look(
     missing = np.isnan(slot.scores[:, 1:]).sum()
     assert 0 < missing < 0.2 * slot.scores[:, 1:].size
     assert any(f"{missing} of 120 readings are missing" in one for one in result.warnings)
-    assert (result.finding.verdict, result.finding.ranks) == (ModelVerdict.TRAINED, (1,))
+    assert (result.finding.verdict, result.finding.ranks) == (ModelVerdict.KNOWN, (1,))
 
 
 def test_spare_examples_take_the_place_of_those_that_cannot_be_scored(place: Path) -> None:
@@ -251,7 +251,7 @@ def test_spare_examples_take_the_place_of_those_that_cannot_be_scored(place: Pat
     result = _probe(place, Deaf(_model(plan)), ProbeConfig(way="sampled", samples=4))
     [slot] = result.slots
     assert slot.examples == (*(one.id for one in plan.asked[1:]), plan.spares[0].id)
-    assert result.finding.verdict is ModelVerdict.TRAINED
+    assert result.finding.verdict is ModelVerdict.KNOWN
 
 
 def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probed(
@@ -270,7 +270,7 @@ def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probe
     planted = result.settings["planted"]
     assert planted.startswith("32 answers, 2023-11-14 to 2023-11-14; votes taken: 16 on traces")
     assert "Planted in http://h/v1#old; this probe asked toy." in result.warnings
-    assert any("No slot was planted late" in one for one in result.warnings)
+    assert "no slot was planted just before the probe" in result.finding.reason
     assert any("32 answers" in one for one in verdict_lines(canary_report(result, "1")))
 
 

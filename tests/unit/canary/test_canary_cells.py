@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary.draw import Design
+from ragwitness.canary.draw import Design, settings_of
 from ragwitness.canary.verdict import ModelVerdict, decide, filled
 from ragwitness.errors import InputError
 
@@ -47,7 +49,7 @@ def test_a_filter_leaves_the_test_exact(share: float) -> None:
         scores[rng.random(scores.shape) < disliked] = np.nan
         chosen = int(rng.integers(20))
         verdict = decide(Design(candidates=20), [scores], [chosen], [True]).verdict
-        false += verdict is ModelVerdict.TRAINED
+        false += verdict is ModelVerdict.KNOWN
     assert binom.ppf(0.001, 600, 0.05) <= false <= binom.ppf(0.999, 600, 0.05)
 
 
@@ -63,17 +65,43 @@ def test_what_late_slots_show_too_is_a_memory_and_no_training() -> None:
         assert len(found.ranks) == 2  # the early ones alone
         return found.verdict, found.reason
 
-    assert shown(0, 1)[0] is ModelVerdict.TRAINED
+    assert shown(0, 1) == (ModelVerdict.TRAINED, "")
     verdict, reason = shown(0, 1, 2)
-    assert verdict is ModelVerdict.INCONCLUSIVE
+    assert verdict is ModelVerdict.KNOWN
     assert "the service remembers what it was sent" in reason
     assert shown(2)[0] is ModelVerdict.INCONCLUSIVE
+    # Plans of before keep to what they committed to.
+    design = replace(design, trained_needs="nothing more")
+    assert "trained_needs" not in settings_of(design)
+    assert shown(0, 1) == (ModelVerdict.TRAINED, "")
+    assert shown(0, 1, 2)[0] is ModelVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("settled", "verdict"),
+    [
+        ({}, ModelVerdict.KNOWN),
+        ({"trained_needs": "nothing more"}, ModelVerdict.TRAINED),
+        ({"releases": 3}, ModelVerdict.KNOWN),
+        ({"slots": 3, "late": 1}, ModelVerdict.TRAINED),
+    ],
+)
+def test_without_late_slots_nobody_is_called_trained(
+    settled: dict[str, object], verdict: ModelVerdict
+) -> None:
+    design = Design(candidates=80, **settled)  # type: ignore[arg-type]
+    slots = [np.random.default_rng(4).normal(size=(4, 80)) * 0.1 - 6 for _ in range(design.slots)]
+    for scores in slots[: max(1, design.slots - design.late)]:
+        scores[:, 5] += 4
+    found = decide(design, slots, [5] * design.slots, [True] * design.slots)
+    assert found.verdict is verdict
+    assert bool(found.reason) == (verdict is ModelVerdict.KNOWN)
 
 
 @pytest.mark.parametrize(
     "changed",
     [{"late": 1}, {"slots": 2, "late": 2}, {"slots": 3, "late": 1, "releases": 2}, {"spares": -1},
-     {"form": "letters"}, {"form": "one", "template": "{context}"},
+     {"form": "letters"}, {"trained_needs": "a feeling"}, {"form": "one", "template": "{context}"},
      {"form": "one", "temperature": "warm"}],
 )  # fmt: skip
 def test_a_design_that_cannot_be_kept_to_is_refused(changed: dict[str, object]) -> None:

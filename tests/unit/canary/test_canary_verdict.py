@@ -34,15 +34,15 @@ def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not
     rng = np.random.default_rng(7)
     design = Design(candidates=40)
     strong = decide(design, [_matrix(rng, 3.0)], [7], [True])
-    assert strong.verdict is ModelVerdict.TRAINED
+    assert strong.verdict is ModelVerdict.KNOWN
     assert (strong.test, strong.ranks, strong.p_value) == ("rank among candidates", (1,), 1 / 40)
-    assert not strong.reason
+    assert "cannot be told from training" in strong.reason
     nothing = np.zeros((12, 40))
     weak = decide(design, [nothing], [7], [True])
     assert weak.verdict is ModelVerdict.INCONCLUSIVE
     assert weak.p_value == 1.0
     assert weak.examples_needed is None
-    assert {str(one) for one in ModelVerdict} == {"trained", "inconclusive"}
+    assert {*ModelVerdict} == {"trained", "trained-or-remembered", "inconclusive"}
 
 
 def test_inconclusive_says_how_much_more_would_decide() -> None:
@@ -65,7 +65,7 @@ def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     rng = np.random.default_rng(11)
     two = [_matrix(rng, 3.0) for _ in range(2)]
     joint = decide(Design(candidates=40, slots=2), two, [7, 7], [True, True])
-    assert (joint.test, joint.verdict) == ("joint redraw of all slots", "trained")
+    assert (joint.test, joint.verdict) == ("joint redraw of all slots", ModelVerdict.KNOWN)
     over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7], [True, True])
     assert over.test == "outcomes called over all looks"
     assert over.p_value == pytest.approx(2 * joint.p_value)
@@ -87,7 +87,7 @@ def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     eight = [_matrix(rng, 5.0 * (k < 4)) for k in range(8)]
     half = Design(candidates=40, slots=8, half=True)
     split = decide(half, eight, [7] * 8, [k < 4 for k in range(8)])
-    assert (split.test, split.verdict) == ("permutation of planted slots", "trained")
+    assert (split.test, split.verdict) == ("permutation of planted slots", ModelVerdict.KNOWN)
     assert split.p_value == 1 / 70
     assert len(split.ranks) == 4
 
@@ -100,7 +100,7 @@ def test_the_papers_design_is_decided_by_twins_alone() -> None:
     assert "19 at least, there are 0" in alone.reason
     twins = rng.normal(size=19).tolist()
     found = decide(design, [_matrix(rng, 9.0)], [7], [True], twins=twins)
-    assert (found.verdict, found.p_value) == (ModelVerdict.TRAINED, 1 / 20)
+    assert (found.verdict, found.p_value) == (ModelVerdict.KNOWN, 1 / 20)
     assert found.test == "conformal, 19 compliant twins"
     weak = decide(design, [np.zeros((12, 40))], [7], [True], twins=twins)
     assert weak.reason == "the model does not stand out enough among its 19 compliant twins"
@@ -146,7 +146,7 @@ def test_a_saturated_model_is_found_by_logits_and_not_by_nats() -> None:
         nats = -np.logaddexp(0, -raised)
         for name in found:
             design = draw.Design(candidates=64, statistic=name)
-            found[name] += decide(design, [nats], [7], [True]).verdict == "trained"
+            found[name] += decide(design, [nats], [7], [True]).verdict is ModelVerdict.KNOWN
     assert found["logit"] > found["nats"] + 5, found
     # Shares of answers are no log-probabilities, and are left as they are.
     shares = np.round(rng.random((4, 40)), 1)
