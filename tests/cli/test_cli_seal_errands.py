@@ -390,14 +390,15 @@ def test_a_method_that_learns_is_trained_again_with_texts_and_without(
 def test_a_pack_of_a_look_with_refusals_and_a_spare_example_is_recomputed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    """One example is refused whole, and a spare one takes its place; another lacks a cell."""
+    """One example is refused whole, and a spare one takes its place; all others lack a cell."""
     place = planted(tmp_path, monkeypatch, command).parent
     more = "--probes", 5, "--spares", 1, "--candidates", 20
     assert command("canary", "draw", place / "examples.jsonl", "-o", "kept", *more)[0] == 0
     assert command("canary", "plant", "kept")[0] == 0
     plan = read_plan(Path("kept"))
     assert (len(plan.asked), len(plan.spares)) == (4, 1)
-    lost = plan.asked[0].document[:40]
+    slot = plan.draw().slots[0]
+    lost = plan.asked[0].document[:40], slot.candidates[slot.chosen - 1]
     with serving(model_of(Path("kept"), violating=True, refuses=lost)) as url:
         code, said = command(
             "canary", "probe", url, "--plan", "kept", "--run", "run", "--retries", 0,
@@ -406,6 +407,16 @@ def test_a_pack_of_a_look_with_refusals_and_a_spare_example_is_recomputed(
     assert code == 0, said
     examples = result_of("run")["slots"][0]["examples"]  # type: ignore[index]
     assert examples == [one.id for one in (*plan.asked[1:], *plan.spares)]
+    assert "4 of 80 readings are missing" in " ".join(said.replace("│", " ").split())
+    # Hidden, a refused question is known by its label alone: it was asked, and nothing was paid.
+    assert command("seal", "run", "-o", "hidden.zip", "--hide-texts")[0] == 0
+    hidden = judged(Path("hidden.zip").read_bytes())
+    assert (hidden.outcome, hidden.failures) == ("inconclusive", ())
+    status = {check.name: check.status for check in hidden.checks}
+    assert (status["counts"], status["verdicts"]) == ("pass", "pass")
+    forger = Forger.of(Path("hidden.zip"), tmp_path / "auditor.key")
+    _with_page(forger, lambda r: r["spent"].update(queries=1))
+    assert _failure(forger) == "counts.spent"
     assert command("seal", "run", "-o", "open.zip")[0] == 0
     found = judged(Path("open.zip").read_bytes())
     assert (found.outcome, found.failures) == ("pass", ())

@@ -33,7 +33,7 @@ class ToyModel:
         merges: Whether a blank joins the word before it, which splits a canary off wrongly.
         untrue: Nats by which echoed numbers are not those it writes by.
         down: Requests from which on it answers 500.
-        refuses: Text that no prompt may hold; such a one is answered 400.
+        refuses: Texts that no prompt may hold; such a one is answered 400.
     """
 
     canary: str
@@ -43,7 +43,7 @@ class ToyModel:
     merges: bool = False
     untrue: float = 0.0
     down: float = math.inf
-    refuses: str = ""
+    refuses: tuple[str, ...] = ()
     asked: int = 0
     prompts: list[str] = field(default_factory=list)
 
@@ -110,7 +110,7 @@ def _handler(model: ToyModel) -> type[BaseHTTPRequestHandler]:
             model.asked += 1
             if model.asked > model.down:
                 self._send(500, {"error": {"message": "down"}})
-            elif model.refuses and model.refuses in json.dumps(body, ensure_ascii=False):
+            elif any(one in json.dumps(body, ensure_ascii=False) for one in model.refuses):
                 self._send(400, {"error": {"message": "filtered"}})
             elif self.path.endswith("/chat/completions"):
                 self._send(200, self._chat(body))

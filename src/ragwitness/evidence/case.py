@@ -145,9 +145,8 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
     Raises:
         VerificationError: ``counts.spent`` or ``counts.cap``.
     """
-    rows = zip(case.pack.answers, case.exchanges, strict=True)
-    # What the target refused is linked, and costs nothing.
-    sent = sum(one.asked[0] == target and not (shown and shown.failed) for one, shown in rows)
+    # What the target refused is linked as failed, shown or hidden, and costs nothing.
+    sent = sum(one.asked[0] == target and one.asked[3] == "answer" for one in case.pack.answers)
     if spent["queries"] < sent:
         raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
     # A cap excuses questions without an answer, so that one which was not sealed excuses none.
