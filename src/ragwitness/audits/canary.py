@@ -411,15 +411,6 @@ class _Closed:
         raise self._why
 
 
-def advice(finding: Finding) -> str:
-    """Return how much more would decide, or why that cannot be told; empty where it was decided."""
-    if finding.verdict is not ModelVerdict.INCONCLUSIVE:
-        return ""
-    return further(
-        finding.reason, finding.examples_needed, finding.slots_needed, finding.unforeseen
-    )
-
-
 def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
     seen = finding.seen or Seen(())
     return Look(
@@ -434,7 +425,7 @@ def _look(finding: Finding, digest: str, target: str, release: str, *, twin: boo
         p_value=finding.p_value,
         own=seen.own,
         called=seen.called,
-        advice=advice(finding),
+        advice=further(finding),
     )
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragwitness.canary.folder import LOST
 from ragwitness.canary.look_test import Seen
@@ -49,8 +49,6 @@ class Look:
         skipped: Looks that were begun before it and not finished when it was.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("own", "called", "advice", "begun", "skipped")
-
     release: str
     twin: bool
     target: str
@@ -65,6 +63,11 @@ class Look:
     advice: str = ""
     begun: str = ""
     skipped: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse ranks that no look can have."""
+        if not self.ranks or not all(1 <= rank <= self.candidates for rank in self.ranks):
+            raise ValueError
 
     @property
     def seen(self) -> Seen:
@@ -197,9 +200,7 @@ def _read_begun(folder: Path) -> tuple[Beginning, ...]:
     try:
         return tuple(Beginning(**row) for row in rows)
     except TypeError:
-        raise InputError(
-            f"{path} holds a line that is no beginning of a look.", "Restore it from a copy."
-        ) from None
+        raise InputError(f"{path} holds a line that is no beginning of a look.", LOST) from None
 
 
 def begin_look(folder: Path, look: Beginning) -> None:
@@ -219,11 +220,16 @@ def read_looks(folder: Path) -> tuple[Look, ...]:
     Raises:
         InputError: The file cannot be read, or was changed.
     """
+    from pydantic import TypeAdapter, ValidationError
+
     path = folder / "secret" / _LOOKS
     rows = read_rows(path, LOST) if path.exists() else []
-    if not all(map(_is_look, rows)):
-        raise InputError(f"{path} holds a line that is no probe.", "Restore it from a copy.")
-    return tuple(map(_look, rows))
+    own = {written: name for name, written in _KEYS.items()}
+    renamed = [{own.get(name, name): value for name, value in row.items()} for row in rows]
+    try:
+        return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(renamed), strict=True)
+    except ValidationError:
+        raise InputError(f"{path} holds a line that is no probe.", LOST) from None
 
 
 @contextmanager
@@ -287,26 +293,3 @@ def mark_opened(folder: Path, file: Path) -> None:
         )
     opened = json.dumps({"opened": str(file)}, indent=1) + "\n"
     replace_file(folder / "secret" / _OPENED, opened, secret=True)
-
-
-def _look(row: Mapping[str, Any]) -> Look:
-    stored = {one.name: _KEYS.get(one.name, one.name) for one in fields(Look)}
-    kept: dict[str, Any] = {k: row[v] for k, v in stored.items() if v in row or k not in Look.later}
-    lists: dict[str, Any] = {
-        name: tuple(kept[name]) for name in ("ranks", "called") if name in kept
-    }
-    return Look(**kept | lists)
-
-
-def _is_look(row: Mapping[str, Any]) -> bool:
-    texts, numbers = ("release", "target", "look", "verdict"), ("statistic", "p_value")
-    ranks, most = row.get("ranks"), row.get("candidates")
-    return (
-        all(isinstance(row.get(name), str) for name in texts)
-        and all(isinstance(row.get(name), int | float) for name in numbers)
-        and isinstance(row.get("twin"), bool)
-        and isinstance(most, int)
-        and isinstance(ranks, list)
-        and bool(ranks)
-        and all(isinstance(rank, int) and 1 <= rank <= most for rank in ranks)
-    )

@@ -319,16 +319,16 @@ def best_p_value(design: Design) -> float | None:
         return None
     slots = design.slots // 2 if design.half else design.slots - design.late
     m = design.candidates
+    single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
     if design.releases != 1 and design.several == "evidence":
         first = [[(1, m)] * slots]
         return min(1.0, math.exp(-log_evidence(first, design.releases)))
     if design.releases != 1:
-        single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
         least = single / release_weight(1, design.releases)
         return looks_p_value([single], least <= design.level, design.level, design.releases)
     if design.half:
         return 1 / math.comb(design.slots, slots)
-    return max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
+    return single
 
 
 def _shortfall(finding: Finding, design: Design, twins: int, looks: int) -> str:

@@ -189,8 +189,7 @@ def _look(one: Look) -> str:
     model = f"{visible(one.target, 80)}, release {visible(one.release, 80)}"
     if one.twin:
         return f"{model}: a compliant twin, W = {one.statistic:.3f}"
-    ranks = ", ".join(map(str, one.ranks))
-    return f"{model}: {one.verdict} (p = {one.p_value:.4g}), rank {ranks}"
+    return f"{model}: {one.verdict} (p = {one.p_value:.4g}), rank {', '.join(map(str, one.ranks))}"
 
 
 def _evidence(plan: CanaryPlan, history: History) -> list[str]:
@@ -282,8 +281,6 @@ def draw(errand: DrawErrand, share: float | None = None, dry_run: DryRun = False
 
 # What a canary audit could show, said before anything is sent.
 
-_OTHERS = (0.1, 0.5)
-
 
 def at_best(design: Design) -> str:
     """Say the least p-value that a design can give."""
@@ -308,16 +305,14 @@ def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str
         examples: Held-out ones.
     """
     from ragwitness.canary.probe import queries_of
-    from ragwitness.canary.verdict import best_p_value
 
     yield f"slots: {design.slots}, examples: {examples}, candidates: {design.candidates} each"
     # The preview of the probe: queries by way of asking, then the least p-value.
     for name, count in queries_of(config, design.candidates).items():
         yield f"{name}: {count * examples * design.slots:,} queries"
-    best = best_p_value(design)
     yield at_best(design)
-    decides = best is not None and best <= design.level
-    if config.way in (None, "sampled") and design.slots == design.releases == 1 and decides:
+    decides = design.slots == design.releases == 1 <= design.candidates * design.level
+    if config.way in (None, "sampled") and decides and design.name != "paper":
         yield _by_samples(design, config, examples)
 
 
@@ -327,12 +322,11 @@ def _by_samples(design: Design, config: ProbeConfig, examples: int) -> str:
 
     answers = examples * config.samples
     least = partial(share_found, answers, design.candidates, design.level)
-    found = {other: least(other) for other in _OTHERS}
     told = [
         f"more than {other:.0%} cannot be told apart"
-        if share is None
+        if (share := least(other)) is None
         else f"{share:.0%} against {other:.0%} of the others'"
-        for other, share in found.items()
+        for other in (0.1, 0.5)
     ]
     return (
         f"sampled: {answers:,} answers per candidate; canaries that would be found in 4 of 5"

@@ -104,12 +104,11 @@ def _rule(result: CanaryReport, conditions: Sequence[Condition]) -> Ruling:
         return Ruling(ExitCode.PASS)
     # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
     said = result.finding.verdict if result.finding and not result.twin else None
-    known = said is ModelVerdict.KNOWN
     for one in conditions:
         # What is trained is trained or remembered, too.
-        if said is ModelVerdict.TRAINED or (known and one.subject == said):
+        if said is ModelVerdict.TRAINED or one.subject == said:
             return Ruling(ExitCode.FAILED, f"--fail-on {one} is met.")
-    why = "a memory is not ruled out" if known else "nothing was decided"
+    why = "a memory is not ruled out" if said is ModelVerdict.KNOWN else "nothing was decided"
     return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
 
 
@@ -150,11 +149,11 @@ def verdict_lines(result: CanaryReport) -> list[str]:
     return [
         f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
         _MEANING[found.verdict].format(p=p, reason=found.reason),
-        f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}{_twins(found)}",
+        f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}",
         *_planted(result),
         *_classes(found),
         *_floor(found),
-        *_further(found),
+        *filter(None, [further(found)]),
     ]
 
 
@@ -171,13 +170,6 @@ def _evidence(found: Finding) -> str:
     # Capped before the exponential: larger evidence is not more of a verdict.
     e = 0.0 if found.log_evidence is None else math.exp(min(700.0, found.log_evidence))
     return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found.alpha:g})."
-
-
-def _twins(found: Finding) -> str:
-    p = found.twin_p_value
-    if p is None or found.test.startswith("conformal"):
-        return ""
-    return f" Among compliant twins: conformal p = {p:.4g}; it decides nothing here."
 
 
 def _planted(result: CanaryReport) -> list[str]:
@@ -214,30 +206,21 @@ def _floor(found: Finding) -> list[str]:
     ]
 
 
-def _further(found: Finding) -> list[str]:
-    if found.verdict is not ModelVerdict.INCONCLUSIVE:
-        return []
-    said = further(found.reason, found.examples_needed, found.slots_needed, found.unforeseen)
-    return [said] if said else []
-
-
-def further(reason: str, examples: int | None, slots: int | None, unforeseen: str) -> str:
-    """Say how much more would decide, or why that cannot be told.
-
-    Args:
-        reason: Why nothing was decided.
-        examples: Held-out examples that would decide.
-        slots: Slots that would.
-        unforeseen: Why neither can be named.
-    """
-    if not reason.endswith(FORESEEN):
-        return f"How much more would decide cannot be told: {reason}."
-    more = ((examples, "held-out examples per slot"), (slots, "slots"))
+def further(finding: Finding) -> str:
+    """Say how much more would decide, or why that cannot be told; nothing where it was decided."""
+    if finding.verdict is not ModelVerdict.INCONCLUSIVE:
+        return ""
+    if not finding.reason.endswith(FORESEEN):
+        return f"How much more would decide cannot be told: {finding.reason}."
+    more = (
+        (finding.examples_needed, "held-out examples per slot"),
+        (finding.slots_needed, "slots"),
+    )
     # A forecast by this very probe is optimistic where it failed by chance; hence "an order of
     # magnitude".
     known = [f"about {n} {what}" for n, what in more if n]
     if not known:
-        why = unforeseen or "what was seen does not tell"
+        why = finding.unforeseen or "what was seen does not tell"
         return f"How many more examples or slots would decide cannot be told: {why}."
     return (
         f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
@@ -332,9 +315,7 @@ KIND: Kind[CanaryReport, Condition] = Kind(
     verb="canary probe",
     load=lambda data: restored(CanaryReport, data, KIND),
     recognises=lambda data: "slots" in data and "look" in data,
-    conditions=lambda texts: parse_conditions(
-        texts, (ModelVerdict.TRAINED.value, ModelVerdict.KNOWN.value), counted=False
-    ),
+    conditions=lambda texts: parse_conditions(texts, [*ModelVerdict][:2], counted=False),
     rule=_rule,
     sheet=_sheet,
     rows=_rows,
