@@ -21,6 +21,7 @@ from tests.support.canary_audit import Command, result_of
 from tests.support.canary_model import ToyModel
 from tests.support.canary_model import serving as serving_model
 from tests.support.voting_service import Service, described, serving
+from tests.unit.evidence.forger import judged
 
 
 def _trained(service: Service, *, documents: bool) -> str:
@@ -97,6 +98,51 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command: Command) -> None:
     assert _runs(place, command, violating=True, count=1) == ["trained-or-remembered"]
     _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below
+
+
+class Remembering(ToyModel):
+    """It knows what was sent early and late alike, trained on or not."""
+
+    late = ""
+
+    def logprob(self, before: str, token: str) -> float:
+        knows = self.gain * bool(self.late and self.late in before)
+        return super().logprob(before, token) + knows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remembers", [False, True])
+def test_late_slots_tell_a_memory_from_training(
+    place: Path, command: Command, remembers: bool
+) -> None:
+    more = "--probes", 2, "--candidates", 20, "--late", 1, "--spares", 0
+    code, said = command("canary", "draw", "examples.jsonl", "-o", "audit", *more)
+    assert code == 0, said
+    assert "at most" not in said  # without late slots it says what can be found at most
+    with serving(Service()) as url:
+        address = described(place, url)
+        assert command("canary", "plant", "audit", address)[0] == 0
+        early, late = read_plan(Path("audit")).draw().slots
+        model = Remembering(early.canary, early.trigger)  # what a model can be trained on by now
+        model.late = late.trigger if remembers else ""
+        with serving_model(model) as at:
+            probe = (
+                "canary", "probe", at, "--plan", "audit", "--run", "run", "--fail-on", "trained",
+                "--seal", place / "auditor.key",
+            )  # fmt: skip
+            code, said = command(*probe)
+            assert (code, "the late slots were not planted" in " ".join(said.split())) == (2, True)
+            assert command("canary", "plant", "audit", address, "--late")[0] == 0
+            code, said = command(*probe)
+    assert code == (4 if remembers else 3), said
+    finding = result_of("run")["finding"]
+    verdict = "trained-or-remembered" if remembers else "trained"
+    assert (finding["verdict"], finding["ranks"]) == (verdict, [1])  # type: ignore[index]
+    assert ("the service remembers" in " ".join(said.split())) == remembers
+    # The pack says the same, opened and recomputed.
+    assert command("seal", "run", "-o", "open.zip")[0] == 0
+    found = judged(Path("open.zip").read_bytes())
+    assert (found.outcome, found.failures) == ("pass", ())
 
 
 @pytest.mark.long
