@@ -272,7 +272,7 @@ def test_a_synthesis_counts_what_became_of_each_record(tmp_path: Path) -> None:
 def test_a_probe_of_canaries_says_its_verdict_and_what_it_means(tmp_path: Path) -> None:
     canary_run(tmp_path / "probe")
     site = Site(tmp_path)
-    assert "trained (p = 0.05" in site.get("/")
+    assert "trained-or-remembered (p = 0.05" in site.get("/")
     page = site.get(site.run("probe"))
     harmless(page)
     assert "evidence like this would come with probability at most 0.05" in page
