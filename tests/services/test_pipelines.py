@@ -1,4 +1,4 @@
-"""The page on pipelines: its workflow and its job, run step by step as a runner would.
+"""The page on pipelines and the action: their steps, run one by one as a runner would.
 
 Each runs in a clean folder and a fresh environment that has nothing but the wheel, against a system
 of ours on the loopback.
@@ -23,8 +23,11 @@ import pytest
 from ragwitness.text.sample import load_sample
 
 _ROOT = Path(__file__).parents[2]
-_PAGE = (_ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
-_FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE))
+_ACTION = _ROOT / "recipes" / "github-action"
+_PAGES = [(_ROOT / "docs" / name).read_text() for name in ("pipelines.md", "recipes.md")]
+_FILES: dict[str, str] = {"action.yml": (_ACTION / "action.yml").read_text()} | dict(
+    re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", "".join(_PAGES), re.DOTALL | re.MULTILINE)
+)
 _SHA = "0123456789abcdef"
 pytestmark = pytest.mark.slow
 
@@ -92,7 +95,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 def step(script: str, project: Path, environment: dict[str, str]) -> int:
     done = subprocess.run(
-        ["/bin/bash", "-e", "-c", script],
+        ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=project,
         env=environment,
         capture_output=True,
@@ -118,6 +121,8 @@ def yaml(name: str) -> dict[str, Any]:
 def test_the_files_are_what_their_services_take(tmp_path: Path) -> None:
     for schema, name in (
         ("vendor.github-workflows", ".github/workflows/privacy.yml"),
+        ("vendor.github-workflows", ".github/workflows/membership.yml"),
+        ("vendor.github-actions", "action.yml"),
         ("vendor.gitlab-ci", ".gitlab-ci.yml"),
     ):
         (tmp_path / "file.yml").write_text(_FILES[name])
@@ -153,6 +158,43 @@ def test_the_workflow_finds_what_leaks(project: Path, environment: dict[str, str
         for one in steps[1:]:
             step(said(one["run"]), project, own)
         assert {path: path.read_bytes() for path in spent} == spent
+
+
+@pytest.mark.parametrize(("held", "code"), [(["handbook", "contracts"], 3), (["handbook"], 4)])
+def test_the_action_fails_a_job_by_what_it_finds(
+    held: list[str], code: int, project: Path, environment: dict[str, str]
+) -> None:
+    action, (job,) = yaml("action.yml"), yaml(".github/workflows/membership.yml")["jobs"].values()
+    (use,) = (one for one in job["steps"] if "ragwitness/recipes" in one.get("uses", ""))
+    assert {*use["with"]} <= {*action["inputs"]}
+    usual = {name: one.get("default") for name, one in action["inputs"].items()}
+    summary, outputs = project / "summary.md", project / "outputs"
+    runner = {
+        "GITHUB_ACTION_PATH": str(_ACTION),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "GITHUB_OUTPUT": str(outputs),
+        "RUNNER_TEMP": str(project / "temp"),
+    }
+    own = {k: v for k, v in environment.items() if k != "PIP_CONSTRAINT"} | runner
+    (project / "temp").mkdir()
+    with serving(project, *held) as address:
+        inputs = usual | use["with"] | {"target": address, "key": ""}
+        codes = [
+            step(
+                one["run"],
+                project,
+                own
+                | {k: inputs[re.findall(r"[\w-]+", v)[1]] for k, v in one.get("env", {}).items()},
+            )
+            for one in action["runs"]["steps"]
+            if "run" in one
+        ]
+    assert codes == [0, code]
+    assert summary.read_text().startswith("```\n")
+    assert summary.read_text().count("```") == 2
+    sarif = Path(outputs.read_text().removeprefix("sarif=").strip())
+    (run,) = json.loads(sarif.read_text())["runs"]
+    assert len(run["results"]) == (6 if code == 3 else 0)
 
 
 def test_the_job_passes_where_nothing_leaks(project: Path, environment: dict[str, str]) -> None:

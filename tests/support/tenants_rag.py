@@ -39,7 +39,7 @@ def tenants_rag(reachable: Mapping[str, Sequence[Document]]) -> Iterator[str]:
                 self._reply(401, {"error": {"message": "No such key."}})
                 return
             prompt = body["messages"][-1]["content"]
-            answer = asyncio.run(system.ask(Query(prompt, body.get("max_tokens") or 64)))
+            answer = asyncio.run(system.ask(Query(prompt, body.get("max_tokens") or 256)))
             message = {"role": "assistant", "content": answer.text}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             self._reply(200, {"choices": [choice], "model": "rag"})
