@@ -59,11 +59,12 @@ def project(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(project: Path, *names: str) -> Iterator[str]:
+def serving(project: Path, *names: str, generator: str = "reader") -> Iterator[str]:
     """Address of a system of ours over some of the project's documents."""
     rows = [(project / "privacy" / f"{name}.jsonl").read_text() for name in names]
     (project / "index.jsonl").write_text("".join(rows))
-    command = [sys.executable, "-m", "ragwitness", "lab", "serve", "--port", "0", "--corpus"]
+    command = [sys.executable, "-m", "ragwitness", "lab", "serve", "--port", "0"]
+    command += ["--generator", generator, "--corpus"]
     with subprocess.Popen(
         [*command, str(project / "index.jsonl")], stdout=subprocess.PIPE, text=True
     ) as server:
@@ -177,8 +178,8 @@ def test_the_action_fails_a_job_by_what_it_finds(
     }
     own = {k: v for k, v in environment.items() if k != "PIP_CONSTRAINT"} | runner
     (project / "temp").mkdir()
-    with serving(project, *held) as address:
-        inputs = usual | use["with"] | {"target": address, "key": ""}
+    with serving(project, *held, generator="repeat") as address:
+        inputs = usual | use["with"] | {"target": address, "key": "", "options": "--method s2mia"}
         codes = [
             step(
                 one["run"],
