@@ -106,7 +106,7 @@ def main() -> None:
             "\nTry in a second terminal:\n\n"
             f"  {command} doctor {url}\n"
             f"  {command} audit {url} --documents {mine} --known-out {never}\n\n"
-            "Ctrl-C ends it.",
+            "Where the machine is busy and answers take long, add --timeout 600. Ctrl-C ends it.",
             flush=True,
         )
 

@@ -234,7 +234,8 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
          model: str | None,
          beside: Callable[[Sequence[Document]], Sequence[Document]]) -> Battery:  # fmt: skip
     from ragwitness.audits.evaluation import BatteryPlan
-    from ragwitness.cli.common import read_documents
+    from ragwitness.cli.common import say_error
+    from ragwitness.errands.carry import as_documents
     from ragwitness.kit.workers import workers
     from ragwitness.lab import rag_config
     from ragwitness.text.sample import load_sample
@@ -259,10 +260,10 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         if auxiliary is None
         else tuple(load_sample())
         if auxiliary == "generated"
-        else read_documents(str(data / auxiliary))
+        else as_documents(str(data / auxiliary), note=say_error)
     )
     # Cases of one table share their answers: the journal keys them by system and query.
-    documents = read_documents(str(data / case.corpus))
+    documents = as_documents(str(data / case.corpus), note=say_error)
     return run_plan(
         plan,
         documents,

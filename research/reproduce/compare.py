@@ -159,7 +159,8 @@ def _run(
 def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:
     """Read and divide a case's corpus, the same for all tables."""
     from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
-    from ragwitness.cli.common import read_documents
+    from ragwitness.cli.common import say_error
+    from ragwitness.errands.carry import as_documents
     from ragwitness.text.secrets import Secret, contacts
     from research.synthetic.wiki_pii import wiki_pii
 
@@ -170,7 +171,7 @@ def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions
         planted = wiki_pii(path.read_text(encoding="utf-8"), seed=options.seed)
         records, secrets, decoys = planted.records, planted.secrets, planted.decoys
     else:
-        records, decoys = read_documents(str(path)), ()
+        records, decoys = as_documents(str(path), note=say_error), ()
         secrets = tuple(
             Secret(found, "contact", one.id)
             for one in records

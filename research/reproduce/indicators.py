@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from ragwitness.audits.controls import divide
-from ragwitness.cli.common import read_documents
+from ragwitness.cli.common import say_error
+from ragwitness.errands.carry import as_documents
 from ragwitness.results.evaluation import Battery, short_rate
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import bootstrap_interval, bootstrap_mean_interval
@@ -51,7 +52,7 @@ def leave_scores(
     for case, battery in results:
         sizes = battery.sizes
         split = divide(
-            read_documents(str(data / case.corpus)),
+            as_documents(str(data / case.corpus), note=say_error),
             members=sizes["members"],
             non_members=sizes["non-members"],
             calibration=sizes["calibration inside"],

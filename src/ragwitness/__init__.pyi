@@ -1,6 +1,7 @@
 # The public names, each with its home: this list is the only one. Type checkers and editors read it
 # as it is; ragwitness/__init__.py imports a name from here when it is first used.
 from ragwitness.api import audit as audit
+from ragwitness.api import audit_as as audit_as
 from ragwitness.api import bounds as bounds
 from ragwitness.api import compare as compare
 from ragwitness.api import evaluate as evaluate

@@ -7,6 +7,7 @@
     result = rw.audit("http://127.0.0.1:8000/v1", "mine.jsonl", known_out="outside.jsonl")
     leaks = rw.leak("http://127.0.0.1:8000/v1", "corpus.jsonl", prompts=50)
     bounds = rw.bounds(epsilon=1.0, delta=1e-6, queries=1000, accounts=16)
+    scope = rw.audit_as({"bob": "BOB_KEY"}, "hers", "outside.jsonl", target="http://h/v1")
     verdict = rw.verify("bundle.zip", "trust.json")
     plan = rw.plan_canaries("examples.jsonl", "canaries")
     safe = rw.synthesize("corpus.jsonl", method="redact", out="safe.jsonl")
@@ -20,21 +21,26 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, get_type_hints
 
-from ragwitness.errands.audit import AuditErrand
+from ragwitness.errands.audit import AuditErrand, as_accounts
 from ragwitness.errands.canary import DrawErrand, ProbeErrand
+from ragwitness.errands.carry import own_folder
 from ragwitness.errands.compare import CompareErrand
 from ragwitness.errands.evaluate import EvaluateErrand
 from ragwitness.errands.leak import LeakErrand
+from ragwitness.errands.options import Texts
 from ragwitness.errands.synthesize import SynthesizeErrand
+from ragwitness.errands.verify import VerifyErrand
+from ragwitness.errors import InputError
 
 if TYPE_CHECKING:
-    from ragwitness.attest.verdict import BundleVerdict
     from ragwitness.canary.traces import Trace
     from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.results.scope import ScopeResult
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -69,6 +75,43 @@ probe_canaries = _carried(ProbeErrand)
 synthesize = _carried(SynthesizeErrand)
 compare = _carried(CompareErrand)
 evaluate = _carried(EvaluateErrand)
+verify = _carried(VerifyErrand)
+
+
+def audit_as(
+    accounts: Mapping[str, object],
+    documents: Texts,
+    known_out: Texts,
+    target: object = None,
+    **options: Any,
+) -> ScopeResult:
+    """Find out which accounts reach documents that they must not, as ``audit --as`` does.
+
+    Args:
+        accounts: For each, by its name: the variable of the environment with its key, or the
+            system as this account reaches it, given as :func:`audit` takes a target.
+        documents: The documents in question.
+        known_out: Documents like them that no account reaches.
+        target: The system, where accounts are told apart by their keys alone.
+        options: What :func:`audit` takes besides. ``alpha`` holds for all accounts together, and
+            each has a folder of its name in ``run``.
+
+    Raises:
+        InputError: There is no account, or an option cannot be used.
+        CapabilityError: The target lacks what the method requires.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    from ragwitness.results.scope import scope_of
+
+    if not accounts:
+        raise InputError("No account is named.", 'An example: {"bob": "BOB_KEY"}')
+    errand = AuditErrand(target, documents, known_out=known_out, **options)
+    place = own_folder(errand.run, documents, known_out)
+    audits = {
+        name: replace(own, run=place and place / name).carry_out(order)
+        for name, (own, order) in as_accounts(errand, accounts).items()
+    }
+    return scope_of(audits, errand.alpha)
 
 
 def bounds(
@@ -96,31 +139,6 @@ def bounds(
     from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
 
     return joint_bounds(ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity))
-
-
-def verify(bundle: Path | str, trust: Path | str | None = None) -> BundleVerdict:
-    """Check a sealed file by itself: no network, no index.
-
-    Args:
-        bundle: File that ``ragwitness seal`` (an evidence pack) or ``ragwitness attest prove`` (the
-            bundle of an audit window) wrote.
-        trust: For a bundle: file with what the verifier knows and accepts by itself (whose log,
-            whose setup, which policy, which randomness); without it a bundle cannot pass.
-
-    Raises:
-        InputError: A file cannot be read.
-        MissingExtraError: The extra ``verify`` is not installed.
-    """
-    from ragwitness.attest.bundle import MAX_ARCHIVE
-    from ragwitness.attest.trust import parse_trust
-    from ragwitness.evidence.kinds import SEALED, sealed_kind
-    from ragwitness.kit.files import map_file, read_file
-
-    known = None if trust is None else parse_trust(read_file(Path(trust)))
-    data = map_file(Path(bundle), MAX_ARCHIVE)
-    kind = sealed_kind(data)
-    found: BundleVerdict = SEALED.load(kind)(data, *([known] if kind == "bundle.json" else []))
-    return found
 
 
 def plant_canaries(folder: Path | str) -> tuple[Trace, ...]:

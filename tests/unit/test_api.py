@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 
 import ragwitness as rw
+from ragwitness.crypto.keys import PrivateKey
 from ragwitness.errors import InputError
+from ragwitness.lab import lab_target, rag_config
 from ragwitness.results.registry import kind_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
 from tests.golden.errands import STORED
 from tests.support.canary_audit import model_of
 from tests.support.canary_model import serving
+from tests.support.tenants_rag import tenants_rag
+from tests.unit.evidence.forger import Forger
 
 HERE = "python:tests.golden.answering"
 INPUTS = STORED / "inputs"
@@ -103,6 +107,42 @@ def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
     before = rw.verify(golden / "window-v1.zip", golden / "trust-v1.json")
     assert before.outcome == "inconclusive"
     assert "ragwitness 0.2.0" in before.why
+
+
+def test_a_pack_is_verified_by_what_its_verifier_knew():
+    pack = STORED.parent / "evidence" / "audit-v1.zip"
+    key = Forger.of(pack, PrivateKey.generate("any")).key_named.text
+    assert rw.verify(pack).outcome == "inconclusive"
+    assert rw.verify(str(pack), key=key).outcome == "pass"
+    with pytest.raises(InputError, match="--trust does not apply to a pack"):
+        rw.verify(pack, STORED.parent / "attest" / "trust-v3.json")
+
+
+def test_accounts_are_audited_at_one_level_by_their_keys_or_their_own_systems(
+    tmp_path, monkeypatch
+):
+    sample = load_sample()
+    own, outside, others = sample[:6], sample[6:66], sample[66:96]
+    given = {"known_out": outside, "method": "s2mia", "yes": True}
+    monkeypatch.setenv("BOB_KEY", "bob")
+    monkeypatch.setenv("EVE_KEY", "eve")
+    with tenants_rag({"bob": [*others, *own], "eve": others}) as url:
+        found = rw.audit_as(
+            {"bob": "BOB_KEY", "eve": "EVE_KEY"}, own, target=url, run=tmp_path / "run", **given
+        )
+    systems = {
+        name: lab_target(tuple(documents), rag_config(generator="repeat"), "none")
+        for name, documents in {"bob": [*others, *own], "eve": others}.items()
+    }
+    apart = rw.audit_as(systems, own, **given)
+    reached = {(one.document, one.account) for one in found.cells if one.verdict == "in"}
+    assert reached == {(one.id, "bob") for one in own}
+    assert {one.account for one in apart.cells if one.verdict == "in"} == {"bob"}
+    assert (tmp_path / "run" / "bob" / "answers.jsonl").is_file()
+    with pytest.raises(InputError, match="No account is named"):
+        rw.audit_as({}, own, **given)
+    with pytest.raises(InputError, match="does not apply to --as"):
+        rw.audit_as({"bob": "BOB_KEY"}, own, key_env="EVE_KEY", **given)
 
 
 def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_not(

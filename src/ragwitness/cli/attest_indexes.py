@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.policy import WindowPolicy
-from ragwitness.cli.common import read_documents
+from ragwitness.cli.common import say_error
 from ragwitness.crypto.canonical import canonical
+from ragwitness.errands.carry import as_documents
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.kit.stored_names import unset
 from ragwitness.privacy.mechanism.config import Mechanism
@@ -105,7 +106,7 @@ def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -
     """Embed documents and put them into slots drawn by lot, one each."""
     from ragwitness.models.registry import load_embedder
 
-    documents = read_documents(source, how)
+    documents = as_documents(source, how, note=say_error)
     if len(documents) > mechanism.capacity:
         raise InputError(
             f"{len(documents):,} documents do not fit into {mechanism.capacity:,} slots.",

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.cli.options import (
-    Answered,
-    DryRun,
-    FailOn,
-    QuestionsTo,
-)
+from ragwitness.cli.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.cli.typer_options import Files
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.kit.options import Opt
@@ -46,41 +41,40 @@ def audit(
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.
     """
-    from ragwitness.cli.common import console, on_cores, run_folder, say_error
+    from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.questions import write_down
     from ragwitness.cli.scope import accounts_of, audit_scope
-    from ragwitness.cli.steps import (
-        agree,
-        audited,
-        preview_audit,
-        wait,
-    )
+    from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
     from ragwitness.errors import InputError
-    from ragwitness.kit.run_files import REPORT
 
     # Step 1, what only the command line has: files, questions for a batch job.
     by_itself, target = errand.method == "auto", str(errand.target)
     if not errand.cluster:
         on_cores(errand.workers)
-    if answered is not None and questions_to is None:
-        raise InputError(
-            "--answered is for writing what is still to be asked.", "--questions-to FILE"
-        )
-    if questions_to is not None and by_itself:
-        raise InputError(
+    refused = (
+        (
+            answered and not questions_to,
+            "--answered is for writing what is still to be asked.",
+            "--questions-to FILE",
+        ),
+        (
+            questions_to and by_itself,
             "--method auto asks the target what it can do, and --questions-to asks nothing.",
             "Name the method: --method mba",
-        )
-    if errand.seal is not None and questions_to is not None:
-        raise InputError(
+        ),
+        (
+            errand.seal and questions_to,
             "A sealed audit asks its questions itself, and links each answer to the one before.",
             "Leave out --questions-to or --seal.",
-        )
-    if accounts and (collection or questions_to):
-        other = "--collection" if collection else "--questions-to"
-        raise InputError(f"{other} does not apply to --as.", "Leave one of them out.")
+        ),
+        (accounts and collection, "--collection does not apply to --as.", "Leave one out."),
+        (accounts and questions_to, "--questions-to does not apply to --as.", "Leave one out."),
+    )
+    for wrong, why, hint in refused:
+        if wrong:
+            raise InputError(why, hint)
     if accounts:
         wanted = Outputs.wanted("scope", files, fail_on)
         audit_scope(errand, accounts_of(accounts), wanted, dry_run=dry_run)
@@ -113,4 +107,4 @@ def audit(
         write_down(order, questions_to, answered, screen)
         return
     result = audited(errand, order, folder)
-    conclude(result, folder / REPORT, screen, outputs, store=folder)
+    conclude(result, outputs, store=folder)

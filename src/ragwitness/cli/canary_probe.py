@@ -36,7 +36,6 @@ def probe(
     from ragwitness.audits.canary import canary_report, refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder
     from ragwitness.kit.files import private_folder
-    from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.stored_names import stored_text
     from ragwitness.targets.conversation import open_deployed
 
@@ -77,7 +76,7 @@ def probe(
         )
     # Step 5, the conclusion.
     report = canary_report(result, errand.release, twin=errand.twin)
-    conclude(report, folder / REPORT, console(), outputs, store=folder)
+    conclude(report, outputs, store=folder)
 
 
 def _preview(

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.kit.files import replace_file
-from ragwitness.kit.workers import workers
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.asking.worker import Progress
-    from ragwitness.errands.options import HowRead
-    from ragwitness.types import Document
 
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
@@ -65,17 +62,6 @@ def leave(result: object, json_out: Path | None = None) -> None:
     screen.print(terminal(kind.sheet(result), width=screen.width))
 
 
-def on_cores(given: int | None) -> int:
-    """Return in how many processes the reader works, and say so where fewer than asked for.
-
-    Raises:
-        InputError: ``--workers`` is no number of processes.
-    """
-    if (cores := workers(given)) < (given or 0):
-        sys.stderr.write(f"{given} workers, but the cores that may be used are {cores}.\n")
-    return cores
-
-
 def one_thread_per_answer() -> None:
     """Let numpy use one thread per call.
 
@@ -87,19 +73,6 @@ def one_thread_per_answer() -> None:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # the library must be loaded to be limited
     threadpool_limits(limits=1, user_api="blas")
-
-
-def read_documents(
-    source: str, how: HowRead | None = None, *, paragraphs: bool = False
-) -> tuple[Document, ...]:
-    """Read documents and say on standard error what cannot be used.
-
-    Raises:
-        InputError: Nothing in it can be used.
-    """
-    from ragwitness.errands.carry import as_documents
-
-    return as_documents(source, how, note=say_error, paragraphs=paragraphs)
 
 
 def write_json_file(path: Path, data: Mapping[str, Any]) -> None:

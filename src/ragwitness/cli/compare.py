@@ -26,8 +26,6 @@ def compare(
         fail_on: Exit with 3 if a substitute leaks this much, e.g. 'repeat records > 0'. The
             conditions are those of leak. May be repeated.
     """
-    from ragwitness.kit.run_files import REPORT
-
     # Step 1, the errand: options checked, the corpus read and divided.
     outputs = Outputs.wanted("comparison", files, fail_on)
     work = errand.order(say_error)
@@ -43,4 +41,4 @@ def compare(
     ):
         result = wait(work.asked(governor, transport, folder, show), folder)
     # Step 4, the conclusion.
-    conclude(result, folder / REPORT, console(), outputs, store=folder)
+    conclude(result, outputs, store=folder)

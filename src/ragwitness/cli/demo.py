@@ -39,7 +39,6 @@ def demo(
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import wait
     from ragwitness.kit.files import write_rows
-    from ragwitness.kit.run_files import REPORT
     from ragwitness.kit.workers import workers
     from ragwitness.membership.registry import configure
     from ragwitness.models.registry import load_language_model
@@ -92,7 +91,7 @@ def demo(
     with Governor.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as governor:
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
-    conclude(result, run / REPORT, screen, store=run)
+    conclude(result, store=run)
     corpus_file, mine, never_shared = (run / name for name in _FILES)
     command = _command()
     print_lines(

@@ -6,10 +6,12 @@ import math
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from ragwitness.cli.common import leave, read_documents
+from ragwitness.cli.common import leave, say_error
 from ragwitness.cli.options import JsonPath, KnownOutIfAny, Sample
+from ragwitness.errands.carry import as_documents
 from ragwitness.errands.options import (
     Address,
     Headers,
@@ -134,7 +136,8 @@ class _Shown:
     def setback(self, setback: Setback) -> None:
         why = "not answered in time" if setback.late else "turned away, or not answered"
         if setback.again:
-            sys.stderr.write(f"a question was {why}; it is asked again\n")
+            hint = " (--timeout gives it more time)" * setback.late
+            sys.stderr.write(f"a question was {why}; it is asked again{hint}\n")
 
 
 async def examine(
@@ -200,8 +203,8 @@ def _plan(
         raise InputError("--known-out serves --documents, which is missing.", "Give both.")
     if documents is None:
         return None
-    known = () if known_out is None else read_documents(known_out, how, paragraphs=paragraphs)
-    return AuditPlan(read_documents(documents, how, paragraphs=paragraphs), known)
+    read = partial(as_documents, how=how, note=say_error, paragraphs=paragraphs)
+    return AuditPlan(read(documents), read(known_out))
 
 
 async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> None:

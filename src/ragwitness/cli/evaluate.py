@@ -24,8 +24,8 @@ def evaluate(
         fail_on: Exit with 3 if a control fails (control), or if the low end of an audit's AUC is
             above a number (e.g. 'auc > 0.6'). May be repeated.
     """
-    from ragwitness.cli.common import console, on_cores, progress_bars, run_folder, say_error
-    from ragwitness.cli.steps import wait
+    from ragwitness.cli.common import console, progress_bars, run_folder, say_error
+    from ragwitness.cli.steps import on_cores, wait
     from ragwitness.kit.run_files import EVALUATION
 
     on_cores(errand.workers)
@@ -38,4 +38,4 @@ def evaluate(
         battery = wait(errand.asked(plan, documents, folder, progress), folder)
     # The page has a name of its own: an older evaluation.html in the folder is replaced by its
     # like.
-    conclude(battery, folder / EVALUATION, console(), outputs, store=folder)
+    conclude(battery, outputs, store=folder, page=folder / EVALUATION)

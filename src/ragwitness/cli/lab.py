@@ -51,7 +51,8 @@ def serve(
     """
     from dataclasses import asdict
 
-    from ragwitness.cli.common import console, one_thread_per_answer, read_documents
+    from ragwitness.cli.common import console, one_thread_per_answer, say_error
+    from ragwitness.errands.carry import as_documents
     from ragwitness.errors import InputError
     from ragwitness.lab import bare_target, lab_target, originals_of, rag_config
     from ragwitness.rag.server import serve as serve_lab
@@ -75,7 +76,7 @@ def serve(
     if corpus is None:
         system = bare_target(generator).system
     else:
-        documents = read_documents(corpus, how, paragraphs=paragraphs)
+        documents = as_documents(corpus, how, note=say_error, paragraphs=paragraphs)
         # Substitutes found by their originals: usefulness and leaks of texts, with retrieval held
         # equal.
         found_by = None if originals is None else originals_of(originals, **asdict(how))

@@ -40,7 +40,6 @@ def leak(
         fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
             "coverage > .05". May be repeated.
     """
-    from ragwitness.kit.run_files import REPORT
     from ragwitness.models.registry import load_embedder
     from ragwitness.results.leak import leak_sheet, pick_examples
     from ragwitness.targets.resolve import open_target
@@ -82,7 +81,7 @@ def leak(
     # Examples are private text: they go into the page, behind a fold, and never into the stored
     # result.
     sheet = leak_sheet(result, pick_examples(told, plan.records, _EXAMPLES if examples else 0))
-    conclude(result, folder / REPORT, console(), outputs, store=folder, sheet=sheet)
+    conclude(result, outputs, store=folder, sheet=sheet)
 
 
 def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget: Budget) -> None:

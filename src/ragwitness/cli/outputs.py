@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from ragwitness.cli.common import console
 from ragwitness.cli.typer_options import Files
-from ragwitness.kit.run_files import RESULT, SEAL, finding, keep_finished
+from ragwitness.kit.run_files import REPORT, RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ragwitness.results.kind import Kind
     from ragwitness.results.sheet import Sheet
 
@@ -79,21 +78,19 @@ def _end_sealed(store: Path) -> None:
 
 def conclude(
     result: object,
-    page: Path,
-    screen: Console,
     outputs: Outputs | None = None,
     *,
     store: Path | None = None,
+    page: Path | None = None,
     sheet: Sheet | None = None,
 ) -> None:
     """Store a result, write its page and every file that is wanted, show it, and exit.
 
     Args:
         result: Of any kind.
-        page: Where the HTML page goes.
-        screen: For people.
         outputs: What else is wanted.
         store: Run folder that keeps the result; None where it is kept already.
+        page: Where the HTML page goes, if not into the run folder.
         sheet: What is said, where that is more than the kind says of the result alone.
 
     Raises:
@@ -105,7 +102,8 @@ def conclude(
     from ragwitness.report.terminal import terminal
     from ragwitness.results.registry import kind_for
 
-    kind, wanted = kind_for(result), outputs or Outputs()
+    kind, wanted, screen = kind_for(result), outputs or Outputs(), console()
+    page = page or (store or Path()) / REPORT
     # Step 1: the result itself, before anything that could fail in a renderer.
     if store is not None:
         kept = keep_finished(store)

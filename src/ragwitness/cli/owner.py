@@ -22,11 +22,10 @@ def audit_collection(errand: AuditErrand, outputs: Outputs, *, dry_run: bool) ->
 
     from ragwitness.audits.order import audit_at
     from ragwitness.audits.owner import run_collection, undecidable
-    from ragwitness.cli.common import console, run_folder, say_error
+    from ragwitness.cli.common import run_folder, say_error
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import agree, ask, preview_audit, wait
     from ragwitness.errors import InputError
-    from ragwitness.kit.run_files import REPORT
     from ragwitness.targets.resolve import open_target
 
     # The e-value bets against "these documents are like those outside", so there is no default
@@ -62,4 +61,4 @@ def audit_collection(errand: AuditErrand, outputs: Outputs, *, dry_run: bool) ->
 
         result = ask(open_target(target, transport), work, folder, governor)
     # Conclusion: store first, then show; --fail-on decides the exit code.
-    conclude(result, folder / REPORT, console(), outputs, store=folder)
+    conclude(result, outputs, store=folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +13,10 @@ from ragwitness.cli.common import (
     one_thread_per_answer,
     print_lines,
     progress_bars,
-    read_documents,
+    say_error,
 )
-from ragwitness.cli.options import (
-    JsonPath,
-    KnownOutIfAny,
-    Sample,
-)
-from ragwitness.errands.carry import per_method
+from ragwitness.cli.options import JsonPath, KnownOutIfAny, Sample
+from ragwitness.errands.carry import as_documents, per_method
 from ragwitness.errands.options import (
     AuditSettings,
     Documents,
@@ -90,12 +87,11 @@ def plan(
     # Options and documents are read; nothing here opens a target.
     names = names_of(method)
     configs = configs_of(names, per_method(options))
+    read = partial(as_documents, how=how, note=say_error, paragraphs=paragraphs)
     asked = OutlookPlan(
         audit=AuditPlan(
-            documents=read_documents(documents, how, paragraphs=paragraphs),
-            known_out=()
-            if known_out is None
-            else read_documents(known_out, how, paragraphs=paragraphs),
+            documents=read(documents),
+            known_out=read(known_out),
             alpha=alpha,
             in_flight=concurrency,
         ),

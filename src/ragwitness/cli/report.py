@@ -26,7 +26,6 @@ def report(
         fail_on: Exit with 3 if this is met. The conditions are those of the verb that made the run,
             e.g. in:3, unscorable:5% or, for leaks, 'secrets > 1%'. May be repeated.
     """
-    from ragwitness.cli.common import console
     from ragwitness.kit.run_files import REPORT
     from ragwitness.results.registry import open_result
 
@@ -36,4 +35,4 @@ def report(
     outputs = Outputs.wanted(kind.name, files, fail_on)
     # The page is made anew beside the result; the result itself is never written again.
     page = html or (run if run.is_dir() else run.parent) / REPORT
-    conclude(result, page, console(), outputs)
+    conclude(result, outputs, page=page)

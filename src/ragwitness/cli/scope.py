@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,10 +12,6 @@ if TYPE_CHECKING:
     from ragwitness.results.membership import AuditResult
 
 _ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
-_IDLE = {
-    "seal": "a sealed run is an audit by one account",
-    "key_env": "each account has its own",
-}
 
 
 def accounts_of(given: Sequence[str]) -> dict[str, str]:
@@ -48,28 +43,21 @@ def audit_scope(
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import agree, audited, preview_audit
-    from ragwitness.errors import InputError
-    from ragwitness.kit.run_files import REPORT, RESULT
+    from ragwitness.errands.audit import as_accounts
+    from ragwitness.kit.run_files import RESULT
     from ragwitness.report.files import write
     from ragwitness.results.membership import KIND
     from ragwitness.results.scope import scope_of
 
-    for name, why in _IDLE.items():
-        if getattr(errand, name) is not None:
-            raise InputError(
-                f"--{name.replace('_', '-')} does not apply to --as: {why}.", "Leave it out."
-            )
     screen = console()
     audits: dict[str, AuditResult] = {}
-    # An equal part of the level each: together they keep the whole (results/scope.py).
-    errand = replace(errand, alpha=errand.alpha / len(accounts))
-    order = errand.order(say_error)
-    named = (*sorted(accounts.items()), *errand.identity(order))
+    parts = as_accounts(errand, accounts, say_error)
+    part, order = next(iter(parts.values()))
+    named = (*sorted(accounts.items()), *part.identity(order))
     folder = run_folder(errand.run, "as", str(errand.target), *named)
     agree(*order.beforehand(), yes=errand.yes or dry_run)
-    for name, variable in accounts.items():
-        own, place = replace(errand, key_env=variable), folder / name
-        asked = replace(order, reach=own.reach)
+    for name, (own, asked) in parts.items():
+        place = folder / name
         screen.print(f"as {name}:", markup=False)
         if dry_run:
             preview_audit(order.plan, order.method, order.config, order.proxy, place, order.budget)
@@ -77,5 +65,5 @@ def audit_scope(
         audits[name] = audited(own, asked, place)
         write("json", KIND, audits[name], place / RESULT)
     if not dry_run:
-        found = scope_of(audits, errand.alpha * len(accounts))
-        conclude(found, folder / REPORT, screen, outputs, store=folder)
+        found = scope_of(audits, errand.alpha)
+        conclude(found, outputs, store=folder)

@@ -37,7 +37,7 @@ def synthesize(
         show: Print so many texts that passed, and why so many others were withheld.
     """
     from ragwitness.audits.synthesis import UnseenAttributesError
-    from ragwitness.kit.run_files import REPORT, RESULT
+    from ragwitness.kit.run_files import RESULT
 
     # Step 1, the errand: options checked, files read.
     outputs = Outputs.wanted("synthesis", files, fail_on)
@@ -77,7 +77,7 @@ def synthesize(
         some = [one for one in result.made if bool(one.text) is passed][:show]
         print_lines(console(), *(f"{one.record}: {one.text or one.reason}" for one in some))
     # Fail closed: where nothing passed there is a report, an exit code and no texts.
-    conclude(report, folder / REPORT, console(), outputs, store=folder)
+    conclude(report, outputs, store=folder)
     if report.out is None:
         raise RagwitnessError(
             "No synthetic text may be used; nothing was written.",

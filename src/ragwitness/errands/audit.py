@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
@@ -280,6 +281,43 @@ class AuditErrand(HowRead, Sending, Computing, Sealing):
             self.governed(folder) as (governor, transport),
         ):
             return with_target(self.target, ask, transport)
+
+
+_NOT_AS = {
+    "seal": "a sealed run is an audit by one account",
+    "key_env": "each account has its own",
+}
+_VARIABLE = re.compile(r"\w+")  # no address of a target is one word
+
+
+def as_accounts(
+    errand: AuditErrand, accounts: Mapping[str, object], note: Note = warn
+) -> dict[str, tuple[AuditErrand, Order]]:
+    """Return the audit by each account, of documents that are read once.
+
+    Args:
+        errand: The audit that all of them make, at the level of all together.
+        accounts: By name: the variable with its key, or the system as this account reaches it.
+        note: Told of what reading the documents came to.
+
+    Raises:
+        InputError: An option cannot be used.
+    """
+    for name, why in _NOT_AS.items():
+        if getattr(errand, name) is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')} does not apply to --as: {why}.", "Leave it out."
+            )
+    # An equal part of the level each: together they keep the whole (results/scope.py).
+    errand = replace(errand, alpha=errand.alpha / len(accounts))
+    order, audits = errand.order(note), {}
+    for name, whose in accounts.items():
+        if isinstance(whose, str) and _VARIABLE.fullmatch(whose):
+            own = replace(errand, key_env=whose)
+        else:
+            own = replace(errand, target=whose)
+        audits[name] = own, replace(order, reach=own.reach)
+    return audits
 
 
 def undecidable(told: Sequence[str]) -> InputError:

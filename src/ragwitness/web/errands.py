@@ -11,11 +11,12 @@ import importlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, get_origin
 
 from ragwitness.errands.audit import AuditErrand
 from ragwitness.errands.canary import DrawErrand, ProbeErrand
 from ragwitness.errands.leak import LeakErrand
+from ragwitness.errands.verify import VerifyErrand
 from ragwitness.kit.options import AskedAs, Declared, PathRole, declared
 
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
@@ -40,6 +41,7 @@ class Question:
         choices: Answers to choose from, in words.
         table: Documents that other commands read as documents are read and counted at once; a
             file of examples is left to the verb.
+        several: Whether the verb takes a list.
     """
 
     option: str
@@ -50,6 +52,7 @@ class Question:
     usual: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
     table: bool = False
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ def questions_of(
                 usual=str(usual) if plain else "",
                 choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
                 table=PathRole.DOCUMENTS in one.marks,
+                several=any(get_origin(kind) is list for kind in get_args(one.kind)),
             )
         )
     return {heading: tuple(under) for heading, under in groups.items()}
@@ -280,29 +284,10 @@ _VERIFY = Errand(
     verb=("verify",),
     flags=("--json",),
     start="Check the file",
-    questions={
-        "File": (
-            Question(
-                "bundle",
-                "The sealed file",
-                "An evidence pack, or the bundle of an audit window.",
-                "documents",
-                needed=True,
-            ),
-        ),
-        "What you were told": (
-            Question(
-                "key",
-                "Public key of whoever ran the audit",
-                "As they published it. Anybody can make a pack with a key of his own: without the"
-                " key or the seal no pack passes.",
-            ),
-            Question("seal", "Seal", "The hash that you were told before the answers came."),
-            Question(
-                "trust", "Your trust.json", "For the bundle of an audit window alone.", "documents"
-            ),
-        ),
-    },
+    questions=questions_of(
+        VerifyErrand,
+        ("File", "What you were told", "For the bundle of an audit window alone"),
+    ),
     looks=(),
     fills="",
     named_by="bundle",

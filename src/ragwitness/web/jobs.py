@@ -147,7 +147,8 @@ class Job:
                 answer = KEY_VARIABLE if self._secret else ""
             elif question.option in self.sources:
                 answer = str(self.sources[question.option].path)
-            found[question.option] = typed(question, answer)
+            value = typed(question, answer)
+            found[question.option] = [value] if question.several and value else value
         return {name: one for name, one in found.items() if not only or name in only}
 
 

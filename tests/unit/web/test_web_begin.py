@@ -735,6 +735,7 @@ def test_a_sealed_file_is_checked_by_upload(browser: Browser, jobs: Jobs, form) 
     until(lambda: job.stage is Stage.DONE, "the check of the file")
     assert job.options() == {
         "bundle": str(job.folder / "bundle" / "evil.zip"), "key": "k", "seal": None, "trust": None,
+        "checkpoint": None, "roots": None,
     }  # fmt: skip
     page = browser.get(f"/job/{job.key}").text
     assert "FAIL" in page
