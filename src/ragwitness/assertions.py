@@ -187,10 +187,10 @@ def assert_no_leak(
         TargetError: The target cannot be reached or does not speak the protocol.
     """
     __tracebackhide__ = True
-    from ragwitness.audits.plan import distinct
     from ragwitness.errands.carry import as_documents
     from ragwitness.errands.leak import LeakErrand
     from ragwitness.extraction.registry import OWNERS
+    from ragwitness.text.copies import distinct
 
     _check(inconclusive)
     kind = _kind("leak", fail_on)

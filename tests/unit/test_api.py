@@ -112,8 +112,13 @@ def test_a_stored_window_is_verified_and_nothing_passes_without_trust(tmp_path):
 def test_a_pack_is_verified_by_what_its_verifier_knew():
     pack = STORED.parent / "evidence" / "audit-v1.zip"
     key = Forger.of(pack, PrivateKey.generate("any")).key_named.text
-    assert rw.verify(pack).outcome == "inconclusive"
-    assert rw.verify(str(pack), key=key).outcome == "pass"
+    before, beside = rw.verify(pack), rw.verify(str(pack), key=key)
+    assert "nothing that you knew before" in before.why
+    assert "nothing that you knew before" not in beside.why
+    # A pack of 0.2.0: its seal names no system, and that is all that it lacks.
+    assert (beside.outcome, beside.failures) == ("inconclusive", ())
+    assert beside.why.count(";") == 0
+    assert "the seal does not name the system" in beside.why
     with pytest.raises(InputError, match="--trust does not apply to a pack"):
         rw.verify(pack, STORED.parent / "attest" / "trust-v3.json")
 

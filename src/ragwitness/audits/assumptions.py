@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ragwitness.audits.plan import (
     AuditPlan,
     CalibrationSet,
-    distinct,
     folded,
     nearest,
     without_drafts,
@@ -37,6 +36,7 @@ from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
+from ragwitness.text.copies import distinct
 from ragwitness.text.kinds import MEASURES, is_mark, kind_words, measure, unlikeness
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Decision, Document, Verdict

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Outcome, Progress, Spender, Worker
-from ragwitness.audits.membership import answers_kept, spending, unasked
+from ragwitness.audits.membership import answers_kept, unasked
 from ragwitness.canary.draw import Slot, bits_of
 from ragwitness.canary.folder import CanaryPlan, check_traces, read_plan
 from ragwitness.canary.look_test import Seen
@@ -43,7 +43,7 @@ from ragwitness.kit.run_files import ANSWERS, LOOK
 from ragwitness.kit.shown import Shown
 from ragwitness.results.canary import KIND, CanaryReport, further
 from ragwitness.results.kind import plain
-from ragwitness.results.spending import Spending
+from ragwitness.results.spending import Spending, spending
 from ragwitness.stats.evaluation import Rate
 from ragwitness.types import Query, Target
 

@@ -18,7 +18,6 @@ from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Progress, Worker
 from ragwitness.audits.leak import FEW, AttackRun, ask_attacks, score_leaks
-from ragwitness.audits.membership import spending
 from ragwitness.audits.variants import JUDGED, ComparisonPlan, Judge, UsefulnessQuestion, Variant
 from ragwitness.extraction.correctness import Correctness, JudgedAnswer
 from ragwitness.extraction.score.table import LeakPlan, measure_leaks
@@ -29,6 +28,7 @@ from ragwitness.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.results.comparison import CORRECTNESS, Compared, Comparison, Usefulness, WorstCase
 from ragwitness.results.leak import LeakResult
+from ragwitness.results.spending import spending
 from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
 from ragwitness.text.canonical import canonical_text
 from ragwitness.text.runs import Vocabulary, shared_runs

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Progress, Worker
 from ragwitness.audits.measure import area
-from ragwitness.audits.plan import distinct
 from ragwitness.defenses.base import undefended
 from ragwitness.defenses.cost import BenignQuestion, DefenseCost, benign_questions, compare_answers
 from ragwitness.errors import InputError
 from ragwitness.rag.target import LabTarget
 from ragwitness.stats.evaluation import Rate
+from ragwitness.text.copies import distinct
 from ragwitness.text.replies import declines
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Document, Query

@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 from pydantic import TypeAdapter, ValidationError
 
 from ragwitness.asking.journal import files_of
-from ragwitness.audits.plan import same_text
 from ragwitness.errors import InputError
 from ragwitness.kit.files import lines_of, replace_file
 from ragwitness.kit.run_files import ANSWERS, BEFORE, PILOT, RESULT, RUNS
+from ragwitness.text.copies import same_text
 from ragwitness.text.kinds import kind_words
 from ragwitness.types import Document, Target
 

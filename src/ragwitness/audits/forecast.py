@@ -20,7 +20,6 @@ from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.plan import (
     AuditPlan,
     auxiliary_of,
-    distinct,
     learns,
     same_questions,
     stages_of,
@@ -30,6 +29,7 @@ from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
 from ragwitness.results.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.stats.power import Separation, expected_power
+from ragwitness.text.copies import distinct
 from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 # What is foreseen about audits before their first query.

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.journal import Journal, query_key
 from ragwitness.asking.worker import Asking, Followed, Progress, Steps, Worker
-from ragwitness.audits.membership import spending
-from ragwitness.audits.plan import distinct
 from ragwitness.errors import InputError, RagwitnessError
 from ragwitness.extraction.attacks.base import Ask, Attack
 from ragwitness.extraction.registry import OWNERS
@@ -36,8 +34,9 @@ from ragwitness.kit.quotes import quote_error, shown
 from ragwitness.kit.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
-from ragwitness.results.spending import Spending
+from ragwitness.results.spending import Spending, spending
 from ragwitness.text.canonical import canonical_text
+from ragwitness.text.copies import distinct
 from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, word_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import split_words

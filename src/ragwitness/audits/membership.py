@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -23,7 +23,6 @@ from ragwitness.asking.journal import Journal
 from ragwitness.asking.scores import IN_TURN, RunFolder, sets_of, start_for, write_scores
 from ragwitness.asking.worker import (
     PATIENCE,
-    Followed,
     Outcome,
     Progress,
     Worker,
@@ -47,7 +46,6 @@ from ragwitness.audits.plan import (
     at_target,
     learns,
     same_questions,
-    same_text,
     stages_of,
 )
 from ragwitness.errors import InputError
@@ -62,9 +60,10 @@ from ragwitness.membership.shadow import (
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.membership.windows import MOST, SIZE, WindowedAudit, running_scores
 from ragwitness.results.membership import AuditResult
-from ragwitness.results.spending import Spending
+from ragwitness.results.spending import Spending, spending
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
+from ragwitness.text.copies import same_text
 from ragwitness.types import (
     Audit,
     Decision,
@@ -235,32 +234,6 @@ def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
         f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
         " now; if the system has changed since, choose another folder with --run."
     ]
-
-
-def spending(
-    spent: Use, budget: Budget, stopped_by: str | None, outcomes: Sequence[Outcome | Followed[Any]]
-) -> Spending:
-    """Return what a run folder has spent, and what its caps left unasked.
-
-    Args:
-        spent: By all starts together.
-        budget: Caps and prices.
-        stopped_by: Name of the cap that refused a query.
-        outcomes: Of all documents, attacks or slots.
-    """
-    return Spending(
-        queries=spent.queries,
-        prompt_tokens=spent.prompt,
-        completion_tokens=spent.completion,
-        cost=budget.price(spent),
-        max_queries=budget.queries,
-        max_tokens=budget.tokens,
-        max_cost=budget.cost,
-        unasked=sum(outcome.capped for outcome in outcomes),
-        stopped_by=stopped_by,
-        price_in=budget.price_in,
-        price_out=budget.price_out,
-    )
 
 
 def unasked(spent: Spending, documents: int) -> list[str]:

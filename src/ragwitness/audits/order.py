@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from ragwitness.asking.scores import audit_identity, questions_id
 from ragwitness.audits.assumptions import beforehand
 from ragwitness.audits.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.errors import InputError
-from ragwitness.kit.quotes import HIDDEN, environment_secrets, quote
+from ragwitness.kit.quotes import refuse_secrets
 from ragwitness.kit.stored_names import unset
 from ragwitness.membership.registry import AUDITS, build_audit, configure
 from ragwitness.models.registry import load_language_model
@@ -207,9 +206,6 @@ async def audit_at(
 
 
 _PARTS = ("documents", "known_out", "known_in", "auxiliary")
-_SECRET = re.compile(
-    r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=", re.IGNORECASE
-)
 
 
 def parts_of(order: Order) -> dict[str, tuple[Document, ...]]:
@@ -278,13 +274,3 @@ def _plain_config(order: Order) -> Any:
         )
     idle = unset(order.config)
     return {name: value for name, value in plain.items() if name not in idle}
-
-
-def refuse_secrets(target: str) -> None:
-    """Refuse an address with what is or looks like a key, without repeating it."""
-    shown = quote(target, environment_secrets(), longest=len(target))
-    if HIDDEN in shown or _SECRET.search(target):
-        raise InputError(
-            "The target's address holds what looks like a key, which no seal may hold.",
-            "Put it into an environment variable; docs/targets.md says which for each target.",
-        )

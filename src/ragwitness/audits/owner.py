@@ -18,12 +18,13 @@ from ragwitness.asking.scores import sets_of, start_for
 from ragwitness.asking.worker import Outcome, Progress, Worker
 from ragwitness.audits.assumptions import likeness, odd_ones
 from ragwitness.audits.disclosure import Disclosed, sent_before
-from ragwitness.audits.membership import Statistic, learn, spending
+from ragwitness.audits.membership import Statistic, learn
 from ragwitness.audits.plan import AuditPlan, auxiliary_of, without_drafts
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import ANSWERS
 from ragwitness.results.assumptions import FEW
 from ragwitness.results.collection import CollectionResult
+from ragwitness.results.spending import spending
 from ragwitness.stats.sequential import LabelBets, permutation_test
 from ragwitness.types import Audit, Document, Target, left_out_of, notes_of
 

@@ -23,7 +23,6 @@ from ragwitness.asking.budget import OPTIONS
 from ragwitness.asking.governor import Governor, Pace
 from ragwitness.asking.journal import Journal
 from ragwitness.asking.worker import Asking, Progress, Steps, Worker
-from ragwitness.audits.membership import spending
 from ragwitness.defenses.synthetic.base import (
     AnyMethod,
     CorpusMethod,
@@ -45,7 +44,7 @@ from ragwitness.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.kit.files import Appender, replace_file
 from ragwitness.kit.run_files import ANSWERS, MADE, VOTES
 from ragwitness.kit.stored_names import stored_text
-from ragwitness.results.spending import Spending
+from ragwitness.results.spending import Spending, spending
 from ragwitness.results.synthesis import RecordFate, SynthesisReport, counted
 from ragwitness.text.runs import Vocabulary, plain_tokens
 from ragwitness.text.subsequence import SubsequenceIndex

@@ -30,7 +30,6 @@ from ragwitness.audits.canary import (
     scores_digest,
     slot_result,
 )
-from ragwitness.audits.order import refuse_secrets
 from ragwitness.canary.draw import settings_of
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import (
@@ -59,6 +58,7 @@ from ragwitness.evidence.case import (
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.kit.files import read_object
+from ragwitness.kit.quotes import refuse_secrets
 from ragwitness.kit.run_files import SEAL
 from ragwitness.results import wording as say
 from ragwitness.results.canary import KIND, CanaryReport

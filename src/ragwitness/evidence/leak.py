@@ -20,7 +20,6 @@ from ragwitness.asking.chain import dense
 from ragwitness.asking.worker import Done, Followed, advance
 from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
 from ragwitness.audits.leak import attack_run, attacked, score_leaks, transcript_of
-from ragwitness.audits.order import refuse_secrets
 from ragwitness.errors import CapReachedError
 from ragwitness.evidence.case import (
     KEPT,
@@ -37,6 +36,7 @@ from ragwitness.extraction.attacks.base import Ask, Attack, Limits
 from ragwitness.extraction.registry import build_attack
 from ragwitness.extraction.score.table import LeakPlan
 from ragwitness.extraction.transcript import Transcript, read_transcripts
+from ragwitness.kit.quotes import refuse_secrets
 from ragwitness.kit.run_files import TRANSCRIPTS
 from ragwitness.models.registry import load_embedder
 from ragwitness.results import wording as say

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+from ragwitness.errors import InputError
+
 HIDDEN = "[key]"
 """Stands where a secret stood."""
 
@@ -114,3 +116,18 @@ def environment_secrets(shortest: int = _SHORTEST_SECRET) -> tuple[str, ...]:
     """
     named = (value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name))
     return tuple(value for value in named if len(value) >= shortest)
+
+
+_IN_ADDRESS = re.compile(
+    r"://[^/?#\s]*@|[?&;][^=&#\s]*(key|token|secret|passw|credential|auth)[^=&#\s]*=", re.IGNORECASE
+)
+
+
+def refuse_secrets(target: str) -> None:
+    """Refuse an address with what is or looks like a key, without repeating it."""
+    shown = quote(target, environment_secrets(), longest=len(target))
+    if HIDDEN in shown or _IN_ADDRESS.search(target):
+        raise InputError(
+            "The target's address holds what looks like a key, which no seal may hold.",
+            "Put it into an environment variable; docs/targets.md says which for each target.",
+        )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragwitness.asking.budget import Budget, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +39,29 @@ class Spending:
     stopped_by: str | None = None
     price_in: float | None = None
     price_out: float | None = None
+
+
+def spending(
+    spent: Use, budget: Budget, stopped_by: str | None, outcomes: Iterable[Any]
+) -> Spending:
+    """Return what a run folder has spent, and what its caps left unasked.
+
+    Args:
+        spent: By all starts together.
+        budget: Caps and prices.
+        stopped_by: Name of the cap that refused a query.
+        outcomes: Of all documents, attacks or slots.
+    """
+    return Spending(
+        queries=spent.queries,
+        prompt_tokens=spent.prompt,
+        completion_tokens=spent.completion,
+        cost=budget.price(spent),
+        max_queries=budget.queries,
+        max_tokens=budget.tokens,
+        max_cost=budget.cost,
+        unasked=sum(outcome.capped for outcome in outcomes),
+        stopped_by=stopped_by,
+        price_in=budget.price_in,
+        price_out=budget.price_out,
+    )

@@ -14,7 +14,6 @@ from ragwitness.audits.plan import (
     Systems,
     among,
     auxiliary_of,
-    same_text,
     stages_of,
     without_drafts,
 )
@@ -22,6 +21,7 @@ from ragwitness.errors import InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig, build_shadow, split_auxiliary
 from ragwitness.models import registry
+from ragwitness.text.copies import same_text
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 from tests.support.copier import Copier

@@ -23,13 +23,16 @@ _NAMES = {
 
 
 def _missing(stored: Any, now: Any, place: str = "") -> list[str]:
-    """Places of a stored file whose value is another, or is gone."""
+    """Places of a stored file whose value is another, or is gone; what said nothing may go."""
     if isinstance(stored, dict):
         return [
             one
             for key, value in stored.items()
-            for one in _missing(value, now.get(key, "gone"), f"{place}.{key}")
+            for one in _missing(value, now.get(key), f"{place}.{key}")
         ]
+    if isinstance(stored, list) and len(stored) == len(now):
+        pairs = enumerate(zip(stored, now, strict=True))
+        return [one for at, pair in pairs for one in _missing(*pair, f"{place}[{at}]")]
     return [] if stored == now else [place]
 
 
