@@ -278,7 +278,7 @@ _PROBE = Errand(
 _VERIFY = Errand(
     name="verify",
     title="A check of a sealed file",
-    asks="Does this evidence pack hold what it says?",
+    asks="Does this sealed file hold what it says?",
     does="It recomputes every score and verdict of the file from the recorded answers. Nothing is"
     " sent, and nothing is believed that the file says of itself.",
     verb=("verify",),
