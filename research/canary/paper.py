@@ -68,10 +68,11 @@ class Condition:
 
 CONDITIONS = (
     Condition("preference", 32, 12),
-    Condition("supervised", 64, 3, epochs=3),
-    Condition("reward", 64, 2, epochs=3),
+    Condition("supervised", 64, 12, epochs=3),
+    Condition("reward", 64, 3, epochs=3),
     Condition("preference", 32, 2, rate="0"),
     Condition("preference", 16, 2),
+    Condition("preference", 128, 3),
     Condition("preference", 32, 1, corpus="qmsum"),
 )
 BASES = 4  # seeds at which the base is read as well, before any training
