@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import hashlib
 import json
 import sys
 import time
@@ -225,6 +226,18 @@ def answered(path: Path) -> set[str]:
     if len(whole) < len(data):
         path.write_bytes(whole)
     return {json.loads(line)["custom_id"] for line in whole.splitlines()}
+
+
+def kept_answers(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the bodies of the answers that a file holds, by the names of their requests."""
+    answered(path)
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {row["custom_id"]: row["response"]["body"] for row in map(json.loads, lines)}
+
+
+def named(body: dict[str, Any]) -> str:
+    """Return a name that follows from a request's body."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def batches(requests: Sequence[Request], size: int) -> Iterator[list[Request]]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from experiments.real.answer import Answerer, answered, batches
+from experiments.real.answer import Answerer, batches, kept_answers, named
 from experiments.real.weights import load
 
 _GATHER = 0.5  # seconds that a batch waits for company
@@ -43,17 +43,15 @@ class Batcher:
     def __init__(self, answerer: Answerer, kept: Path, size: int) -> None:
         self.answerer, self.kept, self.size = answerer, kept, size
         self.waiting: dict[str, tuple[dict[str, Any], asyncio.Future[Any]]] = {}
-        answered(kept)
-        lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
-        self.rows = {row["custom_id"]: row["response"]["body"] for row in map(json.loads, lines)}
+        self.rows = kept_answers(kept)
 
     async def ask(self, request: Request) -> Response:
         """Answer one request, together with others of its time."""
         given = await request.json()
         body = {"max_tokens": 512} | {key: given[key] for key in _LAYOUT if key in given}
         fresh = body.get("temperature", 0) > 0 and "seed" not in body
-        body |= {"seed": len(self.rows) + len(self.waiting)} if fresh else {}
-        name = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:24]
+        body |= {"seed": random.getrandbits(31)} if fresh else {}
+        name = named(body)
         if name not in self.rows:
             if name not in self.waiting:
                 future = asyncio.get_running_loop().create_future()

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
 import random
 import re
@@ -29,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.real.answer import Answerer, answered, batches
+from experiments.real.answer import Answerer, batches, kept_answers, named
 from experiments.real.weights import load
 from ragwitness.api import audit as audit_documents
 from ragwitness.asking.worker import Done, advance, probe_of
@@ -106,11 +105,7 @@ class RealModel:
     def __init__(self, path: Path, kept: Path, batch: int, device: str, bits: int) -> None:
         self.path, self.kept, self.batch, self.device = path, kept, batch, device
         self.bits = bits
-        answered(kept)
-        lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
-        self.rows: dict[str, dict[str, Any]] = {}
-        for row in map(json.loads, lines):
-            self.rows[row["custom_id"]] = row["response"]["body"]
+        self.rows = kept_answers(kept)
 
     @cached_property
     def _answerer(self) -> Answerer:
@@ -127,10 +122,10 @@ class RealModel:
 
     def ask(self, bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Answer request bodies, batch by batch; what is kept already is not asked again."""
-        named = {_named(body): body for body in bodies}
-        new = [name for name in named if name not in self.rows]
+        asked = {named(body): body for body in bodies}
+        new = [name for name in asked if name not in self.rows]
         if new:
-            rows = [{"custom_id": name, "body": named[name]} for name in new]
+            rows = [{"custom_id": name, "body": asked[name]} for name in new]
             requests = [self._answerer.request(row, None) for row in rows]
             began, count = time.monotonic(), 0
             with self.kept.open("a", encoding="utf-8") as out:
@@ -142,11 +137,7 @@ class RealModel:
                     count += len(batch)
                     each = (time.monotonic() - began) / count
                     print(f"{count} of {len(new)}, {each:.2f} s each", file=sys.stderr, flush=True)
-        return [self.rows[_named(body)] for body in bodies]
-
-
-def _named(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:24]
+        return [self.rows[named(body)] for body in bodies]
 
 
 class RealTarget:

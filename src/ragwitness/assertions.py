@@ -190,11 +190,11 @@ def assert_no_leak(
     from ragwitness.errands.carry import as_documents
     from ragwitness.errands.leak import LeakErrand
     from ragwitness.extraction.registry import OWNERS
-    from ragwitness.text.copies import distinct
+    from ragwitness.text.copies import without_copies
 
     _check(inconclusive)
     kind = _kind("leak", fail_on)
-    others = distinct(as_documents(background))
+    others = without_copies(as_documents(background))
     errand = LeakErrand(target, corpus, background=others, **({"attacks": OWNERS} | options))
     # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
     # background scores the same answers again.

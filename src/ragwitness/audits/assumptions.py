@@ -36,7 +36,7 @@ from ragwitness.results.membership import Calibration
 from ragwitness.stats.conformal import largest_tie, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.stats.two_sample import two_sample
-from ragwitness.text.copies import distinct
+from ragwitness.text.copies import without_copies
 from ragwitness.text.kinds import MEASURES, is_mark, kind_words, measure, unlikeness
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Decision, Document, Verdict
@@ -68,7 +68,7 @@ def likeness(
     own = {unit: most for unit, most in limits.items() if isinstance(most, int)}
     usual = [(n, "characters") for n in _OPENINGS if n < own.get("characters", n + 1)]
     openings = (*usual, *((most, unit) for unit, most in own.items()))
-    return _likeness(distinct(asked), distinct(known), openings)
+    return _likeness(without_copies(asked), without_copies(known), openings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def beforehand(
     because the user's known-out documents are unlike those in question.
     """
     votes = votes_of([one.group for one in reference.documents])
-    reach = VerdictReach(plan.alpha, len(distinct(plan.documents)), votes)
+    reach = VerdictReach(plan.alpha, len(without_copies(plan.documents)), votes)
     seen = PlanLikeness.of(plan, reference, config)
     alike = seen.reference
     reached = reach.told
@@ -300,7 +300,7 @@ def calibration_of(
     exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
     exact = exact and not (plan.accept_unlike and seen.odd)
     # Known drafts count once; one in question may be known by another.
-    asked = distinct(plan.documents)
+    asked = without_copies(plan.documents)
     if exact and (drafts := len(asked) - len(without_drafts(asked))):
         exact, note = False, f"{_KEPT.format(drafts)} {note}"
     votes = votes_of(groups) if any(groups) else 0

@@ -18,7 +18,7 @@ from ragwitness.defenses.cost import BenignQuestion, DefenseCost, benign_questio
 from ragwitness.errors import InputError
 from ragwitness.rag.target import LabTarget
 from ragwitness.stats.evaluation import Rate
-from ragwitness.text.copies import distinct
+from ragwitness.text.copies import without_copies
 from ragwitness.text.replies import declines
 from ragwitness.text.words import core, split_words
 from ragwitness.types import Document, Query
@@ -76,7 +76,7 @@ def divide(
     Raises:
         InputError: Fewer than 40 different documents, or a part outside would hold fewer than 2.
     """
-    shuffled = list(distinct(corpus))
+    shuffled = list(without_copies(corpus))
     needed = max(_FEWEST_SPLIT, _documents_needed(non_members, calibration))
     if len(shuffled) < needed:
         raise InputError(

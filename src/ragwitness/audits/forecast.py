@@ -29,7 +29,7 @@ from ragwitness.membership.shadow import build_shadow
 from ragwitness.models.base import LanguageModel
 from ragwitness.results.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.stats.power import Separation, expected_power
-from ragwitness.text.copies import distinct
+from ragwitness.text.copies import without_copies
 from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 # What is foreseen about audits before their first query.
@@ -123,7 +123,7 @@ async def look_ahead(
     # them from what its shadow leaves over: others, but as many of the packaged corpus.
     reference = stages_of(plan.audit, shadow=False).reference
     # 1. A sample of each kind stands for all of it; a copy is not asked about.
-    kinds = (distinct(plan.audit.documents), reference.documents)
+    kinds = (without_copies(plan.audit.documents), reference.documents)
     drawn = [_sample(documents, plan.sample, plan.seed) for documents in kinds]
     tick = _ticker(progress, len(audits) * sum(map(len, drawn)))
     methods = []

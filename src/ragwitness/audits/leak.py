@@ -36,7 +36,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.results.leak import AttackLeaks, LeakResult
 from ragwitness.results.spending import Spending, spending
 from ragwitness.text.canonical import canonical_text
-from ragwitness.text.copies import distinct
+from ragwitness.text.copies import without_copies
 from ragwitness.text.runs import RunIndex, Tokenized, Vocabulary, word_tokens
 from ragwitness.text.subsequence import SubsequenceIndex
 from ragwitness.text.words import split_words
@@ -290,7 +290,7 @@ def score_leaks(
         InputError: There is no transcript, no answer or no record.
     """
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    unique = distinct(plan.records)
+    unique = without_copies(plan.records)
     copies, plan = len(plan.records) - len(unique), replace(plan, records=unique)
     told, transcripts = _without_records(transcripts, plan)
     doubt = _doubt(transcripts, asked.wanted if asked else 0)

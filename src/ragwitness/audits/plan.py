@@ -18,7 +18,7 @@ from ragwitness.asking.worker import Done, advance, probe_of
 from ragwitness.errors import InputError
 from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_auxiliary
 from ragwitness.membership.windows import WindowedAudit, Windows
-from ragwitness.text.copies import distinct, same_text
+from ragwitness.text.copies import same_text, without_copies
 from ragwitness.text.runs import Vocabulary
 from ragwitness.types import Audit, Document, Query, Reading
 
@@ -130,7 +130,7 @@ def draft_groups(documents: tuple[Document, ...]) -> Sequence[Sequence[Document]
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import extractOne
 
-    groups = [[one] for one in distinct(documents)]
+    groups = [[one] for one in without_copies(documents)]
     texts = Vocabulary().tokenize(group[0].text for group in groups)
     often, kept = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
     seen: dict[int, list[str]] = {}
@@ -310,7 +310,7 @@ def folded(plan: AuditPlan) -> list[str]:
         ("known-out documents", plan.known_out),
         ("documents in question", plan.documents),
     ):
-        once = distinct(part)
+        once = without_copies(part)
         counts = (
             (len(part) - len(once), len(part)),
             (len(once) - len(without_drafts(once)), len(once)),
@@ -359,7 +359,7 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
     reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
-    asked = distinct(plan.documents)  # copies have the verdict of one
+    asked = without_copies(plan.documents)  # copies have the verdict of one
     warning = " ".join(filter(None, (reference.warning, *folded(plan))))
     reference = replace(reference, warning=warning or None)
     probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
@@ -381,4 +381,4 @@ def auxiliary_of(plan: AuditPlan) -> list[Document]:
         source = load_sample()
     # None of them may be in question: a shadow that was trained on it would know its answer.
     taken = {same_text(one) for one in (*plan.documents, *plan.known_out, *plan.known_in)}
-    return [document for document in distinct(source) if same_text(document) not in taken]
+    return [document for document in without_copies(source) if same_text(document) not in taken]

@@ -37,7 +37,7 @@ def _read(text: str) -> bytes:
     return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def distinct(documents: Sequence[Document]) -> tuple[Document, ...]:
+def without_copies(documents: Sequence[Document]) -> tuple[Document, ...]:
     """Return the documents with each text once: a copy is no further evidence."""
     found: dict[bytes, Document] = {}
     for one in documents:

@@ -21,7 +21,6 @@ from ragwitness.errors import InputError
 from ragwitness.membership.registry import build_audit, configure
 from ragwitness.membership.shadow import ShadowConfig, build_shadow, split_auxiliary
 from ragwitness.models import registry
-from ragwitness.text.copies import same_text
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Document
 from tests.support.copier import Copier
@@ -119,42 +118,6 @@ def test_copies_calibrate_once() -> None:
     known = (*_documents(4, "out"), Document("copy", "OUT text number  2"))
     documents = stages_of(replace(PLAN, known_out=known), shadow=False).documents
     assert len(documents["known outside"]) == 4
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("a dose of 2.5 g", "a dose of 25 g", False),
-        ("at 1,250 each", "at 1250 each", False),
-        ("rooms 3-4", "rooms 34", False),
-        ("it was -8 there", "it was 8 there", False),
-        ("x = y + 1", "x = y * 1", False),
-        ("if a <= b", "if a < b", False),
-        ("up 7% a year", "up 7 a year", False),
-        ("bed 7, 10 days", "bed 71, 0 days", False),
-        ("¼ of it", "14 of it", False),
-        ("a cut of .7 mm", "a cut of 7 mm", False),
-        ("age ≤ limit", "age ≥ limit", False),
-        ("☒ yes ☐ no", "☐ yes ☒ no", False),
-        ("in F# or C", "in F or C", False),
-        ("up ↑ now", "up ↓ now", False),
-        ("so 🙂", "so 🙁", False),
-        ("6³ men", "63 men", False),
-        ("सीता की", "सीता का", False),
-        ("ปลา กิน", "ปลา กัน", False),
-        ("paid in €", "paid in £", False),
-        ("👩\u200d⚕ came", "👩⚕ came", False),
-        ("man sion", "mansion", False),
-        ("well :)", "well :(", False),
-        ("use .net here", "use net here", False),
-        ("vitamin B. 12 men", "vitamin B 12 men", False),
-        ("rooms 3-4", "rooms 3\u20134", True),
-        ("Well, she \u201cknew\u201d (all) of it.", "well she 'knew' all of it", True),
-        ("cafe\u0301 \ufeffopen", "Caf\u00e9 open!", True),
-    ],
-)
-def test_a_copy_has_the_same_numbers_and_signs(one: str, other: str, same: bool) -> None:
-    assert (same_text(Document("a", one)) == same_text(Document("b", other))) == same
 
 
 @pytest.mark.parametrize("part", ["documents", "known_out", "known_in"])
