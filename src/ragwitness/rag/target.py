@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import math
@@ -12,6 +11,7 @@ from dataclasses import replace
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import TargetResponseError
 from ragwitness.kit.stored_names import unset
+from ragwitness.kit.waiting import in_thread
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
@@ -103,7 +103,7 @@ class LabTarget:
             TargetResponseError: The query does not fit the generator.
             ModelError: The generator failed.
         """
-        return await asyncio.to_thread(self._ask, query)
+        return await in_thread(self._ask, query)
 
     async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
         """Score a text under the passages it retrieves.
@@ -119,7 +119,7 @@ class LabTarget:
             TargetResponseError: The text does not fit the generator.
             ModelError: The generator failed.
         """
-        return await asyncio.to_thread(self._echo, text, top)
+        return await in_thread(self._echo, text, top)
 
     async def go_on(self, query: Query) -> Answer:
         """Continue a raw text under the passages it retrieves.
@@ -128,7 +128,7 @@ class LabTarget:
             TargetResponseError: The text does not fit the generator.
             ModelError: The generator failed.
         """
-        return await asyncio.to_thread(self._go_on, query)
+        return await in_thread(self._go_on, query)
 
     async def close(self) -> None:
         """Nothing to release."""

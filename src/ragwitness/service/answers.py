@@ -6,6 +6,7 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
+from ragwitness.kit.waiting import in_thread
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
@@ -50,7 +51,7 @@ class Generator:
         system.passages = tuple(Passage("", 0, len(text), text) for text in texts)
         system.index = _Chosen(len(texts))
         async with self._free:
-            return await asyncio.to_thread(system.answer, query, stop)
+            return await in_thread(system.answer, query, stop)
 
 
 class _Chosen:

@@ -6,7 +6,6 @@ description (``http/FILE.toml`` with a ``[vote]``), and an object in Python with
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import inspect
 import re
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 
 from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
 from ragwitness.kit.quotes import quote_error
+from ragwitness.kit.waiting import in_thread
 from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
@@ -231,7 +231,7 @@ class ObjectConversation:
         try:
             if inspect.iscoroutinefunction(function):
                 return await function(*given)
-            return await asyncio.to_thread(function, *given)
+            return await in_thread(function, *given)
         except RagwitnessError:
             raise
         except Exception as error:

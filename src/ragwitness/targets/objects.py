@@ -20,6 +20,7 @@ from ragwitness.errors import (
     TargetUnreachableError,
 )
 from ragwitness.kit.quotes import environment_secrets, hide, hide_across, quote_error
+from ragwitness.kit.waiting import in_thread
 from ragwitness.targets.address import Address
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.targets.wire import read_logprobs
@@ -346,7 +347,7 @@ class ObjectTarget:
     async def _value(self, prompt: str) -> object:
         call = self._call
         given = functools.partial(call.function, call.wrap(prompt), **call.extra)
-        value = given() if call.is_async else await asyncio.to_thread(_in_thread, given)
+        value = given() if call.is_async else await in_thread(_in_thread, given)
         return await value if inspect.isawaitable(value) else value
 
     def _own(self, error: RagwitnessError) -> TargetError:
@@ -419,7 +420,7 @@ async def load_object(path: str) -> Any:
         raise InputError(
             f"python:{path} names no object.", "Write python:MODULE:OBJECT, e.g. python:my.rag:ask."
         )
-    found = _attribute(await asyncio.to_thread(_imported, module), module, attribute)
+    found = _attribute(await in_thread(_imported, module), module, attribute)
     # Decorated too, as by functools.cache: what is wrapped is a function.
     if inspect.isfunction(inspect.unwrap(found)) and not inspect.signature(found).parameters:
         found = await _made(found, path)
@@ -467,7 +468,7 @@ def _attribute(module: object, name: str, path: str) -> Any:
 
 async def _made(factory: Any, path: str) -> object:
     try:
-        made = await asyncio.to_thread(_in_thread, factory)
+        made = await in_thread(_in_thread, factory)
         return await made if inspect.isawaitable(made) else made
     except RagwitnessError:
         raise

@@ -334,3 +334,22 @@ def test_only_declared_packages_are_imported() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
             assert found <= declared, path
+
+
+def test_a_model_elsewhere_is_asked_as_much_at_a_time_as_it_wants() -> None:
+    # More than asyncio's own threads, of which there are four more than cores.
+    together = threading.Barrier(32)
+
+    class Waiting(FakeModel):
+        callers = 32
+
+        def generate(self, *given: Any, **more: Any) -> list[Generation]:
+            if self.calls:  # the first is the system's own, when it is made
+                together.wait(20)
+            return super().generate(*given, **more)
+
+    async def main() -> None:
+        target = LabTarget(make_system(Waiting()))
+        await asyncio.gather(*(target.ask(Query(HALF, i + 1)) for i in range(32)))
+
+    asyncio.run(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,9 +82,10 @@ def test_methods_in_order(names: tuple[str, ...], first: str) -> None:
     assert ask(Only(*names)).text == f"{first} hi"
 
 
-def test_what_is_not_asynchronous_runs_in_a_thread_and_is_bounded() -> None:
+@pytest.mark.parametrize("together", [2, 24])  # 24 are more than asyncio's own threads
+def test_what_is_not_asynchronous_runs_in_threads_as_many_as_allowed(together: int) -> None:
     running = most = 0
-    lock = threading.Lock()
+    lock, all_here = threading.Lock(), threading.Barrier(together)
 
     def slow(prompt: str) -> str:
         nonlocal running, most
@@ -93,17 +93,17 @@ def test_what_is_not_asynchronous_runs_in_a_thread_and_is_bounded() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.03)
+        all_here.wait(20)
         with lock:
             running -= 1
         return prompt
 
     async def main() -> None:
-        target = wrap(slow, options=TransportOptions(concurrency=2))
-        await asyncio.gather(*(target.ask(Query("q")) for _ in range(8)))
+        target = wrap(slow, options=TransportOptions(concurrency=together))
+        await asyncio.gather(*(target.ask(Query("q")) for _ in range(4 * together)))
 
     asyncio.run(main())
-    assert most == 2
+    assert most == together
 
 
 def test_targets_are_left_alone_and_names_are_stable() -> None:
