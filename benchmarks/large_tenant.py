@@ -43,7 +43,8 @@ def main() -> None:
         size = corpus.stat().st_size / 2**30
         print(f"{given.documents:,} documents of {given.words} words, {size:.2f} GiB as a file")
         _run(
-            "create", "t", "--embedder", f"hashing:{given.dimension}",
+            "create", "t", "--mechanism", "noise", "--knowingly",
+            "--embedder", f"hashing:{given.dimension}",
             "--capacity", str(given.documents), "--database", str(database),
         )  # fmt: skip
         _run("add-documents", "t", str(corpus), "--database", str(database))

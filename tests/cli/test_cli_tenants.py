@@ -17,7 +17,7 @@ QUICK = (
     *("--mechanism", "noise", "--ids-only", "--knowingly", "--embedder", "hashing:64"),
     *("--queries", 20, "--accounts", 4, "--capacity", 8, "--top", 2),
 )
-CODES = ("--embedder", "hashing:64", "--capacity", 64)
+CODES = ("--capacity", 64)
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None
         (("create", "t", "--mechanism", "dice"), "no mechanism 'dice'"),
         (("create", "t", "--epsilon", "0"), "epsilon must be"),
         (("create", "t", "--epsilon", "1"), "an answer is chance"),
+        (("create", "t", "--embedder", "hashing:64"), "embedder would do nothing"),
         (("create", "t", "--mechanism", "noise"), "an answer is chance"),
         (("create", "t", "--queries", "9", "--clip", "0,1"), "queries, clip would do nothing"),
         (("create", "t", *QUICK, "--epsilon", "-1"), "epsilon must be"),
@@ -86,7 +87,7 @@ def test_bad_input_is_named(
     command: Command, database: Path, words: tuple[object, ...], shown: str
 ) -> None:
     options = () if "--database" in words else ("--database", database)
-    if words[:1] == ("create",) and "--embedder" not in words:
+    if words[:1] == ("create",) and "noise" in words and "--embedder" not in words:
         words = (*words, "--embedder", "hashing:64")
     code, out = command("tenants", *words, *options)
     assert code == 2
@@ -305,5 +306,7 @@ def test_a_copy_is_taken_and_said_to_be_restored(command, tmp_path, corpus) -> N
     assert code == 2
     code, said = command("service", "restored", "--json", "--database", copy)
     assert json.loads(said) == {"paper": 1, "placed": 0}
+    said = command("service", "restored", "--database", copy)[1]
+    assert "placed: placed without windows; what was placed since counts as new" in said
     listed = json.loads(command("tenants", "list", "--json", "--database", copy)[1])
     assert [row["documents"] for row in listed] == [5, 0]

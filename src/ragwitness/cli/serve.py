@@ -80,7 +80,7 @@ def backup(
 
     with closing(open_store(database)) as store:
         store.backup(copy)
-    typer.echo(f"Written: {copy}")
+    typer.echo(f"Written: {copy}, without the key of sketches that lies beside the database.")
 
 
 def restored(database: Database = None, as_json: AsJson = False) -> None:
@@ -101,5 +101,6 @@ def restored(database: Database = None, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(counted, indent=2))
         return
+    placed = "placed without windows; what was placed since counts as new"
     for name, windows in counted.items():
-        typer.echo(f"{name}: {windows} windows count as spent in full")
+        typer.echo(f"{name}: {f'{windows} windows count as spent in full' if windows else placed}")

@@ -108,13 +108,13 @@ def create(
         "window": _seconds(window_days),
         "scale": scale,
         "clip": None if clip is None else _bounds(clip),
+        "embedder": embedder,
     }
     claim = Claim(
         mechanism=mechanism,  # type: ignore[arg-type]  # checked there
         epsilon=epsilon if epsilon is not None else 1.0 if mechanism == "noise" else 10.0,
         top=top,
         capacity=capacity,
-        embedder=embedder,
         sampler=_sampler(scale, noise),
         texts=texts,
         **metered,  # type: ignore[arg-type]
@@ -123,14 +123,15 @@ def create(
         bare = asdict(Claim())
         if given := [name for name, value in metered.items() if value != bare[name]]:
             raise InputError(
-                f"With codes nothing is metered: {', '.join(given)} would do nothing.",
+                f"With codes nothing is metered or embedded: {', '.join(given)} would do nothing.",
                 "Leave them out, or say --mechanism noise.",
             )
     if not knowingly:
         check_worth(make_policy(claim, dimension_of(claim)))
     with _opened(database, create=True) as store:
         # The claim becomes a policy; what cannot be promised is refused before a tenant exists.
-        rows = [_settled(name, create_tenant(store, name, claim), {*metered}) for name in names]
+        policy = create_tenant(store, names[0], claim, *names[1:])
+    rows = [_settled(name, policy, {*metered}) for name in names]
     if as_json:
         _print_json(rows if len(rows) > 1 else rows[0])
         return
@@ -343,10 +344,10 @@ def add_account(
     from ragwitness.service import tenants
 
     with _opened(database) as store:
-        keys = {name: tenants.add_account(store, tenant, name, payer) for name in accounts}
+        keys = tenants.add_accounts(store, tenant, accounts, payer)
     rows = [
         {"tenant": tenant, "account": name, "payer": payer or name, "key": key.text}
-        for name, key in keys.items()
+        for name, key in zip(accounts, keys, strict=True)
     ]
     if as_json:
         _print_json(rows if len(rows) > 1 else rows[0])

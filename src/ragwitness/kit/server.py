@@ -29,6 +29,17 @@ REQUEST_PATIENCE = 60.0
 _BLANK = re.compile(rb"\n\r?\n")  # as h11 finds the end of a head
 
 
+class _Connection(h11.Connection):
+    """Counts every head; by itself h11 counts those that are incomplete, and one may come whole."""
+
+    def next_event(self) -> Any:
+        if self.their_state is h11.IDLE:
+            start = self.trailing_data[0][: LARGEST_HEAD + 1]
+            if len(start) > LARGEST_HEAD and not _BLANK.search(start):
+                raise h11.RemoteProtocolError("The head of a request is too long.")
+        return super().next_event()
+
+
 class _Protocol(H11Protocol):
     """HTTP by h11, whatever other parser is installed: its limits are those above.
 
@@ -38,6 +49,10 @@ class _Protocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
     _in_body = False
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.conn = _Connection(h11.SERVER, LARGEST_HEAD)
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._within(HEAD_PATIENCE)
@@ -45,12 +60,6 @@ class _Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
             self._within(HEAD_PATIENCE)
-        # h11 counts a head that is incomplete; one that comes whole may be as long.
-        if self.conn.their_state is h11.IDLE:
-            start = (self.conn.trailing_data[0] + data)[: LARGEST_HEAD + 1]
-            if len(start) > LARGEST_HEAD and not _BLANK.search(start):
-                self.send_400_response("Invalid HTTP request received.")
-                return
         super().data_received(data)
         # The clock of a head runs from its first byte, that of a body from the end of its head.
         body = self.conn.their_state is h11.SEND_BODY
@@ -99,7 +108,6 @@ def serve_app(app: Any, listener: socket.socket, ready: Callable[[], None]) -> N
         app,
         http=_Protocol,
         ws="none",
-        h11_max_incomplete_event_size=LARGEST_HEAD,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -170,9 +170,11 @@ def parse_request(kind: type[_R], body: object) -> _R:
     try:
         return kind.model_validate(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
+        # Of a choice, what was wrong in the one that fits furthest.
+        errors = error.errors(include_url=False, include_context=False)
+        first = max(errors, key=lambda one: len(one["loc"]))
         param = str(first["loc"][0]) if first["loc"] else None
-        message = f"Invalid value for {param}: {first['msg']}."
+        message = f"Invalid value for {param or 'the request'}: {first['msg']}."
         raise ApiError(message, param=param, code="invalid_value") from None
 
 

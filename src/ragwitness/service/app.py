@@ -64,10 +64,10 @@ IGNORED = frozenset(
 """Parameters of chat completions that do nothing here."""
 
 _IDLE = frozenset(
-    "annotations audio file function_call image_url input_audio name refusal tool_call_id"
-    " tool_calls".split()
+    "annotations audio cache_control file function_call image_url include_obfuscation input_audio"
+    " name refusal tool_call_id tool_calls video_url".split()
 )
-"""Fields of messages and of their parts that do nothing here."""
+"""Fields of messages, of their parts and of streams' options that do nothing here."""
 
 IGNORED_HEADER = "X-Ragwitness-Ignored"
 KEY_HEADER = "X-Ragwitness-Account-Key"
@@ -100,7 +100,7 @@ class _Spoken(BaseModel):
 
 
 class _Part(_Spoken):
-    type: Literal["text", "image_url", "input_audio", "file", "refusal"]
+    type: str
     text: str = ""
 
 
@@ -119,9 +119,7 @@ class _Message(_Spoken):
         return "".join(part.text for part in self.content)
 
 
-class _StreamOptions(BaseModel):
-    model_config = _STRICT
-
+class _StreamOptions(_Spoken):
     include_usage: bool = False
 
 

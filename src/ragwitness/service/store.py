@@ -42,6 +42,7 @@ KEY_VARIABLE = "RAGWITNESS_TEXT_KEY"
 DEFAULT_KEY = "ragwitness-service.key"
 """The same for PostgreSQL, where no file lies beside the database."""
 
+_KEY_BYTES = 32
 _PATIENCE = 20  # seconds that a writer waits for others, and a reader for a connection
 _CONNECTIONS = 6  # of one process; PostgreSQL admits a hundred in all
 _MIGRATION_LOCK = 0x5261675769744E65  # any number that only we use
@@ -67,28 +68,36 @@ class Store:
         """Where it is, without a password."""
         return self._engine.url.render_as_string(hide_password=True)
 
-    def text_key(self) -> bytes:
+    def text_key(self, *, make: bool) -> bytes:
         """Return the key of the hashes of texts, which is kept beside the database and not in it.
 
-        It is made where there is none. A hash under another key matches none of before.
+        Args:
+            make: Whether to make one where there is none: no hash is stored yet. A hash under
+                another key matches none of before.
 
         Raises:
-            InputError: The file cannot be read or made.
+            InputError: The file cannot be read or made, or holds no key.
         """
         named = os.environ.get(KEY_VARIABLE)
         beside = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
         path = Path(named or beside)
         try:
             with suppress(FileExistsError):
-                held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-                with os.fdopen(held, "wb") as file:
-                    file.write(secrets.token_bytes(32))
-            return path.read_bytes()
+                if make:
+                    held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                    with os.fdopen(held, "wb") as file:
+                        file.write(secrets.token_bytes(_KEY_BYTES))
+            if len(key := path.read_bytes()) >= _KEY_BYTES:
+                return key
+            why = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
         except OSError as error:
-            raise InputError(
-                f"The key {path} cannot be read or made: {error.strerror}.",
-                f"Name a file of 32 random bytes with {KEY_VARIABLE}.",
-            ) from None
+            why = f"cannot be read or made: {error.strerror}"
+        raise InputError(
+            f"The key {path} {why}.",
+            f"Put back the one that documents were placed under, or name it with {KEY_VARIABLE}."
+            f" Where it is lost, write {_KEY_BYTES} random bytes there: what is added again is then"
+            " placed a second time, at twice its epsilon.",
+        ) from None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -165,7 +174,9 @@ class Store:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
-            raise InputError(f"The copy {path} cannot be made: {error.strerror}.") from None
+            raise InputError(
+                f"The copy {path} cannot be made: {error.strerror}.", "Name a new file."
+            ) from None
         with _translated(), self._engine.connect() as connection:
             connection.execute(text("VACUUM INTO :path"), {"path": str(path)})
 

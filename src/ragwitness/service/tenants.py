@@ -58,13 +58,14 @@ _BATCH = 256
 _LOTS = random.SystemRandom()
 
 
-def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
+def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPolicy:
     """Make a tenant with a policy that never changes.
 
     Args:
         store: The database.
         name: Name of the tenant, unique.
         claim: What its accounts are promised.
+        more: Names of others with the same policy; all are made, or none.
 
     Returns:
         The policy, with the noise and the budget that follow from the claim.
@@ -72,16 +73,17 @@ def create_tenant(store: Store, name: str, claim: Claim) -> TenantPolicy:
     Raises:
         InputError: The name is taken or unusable, or the claim is refused.
     """
-    _check_name("tenant", name)
     policy = make_policy(claim, dimension_of(claim))
     with store.writing() as connection:
-        if _find(connection, name) is not None:
-            raise InputError(f"There is a tenant {name!r} already.", "Take another name.")
-        # Numbers are drawn, not counted: a server that still holds an erased tenant's index knows
-        # it by its number, and no tenant's number tells of others.
-        number = 1 + secrets.randbelow((1 << 31) - 1)
-        values = {"policy": policy.to_json(), "created": int(time.time())}
-        connection.execute(insert(tenants).values(id=number, name=name, **values))
+        for each in (name, *more):
+            _check_name("tenant", each)
+            if _find(connection, each) is not None:
+                raise InputError(f"There is a tenant {each!r} already.", "Take another name.")
+            # Numbers are drawn, not counted: a server that still holds an erased tenant's index
+            # knows it by its number, and no tenant's number tells of others.
+            number = 1 + secrets.randbelow((1 << 31) - 1)
+            values = {"policy": policy.to_json(), "created": int(time.time())}
+            connection.execute(insert(tenants).values(id=number, name=each, **values))
     return policy
 
 
@@ -213,7 +215,9 @@ def _register(
     by_name = {row["name"]: row for row in known}
     next_account = 1 + max((row["account"] for row in known), default=0)
     if placement is not None:
-        secret, bits = store.text_key(), system_bits()
+        before = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
+        secret = store.text_key(make=connection.execute(before).first() is None)
+        bits = system_bits()
         # The sketch of every document that is or was there, and of those that are given.
         sketches = np.empty((len(known) + len(given), 4), np.uint64)
         sketches[: len(known)] = np.frombuffer(
@@ -359,39 +363,43 @@ def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
 
 
 def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
-    """Admit an account and return its key, which cannot be shown again.
+    """Admit an account: :func:`add_accounts` for one."""
+    return add_accounts(store, tenant, [name], payer)[0]
+
+
+def add_accounts(
+    store: Store, tenant: str, names: Sequence[str], payer: str | None = None
+) -> list[ApiKey]:
+    """Admit accounts, all or none, and return their keys, which cannot be shown again.
 
     Args:
         store: The database.
         tenant: Name of the tenant.
-        name: Name of the account, unique within the tenant.
-        payer: Who pays for it; None: the account itself.
+        names: Names of the accounts, each unique within the tenant.
+        payer: Who pays for them; None: each for itself.
 
     Raises:
-        InputError: No such tenant, or the name is taken or unusable.
+        InputError: No such tenant, or a name is taken or unusable.
     """
-    _check_name("account", name)
-    # Who pays has a meter of its own, so that more accounts do not buy more queries.
-    _check_name("payer", payer or name)
-    key = new_key()
+    keys = [new_key() for _ in names]
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        if _account(connection, row.id, name) is not None:
-            raise InputError(
-                f"{tenant} has an account {name!r} already.",
-                f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
-            )
-        values = {
-            "tenant": row.id,
-            "payer": _payer(connection, row.id, payer or name),
-            "name": name,
-            "place": row.next_place,
-        }
-        connection.execute(insert(accounts).values(**values, **asdict(key.stored)))
+        for place, (name, key) in enumerate(zip(names, keys, strict=True), row.next_place):
+            _check_name("account", name)
+            # Who pays has a meter of its own, so that more accounts do not buy more queries.
+            _check_name("payer", payer or name)
+            if _account(connection, row.id, name) is not None:
+                raise InputError(
+                    f"{tenant} has an account {name!r} already.",
+                    f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
+                )
+            paid_by = _payer(connection, row.id, payer or name)
+            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": place}
+            connection.execute(insert(accounts).values(**values, **asdict(key.stored)))
         # A place is never given twice, not even a revoked account's: the noise is keyed by it.
-        place = {"next_place": row.next_place + 1}
-        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**place))
-    return key
+        used = {"next_place": row.next_place + len(names)}
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**used))
+    return keys
 
 
 def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:

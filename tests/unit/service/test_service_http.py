@@ -259,6 +259,24 @@ def test_parameters_and_unknown_paths_are_refused(service: Any) -> None:
     assert service.send("/health").json() == {"status": "ok"}
 
 
+def test_what_clients_send_by_themselves_is_taken_or_named(service: Any) -> None:
+    [key] = make_tenant(service.store, "t", accounts=1)
+
+    def said(part: dict[str, object], **more: object) -> str:
+        ask = {"messages": [{"role": "user", "content": [part]}], **more}
+        reply = service.send("/v1/chat/completions", ask, key)
+        return reply.text if reply.status_code != 200 else "taken"
+
+    text = {"type": "text", "text": "doors?", "cache_control": {"type": "ephemeral"}}
+    assert said(text, stream=True, stream_options={"include_obfuscation": False}) == "taken"
+    clip = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AA=="}}
+    assert "Only text can be asked, not video_url." in said(clip)
+    # What was wrong in the part, and not that the content is no plain text.
+    assert "Extra inputs are not permitted" in said({**text, "tenant": "u"})
+    both = service.send("/v1/retrieval", {"query": "a", "vector": [1.0]}, key)
+    assert "Invalid value for the request" in both.text
+
+
 def test_hostile_requests_reach_nobody_else(service: Any) -> None:
     claim = Claim(
         mechanism="noise",

@@ -267,6 +267,12 @@ def test_hashes_of_texts_hang_on_a_key_that_the_database_has_not(
     with store.reading() as connection:
         assert first in set(connection.execute(select(contents.c.sketch)).scalars())
         assert len(set(connection.execute(select(contents.c.sketch)).scalars())) == 3
+    # Without one, or with what is none, no document is added: it would be placed a second time.
+    for spoil, why in ((lambda: path.write_bytes(b""), "has 0 bytes"), (path.unlink, "No such")):
+        spoil()
+        with pytest.raises(InputError, match=why):
+            add_documents(store, "two", [Document("c", SMITH)])
+        assert path.exists() is (why == "has 0 bytes")
     # After an erasure nothing is left to guess at.
     erase_tenant(store, "one")
     erase_tenant(store, "two")

@@ -19,6 +19,7 @@ from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tables import accounts, documents, tenants
 from ragwitness.service.tenants import (
     add_account,
+    add_accounts,
     add_documents,
     count_as_spent,
     create_tenant,
@@ -115,6 +116,21 @@ def test_names_are_checked_and_unique(tenant: Store) -> None:
     for call, shown in refused:
         with pytest.raises(InputError, match=shown):
             call()
+
+
+def test_several_names_are_all_made_or_none(tenant: Store) -> None:
+    """A key is shown once: none may be made and then lost behind a name that is refused."""
+    for names in (["a", "b", "a"], ["a", "b c"]):
+        with pytest.raises(InputError):
+            add_accounts(tenant, "t", names)
+        with pytest.raises(InputError):
+            create_tenant(tenant, names[0], SMALL, *names[1:])
+    assert [(row.name, row.accounts) for row in list_tenants(tenant)] == [("t", 0)]
+    create_tenant(tenant, "u", SMALL, "v")
+    keys = add_accounts(tenant, "t", ["a", "b"])
+    who = [authenticate(tenant, f"Bearer {key.text}") for key in keys]
+    assert [one and one.account_name for one in who] == ["a", "b"]
+    assert [row.name for row in list_tenants(tenant)] == ["t", "u", "v"]
 
 
 def test_accounts_get_places_and_payers_are_shared(tenant: Store) -> None:
