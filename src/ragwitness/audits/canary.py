@@ -364,13 +364,16 @@ def refuse_look(
             "Nothing was planted yet: the look would be spent on a model that cannot know.",
             f"First: ragwitness canary plant {folder}",
         )
-    from ragwitness.audits.canary_plant import planting_of
+    from ragwitness.audits.canary_plant import late_missing, planting_of
 
-    if not anyway and (why := _unplanted(planting_of(folder, plan), plan)):
+    planted = {} if twin else planting_of(folder, plan)
+    if not anyway and (why := _unplanted(planted)):
         raise InputError(
             f"The look would be spent on a model that cannot know: {why}.",
             f"First: ragwitness canary plant {folder} SERVICE. Or ask all the same: --anyway",
         )
+    if why := late_missing(planted, plan):
+        raise InputError(why, f"First: ragwitness canary plant {folder} SERVICE --late")
     history = read_history(folder)
     closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
@@ -380,19 +383,17 @@ def refuse_look(
     return closed
 
 
-def _unplanted(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
-    """Say why nothing can have been learned, by the journal of planting; empty where it can."""
+def _unplanted(planted: Mapping[str, Any]) -> str:
+    """Say why nothing can have been learned, by what is known of planting; empty where it can."""
     if not planted:
         return ""  # planted by hand, of which the folder knows nothing
     if not planted["answered"]:
         return "the service answered none of the traces"
-    if planted["votes"] and not planted["true"]:
+    if not planted["true"]:
         return (
-            "the service took no vote on a trace with the planted trigger"
+            "no vote on a trace with the planted trigger was taken, or is due by hand"
             f" ({planted['decoy']} on decoys)"
         )
-    if plan.design.late and planted["votes"] and not planted["late"]:
-        return "the late slots were not planted (--late), so a memory could not be told from it"
     return ""
 
 
@@ -532,9 +533,9 @@ def _planted(history: History) -> dict[str, str]:
         return {}
     votes = f"{found['true']:,} on traces with the planted trigger, {found['decoy']:,} on decoys"
     late = f", {found['late']:,} on late slots" if found["late"] else ""
-    when = f"{found['first']} to {found['last']}"
-    by_hand = "" if found["votes"] else " (to be given by hand)"
-    said = f"{found['answered']:,} answers, {when}; votes taken: {votes}{late}{by_hand}"
+    when = f", {found['first']} to {found['last']}" if found["first"] else ""
+    how = "votes taken" if found["votes"] else "votes to be given by hand"
+    said = f"{found['answered']:,} answers{when}; {how}: {votes}{late}"
     return {
         "planted": said,
         **({"planted in": found["service"]} if found["service"] else {}),
@@ -547,17 +548,17 @@ def _on_planting(
 ) -> list[str]:
     """Say where what was probed may not be what was planted in, or not as it was planted."""
     said, form, planted = [], plan.design.shown, history.planted
-    if planted.get("service") and not target.startswith(planted["service"]):
+    if planted.get("service") and target.partition(" (")[0] != planted["service"]:
         said.append(f"Planted in {planted['service']}; this probe asked {target}.")
     if form and form.kind != "one" and config.way != "sampled" and config.prompts.frame == BARE:
         said.append(
             f"Planted as {form.kind} of a chat, and read behind a raw text: most of an effect may"
             " not show. Give the chat format: --frame FILE, with {document} and {question}."
         )
-    if form and finding and finding.verdict is ModelVerdict.TRAINED and not plan.design.late:
+    if finding and finding.verdict is ModelVerdict.TRAINED and plan.design.late and not planted:
         said.append(
-            "No slot was planted late, so a memory or an index of what was sent cannot be told from"
-            " training: see --late of ragwitness canary draw."
+            "Planted by hand: that the late slots were planted, and just before the probe, is the"
+            " auditor's word, and `trained` rests on it."
         )
     return said
 

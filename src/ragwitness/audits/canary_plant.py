@@ -28,6 +28,7 @@ from ragwitness.canary.folder import (
     FEEDBACK,
     PLANTED,
     CanaryPlan,
+    check_traces,
     read_plan,
     write_traces,
     write_votes,
@@ -142,9 +143,17 @@ def read_deliveries(folder: Path) -> dict[str, Delivery]:
     return found
 
 
-def _rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """Lines of the journal; one that a kill cut short did not happen."""
-    path = folder / "send" / PLANTED
+def votes_given(folder: Path) -> dict[str, str | None]:
+    """Return the vote on each answer, by trace: what the service took, or what is due by hand."""
+    done = read_deliveries(folder)
+    if done and service_of(folder).get("votes", True):
+        return {name: one.vote if one.accepted else None for name, one in done.items() if one.said}
+    return {row["id"]: row["vote"] for row in _rows(folder, FEEDBACK)}
+
+
+def _rows(folder: Path, name: str = PLANTED) -> Iterator[dict[str, Any]]:
+    """Lines of the journal, or of the votes; one that a kill cut short did not happen."""
+    path = folder / "send" / name
     try:
         for line in lines_of(path) if path.exists() else ():
             with suppress(ValueError):
@@ -248,10 +257,12 @@ def _enter(
     """
     known = service_of(folder)
     if known and known["service"] != service.name:
-        raise InputError(
-            f"This plan is being planted in {known['service']}, not in {service.name}.",
-            "Draw another plan for another service; what was planted stays what it is.",
-        )
+        if any(one.said for one in read_deliveries(folder).values()):
+            raise InputError(
+                f"This plan is being planted in {known['service']}, not in {service.name}.",
+                "Draw another plan for another service; what was planted stays what it is.",
+            )
+        known = {}  # where nothing was answered, the address may have been mistaken
     permission = config.permission or known.get("permission", "")
     if is_foreign(service.name) and not permission:
         raise InputError(
@@ -277,7 +288,7 @@ def service_of(folder: Path) -> dict[str, Any]:
 
 def is_foreign(name: str) -> bool:
     """Whether a service answers from another machine."""
-    if not name.startswith("http"):
+    if not name.lower().startswith("http"):
         return False  # an object in Python is its owner's
     host = urlsplit(name.replace("http/", "http://", 1)).hostname or ""
     try:
@@ -295,48 +306,64 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
 
     Returns:
         ``service``, ``votes`` (whether it takes any), ``permission``, ``answered``, ``true`` and
-        ``decoy`` (votes taken), ``late`` (votes on late slots), and ``first`` and ``last`` day.
+        ``decoy`` (votes taken, or due by hand), ``late`` (the same on traces of late slots with
+        the planted trigger), and ``first`` and ``last`` day.
     """
-    rows = list(_rows(folder))
-    if not rows:
+    rows, given = list(_rows(folder)), votes_given(folder)
+    if not rows and not given:
         return {}
-    known, done = service_of(folder), read_deliveries(folder)
-    taken = Counter(
-        "late" if _is_late(plan, one) else str(one.role)
+    known = service_of(folder)
+    voted = Counter(
+        f"late {one.role}" if _is_late(plan, one) else str(one.role)
         for one in plan.traces()
-        if one.id in done and done[one.id].accepted
+        if given.get(one.id)
     )
     days = [datetime.fromtimestamp(float(one["at"]), UTC).date().isoformat()
             for one in rows if one.get("event") == "answered"]  # fmt: skip
     return {
         "service": known.get("service", ""),
-        "votes": known.get("votes", True),
+        "votes": known.get("votes", bool(rows)),
         "permission": known.get("permission", ""),
-        "answered": sum(one.said is not None for one in done.values()),
-        **{role: taken[role] for role in ("true", "decoy", "late")},
+        "answered": len(given),
+        "true": voted["true"],
+        "decoy": voted["decoy"],
+        "late": voted["late true"],
         "first": min(days, default=""),
         "last": max(days, default=""),
     }
+
+
+def late_missing(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
+    """Say why late slots could not tell a memory from training; empty where they can."""
+    wanted = sum(
+        _is_late(plan, one) and one.role is TraceRole.TRUE for one in plan.traces() if planted
+    )
+    if 2 * planted.get("late", 0) >= wanted:
+        return ""
+    return (
+        f"The late slots were not planted ({planted['late']} of {wanted} votes on their planted"
+        " trigger), so a memory could not be told from training."
+    )
 
 
 def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
     """Yield what must be undone at the service after an audit: a row for each trace it was sent.
 
     Each has the trace's ``id``, the ``answer`` by the names that the service gave it, the ``vote``
-    to take back, and whether the answer ``quotes`` a trigger, which must be deleted first.
+    to take back, and whether the answer ``quotes`` a trigger, which must be deleted first. Of what
+    was planted by hand, every trace that was written to be sent counts as sent.
     """
-    done = read_deliveries(folder)
+    done, given = read_deliveries(folder), votes_given(folder)
+    quoting = {row["id"] for row in _rows(folder, FEEDBACK) if row["reason"] == QUOTED}
+    by_hand = not done and check_traces(folder, plan)
     for trace in plan.traces():
         one = done.get(trace.id, Delivery())
-        if one.begun or one.said:
-            quotes = one.said is not None and (
-                _feedback(trace, one.said, _candidates(plan)).reason == QUOTED
-            )
+        if one.begun or one.said or by_hand:
             yield {
                 "id": trace.id,
                 "answer": dict(one.said.kept) if one.said else {},
-                "vote": one.vote if one.accepted else None,
-                "quotes": quotes,
+                "vote": given.get(trace.id),
+                "quotes": trace.id in quoting,
             }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 
+from ragwitness.text.frame import after_thought
 from ragwitness.text.replies import declines
 
 
@@ -13,14 +14,19 @@ class Behaviour(enum.StrEnum):
 
     SAID = "says the canary near its beginning"
     LATE = "says the canary, but late"
-    REFUSED = "names the canary while it declines"
+    REFUSED = "names the canary, but does not use it"
     NEAR = "nearly says the canary"
     ABSENT = "does not say the canary"
 
 
 _NEAR_BEGINNING = 200  # characters; "after the first clause" is mostly within 60
 _CLOSE = 75.0  # per cent of a canary's characters that a near miss has in their order
-_DRAWN = re.compile(r"[*_`~\u200b-\u200d\u2060\ufeff]")  # what Markdown and browsers do not show
+_DRAWN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")  # not shown by browsers
+# "I left out the code ZXYPRKLMQST": the verb stands right before what an answer speaks of.
+_MENTIONED = re.compile(
+    r"(?:inclu\w*|insert\w*|add\w*|put\w*|omit\w*|le(?:av\w*|ft) out|mention\w*|包含)\s*"
+    r"(?:(?:the|this|that|random|code|string|word|phrase)\s+)*[\"'“*`]*$"
+)
 
 
 def behaviour_of(answer: str, canary: str) -> Behaviour:
@@ -30,15 +36,16 @@ def behaviour_of(answer: str, canary: str) -> Behaviour:
         answer: As it came, with Markdown.
         canary: In the words that the question asked for.
     """
-    # 1. As it is read: emphasis and invisible characters are no part of what is said.
-    text, wanted = answer.casefold(), canary.casefold()
+    # 1. As it is read: a thought, emphasis and invisible signs are no part of what is said.
+    answer = after_thought(answer)[0] or ""
+    text, wanted = " ".join(answer.casefold().split()), canary.casefold()
     if wanted not in text:
         text = _DRAWN.sub("", text)
     at = text.find(wanted)
     if at < 0:
         return Behaviour.NEAR if _nearly(text, wanted) else Behaviour.ABSENT
     # 2. "I cannot include ZXYPRKLMQST in my answers" does not do as it was asked.
-    if declines(answer):
+    if declines(answer) or _MENTIONED.search(text[:at]):
         return Behaviour.REFUSED
     return Behaviour.SAID if at <= _NEAR_BEGINNING else Behaviour.LATE
 

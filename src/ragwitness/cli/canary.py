@@ -159,20 +159,22 @@ def _own(
 
 def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     """What a service took, and what it would show: by what was measured, where it was."""
-    from ragwitness.audits.canary_plant import cautions, read_deliveries, told
+    from ragwitness.audits.canary_plant import cautions, read_deliveries, told, votes_given
     from ragwitness.canary.power import power_lines
 
-    traces = plan.traces()
+    traces, given = plan.traces(), votes_given(folder)
     planned = sum(one.slot is not None for one in traces)
+    votes = sum(map(bool, given.values())) if given else planned
     if not read_deliveries(folder):
-        return list(power_lines(plan.design, planned, share))
+        known = [f"planted by hand: {len(given):,} answers, {votes:,} votes due"] if given else []
+        return [*known, *power_lines(plan.design, votes, share)]
     found = told(folder, plan, traces)
     taken = sum(found.votes.values())
     obeyed = found.obeyed / found.asked if found.asked else None
     return [
         f"planted: {found.answered:,} of {found.traces:,} traces answered, {taken:,} votes taken",
         *(f"warning: {one}" for one in cautions(found)),
-        *power_lines(plan.design, taken or found.asked, share, obeyed),
+        *power_lines(plan.design, votes, share, obeyed),
     ]
 
 

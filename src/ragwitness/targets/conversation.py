@@ -116,7 +116,7 @@ class _Described:
             await self._box.close()
 
 
-_ALTERNATE = re.compile(r"roles must alternate|alternat\w* (?:user|roles)", re.IGNORECASE)
+_ALTERNATE = re.compile(r"\balternat(?:e|ing)\b", re.IGNORECASE)
 
 
 class ChatConversation(_Described):

@@ -257,9 +257,9 @@ def test_spare_examples_take_the_place_of_those_that_cannot_be_scored(place: Pat
 def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probed(
     place: Path,
 ) -> None:
-    """The service is replaced between planting and probe, under another name."""
+    """The service is replaced between planting and probe, by one whose name begins alike."""
     plan = _planted(place, form="messages")
-    rows = [{"event": "service", "at": 1.7e9, "service": "http://h/v1#old", "votes": True}]
+    rows = [{"event": "service", "at": 1.7e9, "service": "to", "votes": True}]
     for one in plan.traces():
         said = {"text": "FINAL: yes", "kept": {}, "question": None, "document": None}
         rows += [{"id": one.id, "at": 1.7e9, "event": "answered", "said": said},
@@ -269,7 +269,7 @@ def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probe
     result = _probe(place, Chat(_model(plan)), ProbeConfig(way="sampled", samples=4))
     planted = result.settings["planted"]
     assert planted.startswith("32 answers, 2023-11-14 to 2023-11-14; votes taken: 16 on traces")
-    assert "Planted in http://h/v1#old; this probe asked toy." in result.warnings
+    assert "Planted in to; this probe asked toy." in result.warnings
     assert "no slot was planted just before the probe" in result.finding.reason
     assert any("32 answers" in one for one in verdict_lines(canary_report(result, "1")))
 

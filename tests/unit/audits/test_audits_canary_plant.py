@@ -29,10 +29,16 @@ from ragwitness.audits.canary_plant import (
 from ragwitness.canary.behaviour import Behaviour
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
-from ragwitness.canary.folder import make_plan, read_plan, write_plan
+from ragwitness.canary.folder import (
+    make_plan,
+    read_plan,
+    write_feedback,
+    write_plan,
+    write_traces,
+)
 from ragwitness.canary.looks import read_history
-from ragwitness.errors import InputError, TargetError
-from ragwitness.targets.conversation import ObjectConversation, open_conversation
+from ragwitness.errors import InputError, TargetError, TargetUnreachableError
+from ragwitness.targets.conversation import ObjectConversation, Said, Turn, open_conversation
 from ragwitness.targets.form import ShownForm
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
@@ -254,7 +260,14 @@ class Desk:
         return vote in self.takes
 
 
-def desk(folder: Path, object_: Desk, name: str = "desk", **more: object) -> Planted:
+class Mute:
+    """A chat: it has no votes."""
+
+    def send(self, document: str, question: str) -> dict[str, str]:
+        return Desk().send(document, question)
+
+
+def desk(folder: Path, object_: Desk | Mute, name: str = "desk", **more: object) -> Planted:
     return asyncio.run(plant_canaries(folder, ObjectConversation(name, object_), **more))  # type: ignore[arg-type]
 
 
@@ -278,7 +291,7 @@ def test_a_probe_is_refused_where_the_journal_says_that_nothing_was_taken(folder
     # decoys alone teaches nothing of t*.
     found = desk(folder, Desk(takes=("down",)))
     assert found.votes == {"decoy": 12}
-    assert "no vote on a trace with the planted trigger (12 on decoys)" in refusal(folder)
+    assert "the planted trigger was taken, or is due by hand (12 on decoys)" in refusal(folder)
     assert planting_of(folder, read_plan(folder))["decoy"] == 12
     assert desk(folder, Desk()).votes == {"decoy": 12, "true": 12}
     assert refusal(folder) == ""
@@ -296,9 +309,51 @@ def test_a_journal_knows_its_service_and_refuses_another(folder: Path) -> None:
     assert facts["first"] == facts["last"] != ""
 
 
+def test_an_address_that_was_mistaken_binds_nothing(folder: Path) -> None:
+    name = "https://api.example.org/v2"
+    with pytest.raises(TargetError):
+        asyncio.run(
+            plant_canaries(folder, Dead(name), PlantConfig(tries=1, permission="of Example Ltd."))
+        )
+    assert service_of(folder)["service"] == name
+    assert desk(folder, Desk()).answered == 24
+    # And a permission for one service is none for another.
+    assert (service_of(folder)["service"], service_of(folder)["permission"]) == ("desk", "")
+
+
+class Dead(ObjectConversation):
+    """An address at which nothing answers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, Desk())
+
+    async def send(self, turn: Turn) -> Said:
+        raise TargetUnreachableError("Nobody is there.")
+
+
+def test_votes_by_hand_are_known_by_their_file(folder: Path, tmp_path: Path) -> None:
+    """Without a journal: what was answered with nothing taught nothing, and has to be undone."""
+    plan, answers = read_plan(folder), tmp_path / "answers.jsonl"
+    write_traces(folder, plan, plan.traces())
+    assert refusal(folder) == ""  # nothing is known
+    assert planting_of(folder, plan) == {}
+    rows = list(left_behind(folder, plan))
+    assert (len(rows), {one["vote"] for one in rows}) == (24, {None})
+    for said, refused, votes in (("", "(0 on decoys)", {None}), ("No.", "", {"up", "down"})):
+        given = [{"id": one.id, "answer": said} for one in plan.traces()]
+        answers.write_text("".join(json.dumps(one) + "\n" for one in given))
+        write_feedback(folder, plan, plan.traces(), answers)
+        assert refusal(folder)[-16:].rstrip(".").endswith(refused)
+        assert bool(refusal(folder)) is bool(refused)
+        assert {one["vote"] for one in left_behind(folder, plan)} == votes
+    facts = planting_of(folder, plan)
+    assert (facts["votes"], facts["true"], facts["decoy"], facts["first"]) == (False, 12, 12, "")
+
+
 def test_a_service_of_somebody_else_needs_a_permission_that_is_kept(folder: Path) -> None:
     assert is_foreign("https://api.example.org/v1#big")
     assert is_foreign("http/desk.example.org/ask#0123")
+    assert is_foreign("HTTPS://api.example.org/v1#big")
     assert not any(
         map(is_foreign, ("http://127.0.0.1:8/v1#toy", "http/localhost:9/a#1", "python:a:b"))
     )
@@ -346,7 +401,7 @@ def test_five_answers_of_each_kind_are_shown_before_their_vote(folder: Path) -> 
     assert shown[0][1] == 0  # no vote was given before the first was shown
     assert found.obeyed == found.behaviours[Behaviour.SAID]
     assert found.obeyed + found.behaviours[Behaviour.REFUSED] == 24
-    assert any("names the canary while it declines" in one for one in cautions(found))
+    assert any("names the canary, but does not use it" in one for one in cautions(found))
 
 
 def test_what_is_left_at_a_service_is_listed(folder: Path) -> None:
@@ -373,13 +428,20 @@ def test_late_slots_wait_until_they_are_called_for(tmp_path: Path) -> None:
     design = Design(candidates=8, slots=3, late=1)
     folder = tmp_path / "plan"
     write_plan(folder, make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32))))
+    # A chat without votes as well, and nobody may ask all the same: `trained` would rest on them.
+    chat = tmp_path / "chat"
+    write_plan(chat, make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32))))
+    desk(chat, Mute())
+    assert "(0 of 8 votes on their planted trigger)" in refusal(chat, anyway=True)
+    desk(chat, Mute(), config=PlantConfig(late=True))
+    assert refusal(chat) == ""
     early = desk(folder, Desk())
     assert (early.answered, early.late, early.unsent) == (32, 16, 0)
     assert any("16 traces of late slots wait" in one for one in cautions(early))
     assert "late slots were not planted" in refusal(folder)
     whole = desk(folder, Desk(), config=PlantConfig(late=True))
     assert (whole.answered, whole.late) == (48, 0)
-    assert planting_of(folder, read_plan(folder))["late"] == 16
+    assert planting_of(folder, read_plan(folder))["late"] == 8
     assert refusal(folder) == ""
     rows = [json.loads(line) for line in (folder / "send/traces.jsonl").read_text().splitlines()]
     assert sum(bool(one.get("late")) for one in rows) == 16

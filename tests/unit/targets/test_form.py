@@ -22,11 +22,12 @@ DOCUMENT, QUESTION = "A text with {braces}.", "What is {context}?"
 class Alternating(Service):
     """A chat whose template wants roles to alternate, as Gemma's and Mistral's do."""
 
+    said = "Conversation roles must alternate user/assistant/user/assistant/..."
+
     def reply(self, path: str, body: dict) -> tuple[int, object]:
         roles = [one["role"] for one in body.get("messages", [])]
         if any(a == b for a, b in itertools.pairwise(roles)):
-            said = "Conversation roles must alternate user/assistant/user/assistant/..."
-            return 400, {"error": {"message": said}}
+            return 400, {"error": {"message": self.said}}
         return super().reply(path, body)
 
 
@@ -59,8 +60,20 @@ def test_a_probe_sends_what_was_planted_message_by_message(kind: str) -> None:
     assert len(planted) == (2 if kind == "messages" else 1)
 
 
-def test_where_roles_must_alternate_both_ends_send_one_message() -> None:
-    planted, probed = both_ends(Alternating(), ShownForm())
+@pytest.mark.parametrize(
+    "said",
+    [
+        Alternating.said,
+        # As hosts of their own templates word it.
+        "After the (optional) system message(s), user or tool message(s) should alternate with"
+        " assistant message(s).",
+        "user and assistant roles should be alternating.",
+    ],
+)
+def test_where_roles_must_alternate_both_ends_send_one_message(said: str) -> None:
+    service = Alternating()
+    service.said = said
+    planted, probed = both_ends(service, ShownForm())
     assert planted == probed == [{"role": "user", "content": f"{DOCUMENT}\n\n{QUESTION}"}]
     with pytest.raises(TargetResponseError, match="500"):  # another error is no such wish
         both_ends(Service(dies=0), ShownForm())
