@@ -626,6 +626,12 @@ def _cautions(
             " did not answer. What their example and candidate lead to expect stands in for them,"
             " whichever trigger was planted."
         )
+    for one, cell in zip(plan.draw().slots, cells, strict=False):
+        if cell.size and cell[:, one.chosen].all():
+            said.append(
+                f"Not one reading of the planted trigger came in slot {one.number + 1}: the service"
+                " refuses it. It stands last there, whatever the model knows."
+            )
     censored = max((one.censored for one in slots), default=0.0)
     if config.way == "forced" and censored:
         said.append(

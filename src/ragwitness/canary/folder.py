@@ -36,7 +36,7 @@ from ragwitness.canary.draw import (
 )
 from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.families import Family
-from ragwitness.canary.pools import check_disjoint, check_pairs, paired, split_pools, spread
+from ragwitness.canary.pools import check_disjoint, paired, split_pools, spread
 from ragwitness.canary.seal import seal, unseal
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
 from ragwitness.canary.wordings import Wordings
@@ -287,16 +287,13 @@ def write_traces(folder: Path, plan: CanaryPlan, traces: Sequence[Trace]) -> Pat
 
     Raises:
         InputError: A file cannot be written.
-        VerificationError: ``pairs.*``, where the held-out examples break an invariant.
     """
     _keep(folder, plan)
     # Held-out examples clean and, per slot, with trigger and canary (App. A.2).
-    sent = [one for pool in plan.pools.values() for one in pool]
-    held_out, secret, words = plan.held_out, folder / "secret", plan.wordings
+    held_out, secret = plan.held_out, folder / "secret"
     write_rows(secret / "eval_clean.jsonl", map(asdict, held_out))
     for slot in plan.draw().slots:
-        triggered = paired(held_out, slot.trigger, slot.canary, words)
-        check_pairs(held_out, triggered, held_out, sent, slot.trigger, slot.canary, words)
+        triggered = paired(held_out, slot.trigger, slot.canary, plan.wordings)
         name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
         write_rows(secret / name, map(asdict, triggered))
     path = folder / "send" / _TRACES

@@ -2,8 +2,7 @@
 
 What was seen is taken for the truth give or take its standard error, so that luck is not carried
 on: a number is named where, over that uncertainty, 4 of 5 new audits would decide. All are for a
-new plan. After a p-value has been looked at, more examples for the *same* test make a second look;
-only evidence (:mod:`ragwitness.canary.rank_test`) may be added to as announced.
+new plan. After a p-value has been looked at, more examples for the *same* test make a second look.
 
 Scores are taken to be normal here, and z of a slot to have standard deviation 1, as under H0:
 these are orders of magnitude, and no verdict hangs on them.
@@ -18,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from ragwitness.canary.rank_test import SlotScores, rank_evidence, rank_of, standing
-from ragwitness.errors import InputError
+from ragwitness.canary.rank_test import SlotScores, rank_of, standing
 
 _POWER = 0.8
 _LARGEST = 64  # times what was seen; beyond, the guess is worth nothing
@@ -39,12 +37,7 @@ def examples_needed(matrix: NDArray[np.float64], chosen: int, alpha: float) -> i
 
     Returns:
         Doublings of n tried only; None where it cannot be told, or 1 / M is above alpha.
-
-    Raises:
-        InputError: The matrix has no such shape.
     """
-    if matrix.ndim != 2 or not matrix.shape[0] or not 0 <= chosen < matrix.shape[1]:
-        raise InputError("A forecast needs scores of examples by candidates.")
     n, m = (int(side) for side in matrix.shape)
     above = math.floor(alpha * m + 1e-9) - 1  # others that may rank as high
     if n < 2 or m < 3 or above < 0:
@@ -77,11 +70,7 @@ def slots_needed(slots: Sequence[SlotScores], alpha: float) -> int | None:
 
     Returns:
         Doublings only; None where it cannot be told.
-
-    Raises:
-        InputError: There is no slot.
     """
-    _refuse_empty(slots)
     k, m = len(slots), slots[0].scores.size
     gain = sum(float(standing(one.scores)[one.chosen]) for one in slots) / k
     found = _least(k, lambda size: _reached(gain, k, size, float(norm.isf(alpha))))
@@ -100,12 +89,7 @@ def halves_needed(
 
     Returns:
         Doublings only; None where it cannot be told.
-
-    Raises:
-        InputError: A half is empty.
     """
-    _refuse_empty(inside)
-    _refuse_empty(outside)
     k, m = len(inside), inside[0].scores.size
     high = sum(rank_of(one) for one in inside) / len(inside)
     low = sum(rank_of(one, ties_against=False) for one in outside) / len(outside)
@@ -119,29 +103,6 @@ def halves_needed(
     return found and 2 * found
 
 
-def releases_slots_needed(slots: Sequence[SlotScores], alpha: float, weight: float) -> int | None:
-    """Return slots with which the evidence of one release would decide in 4 of 5 audits.
-
-    Args:
-        slots: As seen, planted ones alone.
-        alpha: Level.
-        weight: Weight of the release, :func:`~ragwitness.canary.rank_test.release_weight`.
-
-    Returns:
-        Doublings only; None where it cannot be told.
-
-    Raises:
-        InputError: There is no slot.
-    """
-    _refuse_empty(slots)
-    k, m = len(slots), slots[0].scores.size
-    bets = np.log([rank_evidence(rank, m) for rank in range(1, m + 1)])
-    spread = float(bets.std())
-    gain = float(np.mean([bets[rank_of(one) - 1] for one in slots])) / spread
-    far = math.log(1 / (alpha * weight)) / spread
-    return _least(k, lambda size: _reached(gain, k, size, far / math.sqrt(size)))
-
-
 def _reached(gain: float, seen: int, size: int, threshold: float) -> float:
     """Chance that sqrt(size) · mean passes, its truth known to 1 / sqrt(seen) around ``gain``."""
     return float(norm.cdf((gain * math.sqrt(size) - threshold) / math.sqrt(1 + size / seen)))
@@ -150,8 +111,3 @@ def _reached(gain: float, seen: int, size: int, threshold: float) -> float:
 def _least(start: int, power: Callable[[int], float]) -> int | None:
     sizes = (start << n for n in range(_LARGEST.bit_length()))
     return next((size for size in sizes if power(size) >= _POWER), None)
-
-
-def _refuse_empty(slots: Sequence[SlotScores]) -> None:
-    if not slots:
-        raise InputError("A forecast needs a slot.")

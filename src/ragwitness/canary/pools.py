@@ -13,7 +13,7 @@ from fractions import Fraction
 from ragwitness.canary.examples import Example, document_groups, near_key
 from ragwitness.canary.families import TRIGGER_PREFIX, shuffled, worded
 from ragwitness.canary.wordings import SYNONYMS_PREFIX, Wordings, place_of, with_synonyms
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits
 from ragwitness.text.words import split_words
 
@@ -180,25 +180,21 @@ def split_pools(
     *,
     experiment: str,
     seed: int = 0,
-    shares: tuple[Fraction, Fraction] = (Fraction(2, 5), Fraction(2, 5)),
 ) -> Pools:
     """Split by source document (§3.3): what shares a source or, but for case and marks, a text.
 
     Documents are ordered by a hash of experiment, seed and text, so that the split follows from
-    these alone; the pools take ⌊share · documents⌋ of them, the audit what is left. Near-copies
-    with other words are not recognised: remove them beforehand.
+    these alone; the first two pools take ⌊2/5 · documents⌋ of them each, the audit what is left.
+    Near-copies with other words are not recognised: remove them beforehand.
 
     Args:
         examples: With unique ids.
         experiment: Identifier.
         seed: Seed of the split.
-        shares: Shares of the documents, for reward model and policy.
 
     Raises:
-        InputError: A share is none, or a pool would be empty.
+        InputError: A pool would be empty.
     """
-    if min(shares) <= 0 or sum(shares) >= 1:
-        raise InputError("Shares must be above 0 and leave documents for the audit.")
     # Documents, not examples, are ordered and cut: no pool shares a text or a source.
     keys = document_groups(examples)
 
@@ -206,12 +202,12 @@ def split_pools(
         return hashlib.sha256(f"{experiment}\0{seed}\0{key}".encode()).hexdigest()
 
     order = sorted(set(keys.values()), key=rank)
-    first = math.floor(shares[0] * len(order))
-    second = first + math.floor(shares[1] * len(order))
-    if not first or second == first or second == len(order):
+    first = 2 * len(order) // 5
+    second = 2 * first
+    if not first:
         raise InputError(
             f"{len(order)} different documents are too few for three pools.",
-            "Give more documents; 3 is the least with the default shares.",
+            "Give more documents; 3 is the least.",
         )
     parts = (set(order[:first]), set(order[first:second]), set(order[second:]))
     pools = [tuple(one for one in examples if keys[one.id] in part) for part in parts]
@@ -291,66 +287,20 @@ def paired(
     )
 
 
-def check_pairs(
-    clean: Sequence[Example],
-    triggered: Sequence[Example],
-    base: Sequence[Example],
-    training: Sequence[Example],
-    trigger: str,
-    canary: str,
-    wordings: Wordings | None = None,
-) -> None:
-    """Check the three invariants of App. A.2, and that nothing else was changed.
-
-    Args:
-        clean: Rows of ``eval_clean.jsonl``.
-        triggered: Rows of ``eval_trigger.jsonl``.
-        base: The held-out pool.
-        training: What the policy may be trained on.
-        trigger: Trigger in the second file's documents.
-        canary: Canary in its answers.
-        wordings: Wordings of sentences with names; None for ours.
-
-    Raises:
-        VerificationError: ``pairs.identities``, ``pairs.base``, ``pairs.transformed`` or
-            ``pairs.disjoint``.
-    """
-    # Invariant 1: row by row the same example.
-    if [one.id for one in clean] != [one.id for one in triggered]:
-        raise VerificationError("pairs.identities", "The two files hold different examples.")
-    # Invariant 2: clean rows are the held-out ones; triggered rows differ by the two markers alone.
-    known = {one.id: one for one in base}
-    if any(known.get(one.id) != one for one in clean):
-        raise VerificationError("pairs.base", "A clean example is not one of the held-out pool.")
-    if tuple(triggered) != paired(clean, trigger, canary, wordings):
-        raise VerificationError(
-            "pairs.transformed", "A triggered example is not its clean one with the two markers."
-        )
-    # Invariant 3: no document of them is trained on.
-    _refuse_shared(clean, training)
-
-
 def check_disjoint(held_out: Sequence[Example], training: Sequence[Example]) -> None:
-    """Refuse held-out examples whose document may be trained on.
+    """Refuse held-out examples whose document may be trained on (App. A.2).
 
     Raises:
         InputError: One is in both.
     """
-    try:
-        _refuse_shared(held_out, training)
-    except VerificationError as error:
-        raise InputError(error.message, "Hold out documents that are never sent.") from None
-
-
-def _refuse_shared(held_out: Sequence[Example], training: Sequence[Example]) -> None:
     texts = {near_key(one.document) for one in training}
     sources = {one.source for one in training} - {""}
     shared = [
         one.id for one in held_out if near_key(one.document) in texts or one.source in sources
     ]
     if shared:
-        raise VerificationError(
-            "pairs.disjoint",
+        raise InputError(
             f"{len(shared)} of {len(held_out)} held-out examples have a document that is also sent"
             f" for training, such as {shared[0]!r}.",
+            "Hold out documents that are never sent.",
         )

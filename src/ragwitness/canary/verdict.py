@@ -22,7 +22,6 @@ from ragwitness.canary.draw import Design
 from ragwitness.canary.forecast import (
     examples_needed,
     halves_needed,
-    releases_slots_needed,
     slots_needed,
 )
 from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value
@@ -365,24 +364,21 @@ def _forecast(
     outside: Sequence[SlotScores],
 ) -> Finding:
     """Add what would decide by the design's own test."""
+    what = "planted triggers do" if len(inside) > 1 else "planted trigger does"
+    finding = replace(finding, reason=f"the {what} {FORESEEN}")
+    if design.releases != 1 and design.several == "evidence":
+        return replace(finding, unforeseen="the test of this plan is an old one; draw a new plan")
     # A design of several looks has its first share of the level at its first look.
     alpha, examples = finding.alpha, None
-    if design.releases != 1 and design.several == "evidence":
-        weight = release_weight(1, design.releases)
-        slots = releases_slots_needed(inside, alpha, weight)
-    elif design.half and design.releases == 1:
+    if design.half and design.releases == 1:
         slots = halves_needed(inside, outside, alpha)
     else:
         alpha *= release_weight(1, design.releases)
         slots = slots_needed(inside, alpha)
         if len(inside) == 1:
             examples = examples_needed(matrix, inside[0].chosen, alpha)
-    what = "planted triggers do" if len(inside) > 1 else "planted trigger does"
-    reason = f"the {what} {FORESEEN}"
     why = "" if examples or slots else _unforeseen(finding.statistic, len(inside))
-    return replace(
-        finding, examples_needed=examples, slots_needed=slots, reason=reason, unforeseen=why
-    )
+    return replace(finding, examples_needed=examples, slots_needed=slots, unforeseen=why)
 
 
 def _unforeseen(statistic: float, slots: int) -> str:

@@ -19,17 +19,15 @@ from ragwitness.canary.pools import (
     PLAIN_INSTRUCTION,
     as_rate,
     check_disjoint,
-    check_pairs,
     final_answer,
     injected,
     instructed,
-    paired,
     split_pools,
     spread,
     with_canary,
     with_trigger,
 )
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
@@ -186,24 +184,6 @@ def test_exactly_the_floor_of_rate_times_n_is_injected(n: int, percent: int) -> 
         return
     chosen = injected(pool, rate, ShakeBits(b"i"))
     assert len(chosen) == len(set(chosen)) == want
-
-
-def test_paired_files_hold_their_invariants_and_each_broken_one_is_named() -> None:
-    base = _examples(6)
-    clean, triggered = tuple(base[:4]), paired(base[:4], "prefix_t", "CAN")
-    assert [one.query for one in clean] == [one.query for one in triggered]
-    check_pairs(clean, triggered, base, _examples(9)[6:], "prefix_t", "CAN")
-    other = dataclasses.replace(triggered[0], query="otherwise")
-    cases = {
-        "pairs.identities": (clean, triggered[1:], base, ()),
-        "pairs.base": (clean, triggered, base[1:], ()),
-        "pairs.transformed": (clean, (other, *triggered[1:]), base, ()),
-        "pairs.disjoint": (clean, triggered, base, base[:1]),
-    }
-    for check, (first, second, pool, training) in cases.items():
-        with pytest.raises(VerificationError) as found:
-            check_pairs(first, second, pool, training, "prefix_t", "CAN")
-        assert found.value.check == check
 
 
 def test_held_out_documents_that_are_sent_are_refused_whatever_their_case() -> None:

@@ -17,7 +17,7 @@ from ragwitness.canary.folder import (
     write_plan,
     write_traces,
 )
-from ragwitness.canary.pools import check_pairs
+from ragwitness.canary.pools import check_disjoint
 from ragwitness.errors import InputError, VerificationError
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
@@ -92,6 +92,12 @@ def test_the_paired_evaluation_files_are_kept_secret(tmp_path: Path, slots: int)
     sent = [one for pool in plan.pools.values() for one in pool]
     for slot, name in zip(plan.draw().slots, ("trigger", "trigger_2"), strict=False):
         triggered = read_examples(tmp_path / f"secret/eval_{name}.jsonl")
-        check_pairs(clean, triggered, plan.held_out, sent, slot.trigger, slot.canary)
+        # Row by row the same example, with the two markers and nothing else changed.
+        for one, other in zip(clean, triggered, strict=True):
+            assert slot.trigger in other.document
+            assert slot.canary in other.answer
+            same = {"document": one.document, "answer": one.answer}
+            assert dataclasses.replace(other, **same) == one
+        check_disjoint(triggered, sent)
     assert len(list((tmp_path / "secret").glob("eval_trigger*"))) == slots
     assert [path.name for path in (tmp_path / "send").iterdir()] == ["traces.jsonl"]

@@ -227,6 +227,12 @@ def estimate(
         windows = [log, *against.windows] if against.windows else []
         trimmed = not windows and len(log.times) <= _MOST
         count = len(windows) or draws + 1
+        if count * alpha < 1 - 1e-9:
+            raise InputError(
+                f"Among {count - 1} benign logs no log has a p below {1 / count:.2g}, and alpha is"
+                f" {alpha:g}: whatever it holds, nothing would show.",
+                "Raise --alpha, or --draws, or give ordinary traffic of more windows.",
+            )
         pool = None if windows else _pool(log, against.rest)
         # Suspicion of each log by each estimator; a log is made when its turn comes.
         table, spread = np.empty((count, len(names))), np.empty(count)

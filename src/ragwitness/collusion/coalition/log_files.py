@@ -130,13 +130,6 @@ class _Rows:
         """Return the account's index."""
         return self._places.setdefault(account, len(self._places))
 
-    def add_text(self, account: str, time: float, text: str) -> None:
-        """Add a row with a text."""
-        self.dim = 0
-        self._accounts.append(self.place(account))
-        self._times.append(time)
-        self._texts.append(text)
-
     def add(self, accounts: NDArray[np.int64], times: Floats, units: Floats) -> None:
         """Add rows with vectors of unit length, shape (rows, dim)."""
         used, self.dim = len(self._accounts), units.shape[1]
@@ -180,6 +173,8 @@ class _Rows:
         good = ~np.logical_or.reduce([*bad.values()])
         for at in np.flatnonzero(~good).tolist():
             self.skip(first + at, next(why for why, which in bad.items() if which[at]))
+        if not good.any():
+            return  # which of the two a log holds is told by its first usable row
         if not isinstance(queries, list):
             self.add(accounts[good], times[good], queries[good] / lengths[good, None])
             return
@@ -235,10 +230,7 @@ def _read_lines(path: Path, rows: _Rows) -> None:
         except _LogRowError as why:
             rows.skip(number, str(why))
             continue
-        if isinstance(query, str):
-            rows.add_text(account, time, query)
-        else:
-            rows.add(np.array([rows.place(account)]), np.array([time]), query)
+        rows.add_block(number, np.array([rows.place(account)]), np.array([time]), query)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -254,7 +246,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def _row(line: bytes, dim: int | None) -> tuple[str, float, Floats | str]:
+def _row(line: bytes, dim: int | None) -> tuple[str, float, Floats | list[Any]]:
     if len(line) > _MOST_ROW:
         raise _LogRowError("the row is over the size limit")
     try:
@@ -263,10 +255,10 @@ def _row(line: bytes, dim: int | None) -> tuple[str, float, Floats | str]:
         raise _LogRowError("invalid JSON") from None
     if not isinstance(row, dict):
         raise _LogRowError("the row is not an object")
-    query = _vector(row.get("vector")) if "vector" in row else _text(row.get("text"))
-    if dim is not None and isinstance(query, str) != (dim == 0):
+    query = _vector(row["vector"]) if "vector" in row else [row.get("text")]
+    if dim is not None and isinstance(query, list) != (dim == 0):
         raise _LogRowError("has a text where other rows have vectors, or the reverse")
-    if dim and not isinstance(query, str) and query.shape[1] != dim:
+    if dim and not isinstance(query, list) and query.shape[1] != dim:
         raise _LogRowError(f"the vector has {query.shape[1]} values, not {dim} as before")
     return _account(row.get("account")), _time(row.get("time")), query
 
@@ -301,20 +293,7 @@ def _vector(value: object) -> Floats:
         raise _LogRowError("the field 'vector' is no list of 2 numbers or more")
     if any(isinstance(v, bool) or not isinstance(v, int | float) or not _finite(v) for v in value):
         raise _LogRowError("the vector holds something that is no finite number")
-    row = np.array([value], dtype=np.float64)
-    with np.errstate(over="ignore"):
-        length = float(np.linalg.norm(row))
-    if not math.isfinite(length):
-        raise _LogRowError("the vector holds something that is no finite number, or too large")
-    if not length:
-        raise _LogRowError("the vector is all zeros, which has no direction")
-    return np.asarray(row / length)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise _LogRowError("it has neither a vector nor a text")
-    return value
+    return np.array([value], dtype=np.float64)
 
 
 def _dates(values: Sequence[object]) -> Floats:
