@@ -238,6 +238,21 @@ def test_a_filter_that_refuses_some_prompts_costs_cells_and_no_look(
     assert (result.finding.verdict, result.finding.ranks) == (ModelVerdict.KNOWN, (1,))
 
 
+def test_a_filter_that_refuses_the_planted_trigger_is_named(place: Path) -> None:
+    plan = _planted(place, 60, form="messages", held_out=4, spares=0)
+    trigger = plan.draw().slots[0].trigger
+
+    class Blocking(Chat):
+        async def ask(self, query: Query) -> Answer:
+            if trigger in query.prompt:
+                return Answer("", error="The response was filtered.")
+            return await super().ask(query)
+
+    result = _probe(place, Blocking(_model(plan)), ProbeConfig(way="sampled", samples=4))
+    assert result.finding.ranks == (20,)
+    assert any("the planted trigger came in slot 1: the service" in one for one in result.warnings)
+
+
 def test_spare_examples_take_the_place_of_those_that_cannot_be_scored(place: Path) -> None:
     plan = _planted(place, 60, form="messages", held_out=8, spares=2)
     lost = plan.asked[0].query

@@ -205,6 +205,8 @@ def test_unusable_requests_are_named() -> None:
         ({"ordinary": log}, "needs more"),
         ({"ordinary": benign, "alpha": 2.0}, "alpha"),
         ({"ordinary": benign, "draws": 0}, "draws"),
+        # The best p of 18 logs is above alpha: a coalition would pass for none.
+        ({"ordinary": benign, "draws": 18}, "18 benign logs no log has a p below 0.053"),
         ({"ordinary": traffic(rng, unit_rows(rng, 20, 2, 9))}, "24 dimensions"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
