@@ -163,16 +163,16 @@ def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     from ragwitness.canary.power import power_lines
 
     traces, given = plan.traces(), votes_given(folder)
-    planned = sum(one.slot is not None for one in traces)
-    votes = sum(map(bool, given.values())) if given else planned
+    votes = sum(map(bool, given.values()))
     if not read_deliveries(folder):
         known = [f"planted by hand: {len(given):,} answers, {votes:,} votes due"] if given else []
-        return [*known, *power_lines(plan.design, votes, share)]
+        planned = votes if given else sum(one.slot is not None for one in traces)
+        return [*known, *power_lines(plan.design, planned, share)]
     found = told(folder, plan, traces)
-    taken = sum(found.votes.values())
     obeyed = found.obeyed / found.asked if found.asked else None
     return [
-        f"planted: {found.answered:,} of {found.traces:,} traces answered, {taken:,} votes taken",
+        f"planted: {found.answered:,} of {found.traces:,} traces answered, {votes:,} votes taken, or"
+        " due by hand",
         *(f"warning: {one}" for one in cautions(found)),
         *power_lines(plan.design, votes, share, obeyed),
     ]

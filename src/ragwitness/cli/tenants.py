@@ -66,7 +66,7 @@ def create(
         names: The names of the new tenants.
         mechanism: How documents are found. With codes each is placed under a public group of words
             once, at random, for life: nothing is metered. With noise every score gets noise, and
-            queries are metered; all options from delta to clip are for noise.
+            queries are metered; all options from delta to clip, and embedder, are for noise.
         epsilon: With codes, the epsilon of a document for life; with noise, that of one account in
             a window.
         delta: The delta of one account in a window.
