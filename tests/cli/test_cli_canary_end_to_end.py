@@ -131,7 +131,7 @@ def test_late_slots_tell_a_memory_from_training(
                 "--seal", place / "auditor.key",
             )  # fmt: skip
             code, said = command(*probe)
-            assert (code, "the late slots were not planted" in " ".join(said.split())) == (2, True)
+            assert (code, "The late slots were not planted" in " ".join(said.split())) == (2, True)
             assert command("canary", "plant", "audit", address, "--late")[0] == 0
             code, said = command(*probe)
     assert code == (4 if remembers else 3), said

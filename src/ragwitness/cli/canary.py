@@ -171,7 +171,7 @@ def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     found = told(folder, plan, traces)
     obeyed = found.obeyed / found.asked if found.asked else None
     return [
-        f"planted: {found.answered:,} of {found.traces:,} traces answered, {votes:,} votes taken, or"
+        f"planted: {found.answered:,} of {found.traces:,} traces answered, {votes:,} votes taken or"
         " due by hand",
         *(f"warning: {one}" for one in cautions(found)),
         *power_lines(plan.design, votes, share, obeyed),
