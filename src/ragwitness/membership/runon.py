@@ -322,13 +322,13 @@ class PlaceReading:
 def read_place(place: Place, answer: Answer) -> PlaceReading:
     """Read one answer."""
     read = read_answer(answer)
-    if read.outcome is not AnswerOutcome.ANSWERED:
+    failed = read.outcome is AnswerOutcome.FAILED
+    found = None if failed else beyond(read.text, place.tail, place.following)
+    # What goes on with the document declines nothing, though it says "I cannot find any reason".
+    if found is None or (read.reason and not found):
         return PlaceReading(place, read.outcome, reason=read.reason)
-    found = beyond(read.text, place.tail, place.following)
-    if found is None:
-        return PlaceReading(place, read.outcome)
     probability = next_probability(read.tokens, place.tail, place.following[0])
-    return PlaceReading(place, read.outcome, True, found, probability)
+    return PlaceReading(place, AnswerOutcome.ANSWERED, True, found, probability)
 
 
 # The audit of one document.

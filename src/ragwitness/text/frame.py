@@ -19,8 +19,15 @@ SPECIAL = re.compile(
 )
 """A special token such as <|im_start|>, </s> or [BOS]: listed by servers, seldom shown."""
 
-_TAG = r"[<\[\u25c1]\s*(/?)\s*(?:think\w*|thoughts?|reason\w*|reflection|scratchpad)\s*[>\]\u25b7]"
-_THOUGHT = re.compile(_TAG, re.IGNORECASE)
+# A thought's tags, those that close in group 1: <think>, [THINK], <seed:think>, <|END_THINKING|>, the
+# channels of gpt-oss, shown or with their special tokens taken out, and MedGemma's.
+_THOUGHT = re.compile(
+    r"(?:<|\[|\u25c1|&lt;)\|?\s*(?:(/|end_(?:of_)?)|begin_of_|start_(?:of_)?)?\s*(?:\w+:)?"
+    r"(?:(?:ant)?think\w*|thoughts?|reason\w*|reflection|scratch_?pad)\s*\|?(?:>|\]|\u25b7|&gt;)"
+    r"|(?:<\|start\|>)?(?:assistant)?<\|channel\|>(?:analysis|commentary|(final))\b[^<]*<\|message\|>"
+    r"|\Aanalysis(?=(?-i:[A-Z]))|assistant(final)|<unused9(?:4|(5))>",
+    re.IGNORECASE,
+)
 _ROUNDS = 12  # of stripping; more are a model that stammers
 _ESCAPE = re.compile(r"\\(?=[\\`*_{}\[\]()#+\-.!|<>~])")
 _BOXED = re.compile(r"\$*\\(?:boxed|text\w*|mathrm|mathbf)\{([^{}]*)\}\$*")
@@ -53,12 +60,14 @@ _Spans = list[tuple[int, int]]
 def after_thought(text: str) -> tuple[str | None, bool]:
     """What follows the last thought, None where it has no end; and whether there was one."""
     tags = list(_THOUGHT.finditer(text))
-    opens = tags and not text[: tags[0].start()].strip()
     # Templates may open the thought themselves: then the answer holds its end alone.
-    closed = [tag for tag in tags if tag[1]]
-    if not tags or not (opens or (closed and closed[0] is tags[0])):
+    closed = [tag for tag in tags if any(tag.groups())]
+    before = "" if tags[:1] == closed[:1] else SPECIAL.sub("", text[: tags[0].start()]).strip()
+    if not tags or (before and not closed):
         return text, False
-    return (text[closed[-1].end() :] if closed else None), True
+    rest = text[closed[-1].end() :] if closed else None
+    # An answer may stand before its thought.
+    return (rest if not before or (rest and rest.strip()) else before), True
 
 
 def stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
@@ -131,9 +140,10 @@ def _quotation(text: str, _question: str) -> _Spans:
 
 
 def _item(text: str, _question: str) -> _Spans:
-    """A bullet or number before the only item; several are a list."""
+    """A bullet or number before the only item; several are a list, on lines or in one."""
     items = list(_ITEM.finditer(text))
-    return [items[0].span()] if len(items) == 1 and not text[: items[0].start()].strip() else []
+    only = len(items) == 1 and not text[: items[0].start()].strip()
+    return [items[0].span()] if only and not re.search(r"\s\(?2[.)]\s", text) else []
 
 
 def _signs(text: str, _question: str) -> _Spans:

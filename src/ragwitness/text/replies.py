@@ -96,7 +96,7 @@ class Tongue:
             single=words(rf"(?:({yes})|({no}))(?=\s*(?:[^\w\s]|$))"),
             both=re.compile(
                 rf"[\W_]*(?:(?:{yes})\W+(?:\w{{1,3}}\W+)?(?:{no})|(?:{no})\W+(?:\w{{1,3}}\W+)?"
-                rf"(?:{yes}))\b(\s*:)?",
+                rf"(?:{yes}))\b(?:(\s*:)|(?=\s*(?:[^\w\s]|$)))",
                 re.IGNORECASE,
             ),
             verdict=words(
@@ -175,7 +175,10 @@ def yes_or_no(text: str) -> YesOrNo:
     for tongue in () if both or _HEDGED.search(plain) else tongues():
         several = list(tongue.single.finditer(plain, start))
         if len({bool(one[1]) for one in several}) == 1:
-            return YesOrNo(bool(several[0][1]), several[0].start(1 if several[0][1] else 2), tongue)
+            value, start = bool(several[0][1]), several[0].start(1 if several[0][1] else 2)
+            if value and tongue.negation.search(_CLAUSE.split(plain[:start])[-1]):
+                return YesOrNo(False, None, tongue)  # "That is not true."
+            return YesOrNo(value, start, tongue)
     return YesOrNo(None, None, tongues()[0])
 
 

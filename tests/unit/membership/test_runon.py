@@ -114,6 +114,7 @@ def test_which_run_is_chosen_counts_for_nothing() -> None:
         ("- Based on the context, it says: {}", True),
         ("I don't know.", False),
         ("The patient should see a doctor about it.", False),
+        ("I cannot find it; perhaps: {}", True),
         ("Both are wrong.", False),
     ],
 )

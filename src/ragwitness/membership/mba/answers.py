@@ -19,14 +19,13 @@ _Pair = tuple[int, str, int | None]  # number of a mask, what was said for it, w
 
 # A label is a word with a number: "[Mask_1]", "Maske 1", "answer_1", "**Mask 1**".
 _LABEL = re.compile(
-    r"[\[({<]?[ ]?(?<!\w)(?P<name>[^\W\d_]{2,12}(?: ?word)?)[ _\-#]{0,2}"
+    r"[\[({<]?[ ]?(?<![\w/])(?P<name>[^\W\d_]{2,12}(?: ?word)?)[ _\-#]{0,2}"
     r"(?P<number>\d{1,3})(?!\w|[.,]\d) ?[\])}>]?[*_`\"'\u201d]*",
     re.IGNORECASE,
 )
 _REASON = re.compile(r"\s[(\u2013\u2014-]|[,;] ")
 _SAID_MASK = re.compile(r"[\[(]?\bmask[ _]?\d{1,3}\b[\])]?", re.IGNORECASE)
 _EMPTY = re.compile(r"\[mask\]", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?=[\[\]_*])")
 _MASK = re.compile(r"mask(?:ed)?(?: ?word)?", re.IGNORECASE)
 _SEPARATOR = re.compile(
     r"[\s*_`]*(?::|\uff1a|=+>?|-+>?|\u2013|\u2014|\u2192|\||\bis\b)", re.IGNORECASE
@@ -38,13 +37,11 @@ _NUMBERED_LINE = re.compile(
 )
 _NUMBERED_INLINE = re.compile(r"(?:^|(?<=[\s,;]))\(?(\d{1,3})[.):][ \t]+(?=\S)")
 _ORDERED_LINE = re.compile(r"^[^\w\n]*(\w+) (\w+)[^\w\n]*?[:=\u2192-][ \t]*(?=\S)", re.MULTILINE)
-_MARKED = re.compile(
-    r"\*\*([^*\n]{1,60})\*\*|(?<!\w)\[([^\[\]\n]{1,60})\]|<(?:b|strong|u|mark)>([^<]{1,60})<"
-)
+_MARKED = re.compile(r"(?<!\w)\[([^\[\]\n]{1,60})\]")
 _DRESS = "\uff1a \t\r\n*_`\"'\u201c\u201d\u2018\u2019[](){}<>:;,.|-\u2013\u2014\u2022=\u2192"
-_LINE_BREAK_TAG = re.compile(r"</?(?:br|p|li|ul|ol|div|tr|td|h\d|pre)\b[^>]*>", re.IGNORECASE)
-_HTML = re.compile(r"</[a-z]+\d?\s*>|<br\s*/?>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_LINE_BREAK_TAG = re.compile(r"</?(?:br|p|li|ul|ol|div|tr|td|h\d|pre)\b[^>]*>|</\w*\d>", re.I)
+_HTML = re.compile(r"</\w+\s*>|<br\s*/?>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z]+\d?\b[^<>]*>", re.IGNORECASE)  # <mask_1> is a label
 _LABELLED = re.compile(r"^(?:answer|mask)[\s_]*\d*\s*\]?\s*[:=]\s*", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"(\d{1,3})\D*$")
 _LIST_OPENING = re.compile(
@@ -105,16 +102,15 @@ def read_answers(text: str, masks: int, masked: str = "") -> MaskAnswers:
     prose, and the masked text said again as it was, give nothing.
 
     Args:
-        text: The target's answer, without its thoughts.
+        text: The target's answer, stripped by
+            :func:`~ragwitness.membership.reading.answers.read_answer`.
         masks: How many masks were asked for.
         masked: The masked text.
     """
     text = text[:_LONGEST]
-    if not (_HTML.search(text) or _ESCAPE.search(text)):
+    if not _HTML.search(text):
         return _read_plain(text, masks, masked)
-    plain = _ESCAPE.sub("", text)
-    if _HTML.search(text):
-        plain = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", plain)))
+    plain = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", text)))
     found = _read_plain(plain, masks, masked)
     unplaced = {n: Given(given.text, given.word) for n, given in found.given.items()}
     return replace(found, given=unplaced)
@@ -272,7 +268,8 @@ def _shared_opening(values: Sequence[str]) -> list[str]:
     shared: list[str] = []
     while True:
         rows = [words for value in values if (words := value.split())[: len(shared)] == shared]
-        following = Counter(words[len(shared)] for words in rows if len(words) > len(shared) + 1)
+        behind = (words[len(shared)] for words in rows if len(words) > len(shared) + 1)
+        following = Counter(word for word in behind if core(word))
         word, count = next(iter(following.most_common(1)), ("", 0))
         if count < 2 or 2 * count < len(values):
             return shared
@@ -329,12 +326,10 @@ def _from_numbers(text: str, masks: int) -> Iterator[_Pair]:
 
 def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     """The masked text said again, with words in the places of its masks."""
-    # 1. Exactly as many words in bold or in brackets as there are masks.
+    # 1. Exactly as many words in brackets as there are masks.
     marked = [m for m in _MARKED.finditer(text) if not (_LABEL.search(m[0]) or _EMPTY.search(m[0]))]
-    if len(marked) == masks and all(len((m[m.lastindex or 0]).split()) <= _FEW for m in marked):
-        for number, label in enumerate(marked, start=1):
-            group = label.lastindex or 0
-            yield number, label[group], label.start(group)
+    if len(marked) == masks and all(len(m[1].split()) <= _FEW for m in marked):
+        yield from ((number, m[1], m.start(1)) for number, m in enumerate(marked, start=1))
         return
     # 2. The words between those that stand around a mask.
     slots = [int(found[1]) for found in MASK.finditer(masked)]

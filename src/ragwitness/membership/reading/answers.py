@@ -19,7 +19,7 @@ from ragwitness.text.replies import declines, preamble
 from ragwitness.text.words import split_words
 from ragwitness.types import SILENT, Answer, Query, TokenLogprob
 
-READING = "+reading.3"
+READING = "+reading.4"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
 
@@ -81,10 +81,11 @@ def read_answer(answer: Answer, question: str = "", expected: str = "") -> Answe
     if answer.error:
         return AnswerReading(AnswerOutcome.FAILED, "", reason=answer.error.rstrip("."))
     # 1. Thoughts first: many servers hide their tokens.
-    text, thought = after_thought(SPECIAL.sub("", answer.text))
+    text, thought = after_thought(answer.text)
     removed = ("thought",) if thought else ()
     if text is None:
         return AnswerReading(AnswerOutcome.FAILED, "", reason=THINKING, removed=removed)
+    text = SPECIAL.sub("", text)
     # 2. What is left, as its tokens spell it.
     tokens = answer_tokens(text, answer.tokens or ())
     if tokens and (text.strip() or not thought):

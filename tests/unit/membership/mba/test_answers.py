@@ -52,6 +52,9 @@ _DRESSED = {
     "lines": "pain\n2.5\ncanestan\nfollow-up",
     "bullets": "Here they are:\n- pain\n- 2.5\n- canestan\n- follow-up",
     "list": "pain, 2.5, canestan, follow-up",
+    "labels behind": "pain (Mask_1), 2.5 (Mask_2), canestan (Mask_3), follow-up (Mask_4)",
+    "xml": "<mask_1>pain</mask_1><mask_2>2.5</mask_2><mask_3>canestan</mask_3><mask_4>follow-up"
+    "</mask_4>",
     "unnumbered labels": "[Mask]: pain\n[Mask]: 2.5\n[Mask]: canestan\n[Mask]: follow-up",
     "html": "<ol><li>[Mask_1]: <b>pain</b></li><li>[Mask_2]: 2.5</li><li>[Mask_3]: canestan"
     "</li><li>[Mask_4]: follow-up</li></ol>",
