@@ -19,8 +19,8 @@ SPECIAL = re.compile(
 )
 """A special token such as <|im_start|>, </s> or [BOS]: listed by servers, seldom shown."""
 
-# A thought's tags, those that close in group 1: <think>, [THINK], <seed:think>, <|END_THINKING|>, the
-# channels of gpt-oss, shown or with their special tokens taken out, and MedGemma's.
+# Tags of thoughts, with a group where they close: <think>, [THINK], <seed:think>, <|END_THINKING|>,
+# channels of gpt-oss (or what is left of them without special tokens), and MedGemma's.
 _THOUGHT = re.compile(
     r"(?:<|\[|\u25c1|&lt;)\|?\s*(?:(/|end_(?:of_)?)|begin_of_|start_(?:of_)?)?\s*(?:\w+:)?"
     r"(?:(?:ant)?think\w*|thoughts?|reason\w*|reflection|scratch_?pad)\s*\|?(?:>|\]|\u25b7|&gt;)"
