@@ -21,6 +21,7 @@ from ragwitness.asking.worker import Progress, Spender, Worker
 from ragwitness.audits.forecast import rehearse
 from ragwitness.errors import InputError
 from ragwitness.kit.run_files import PILOT
+from ragwitness.membership.reading.answers import DECLINED, AnswerOutcome, read_answer
 from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.sample import load_sample
@@ -53,6 +54,7 @@ class Pilot:
         hidden: Scores of the same texts, not shown.
         queries: Sent for it, those answered from its journal included.
         heard: Some questions with their answers, of texts shown first.
+        declined: Whether every answer about a text that was shown declined.
     """
 
     method: str
@@ -60,6 +62,7 @@ class Pilot:
     hidden: tuple[Score, ...]
     queries: int
     heard: tuple[tuple[str, str], ...] = ()
+    declined: bool = False
 
     def apart(self, but: int = 0) -> int:
         """Count the texts shown whose score is above that of all texts not shown but so many."""
@@ -98,7 +101,10 @@ class Pilot:
         if len(self._unread) > len(self.shown) - _NEEDED:
             ((why, times),) = Counter(self._unread).most_common(1)
             return f"{times} of {len(self.shown)} pilot answers cannot be read: {why}"
-        return f"in a pilot of {self.queries} questions only {of} stood out from texts not shown"
+        told = f"in a pilot of {self.queries} questions"
+        if self.declined:
+            return f"{told} all about texts that were shown were declined: {DECLINED}"
+        return f"{told} only {of} stood out from texts not shown"
 
 
 class _ShownAudit:
@@ -192,10 +198,13 @@ async def run_pilot(
     documents = pilot_documents(known_out, audit)
     found = Pilot(audit.name, (), (), 0)
     heard: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    declined: list[bool] = []  # of each text shown
 
     def hear(_document: Document, query: Query, answer: Answer) -> None:
         shown = query.prompt.startswith(_SHOWN.partition("{")[0])
         heard[shown] = [*heard[shown], (query.prompt, answer.text)][:_EXAMPLES]
+        if shown:
+            declined.append(read_answer(answer).outcome is AnswerOutcome.DECLINED)
 
     with ExitStack() as files:
         journal = files.enter_context(Journal(run / PILOT)) if run else None
@@ -221,5 +230,6 @@ async def run_pilot(
                 (*found.hidden, *(one.score for one in hidden)),
                 found.queries + sum(one.queries for one in (*shown, *hidden)),
                 (*heard[True], *heard[False]),
+                all(declined),
             )
     return found

@@ -77,6 +77,13 @@ def test_a_target_that_ignores_the_question_is_refused_with_the_numbers() -> Non
     assert "only 0 of 4 texts shown in the question stood out" in found.told
 
 
+@pytest.mark.parametrize("method", ["rag-mia", "mba", "runon"])
+def test_a_target_that_declines_whatever_it_is_shown_is_named(method: str) -> None:
+    found = _pilot(_Chat(fails="I'm sorry, but I can't answer that."), method)
+    assert not found.possible
+    assert "declined: the target says that it does not know or may not say" in found.told
+
+
 def test_a_target_that_thinks_until_its_tokens_are_spent_is_named() -> None:
     found = _pilot(_Chat(fails="<think>Let me see. The user wants"))
     assert not found.possible
