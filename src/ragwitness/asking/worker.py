@@ -423,7 +423,9 @@ class Worker:
     async def _ask(self, query: Query, document: Document, stage: str) -> _TargetReply:
         key = query_key(self.target.name, query)
         if self.journal is not None and (row := self.journal.row(key)) is not None:
-            return _TargetReply(decode_answer(row["answer"]), False, row.get("start", ""))
+            start = row.get("start", "")
+            # What another document asked at this start went to the target now as well.
+            return _TargetReply(decode_answer(row["answer"]), start == self.start != "", start)
         asked = AskedQuery(self.target.name, stage, document.id, query)
         try:
             answer = await self.governor.spend(query, self.target.ask)

@@ -224,10 +224,8 @@ def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
     """Say so where answers were not asked for now."""
-    # What asks the same as another has its answer, and of no earlier start.
-    own = [one for one in outcomes if not (one.score.reason or "").startswith(SAME[:20])]
-    queries = sum(outcome.queries for outcome in own)
-    kept = queries - sum(outcome.sent for outcome in own)
+    queries = sum(outcome.queries for outcome in outcomes)
+    kept = queries - sum(outcome.sent for outcome in outcomes)
     if not kept:
         return []
     return [

@@ -78,6 +78,14 @@ def test_nothing_is_asked_twice(tmp_path) -> None:
     assert [o.sent for o in again] == [0] * 4
 
 
+def test_only_an_earlier_start_keeps_answers_and_no_other_document_of_this_one(tmp_path) -> None:
+    alike = [Document("a", "text"), Document("b", "text")]
+    for start, sent in (("one", [2, 2]), ("two", [0, 0])):
+        with Journal(tmp_path / "answers.jsonl") as journal:
+            worker = Worker(Scripted(str.upper), journal, in_flight=1, start=start)
+            assert [o.sent for o in asyncio.run(worker.run(Shout(), alike, "s"))] == sent
+
+
 def test_one_failing_document_leaves_the_others_alone_and_is_not_kept(tmp_path) -> None:
     def answer(prompt: str) -> str:
         if prompt == "text 1":
