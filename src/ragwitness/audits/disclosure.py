@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -39,7 +40,10 @@ _NO_VERDICT = (
     " No verdict says in or out of those in question, unless --accept-unlike keeps it. Give"
     " --known-out that were all sent as well, or none of which was."
 )
+_HOST = re.compile(r"https?:?/+([^/?#]+)")
+_HERE = re.compile(r"(?:localhost|\[::1\])(?=:|$)")
 _unkept: WeakKeyDictionary[Any, set[bytes]] = WeakKeyDictionary()
+_hosts: defaultdict[str, set[bytes]] = defaultdict(set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +67,23 @@ def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Docum
         asked: Documents in question.
         known: Documents that calibrate.
     """
+    if _HOST.match(target.name):
+        earlier = _hosts[_remembering(target.name)]
     # A target that cannot be referred to weakly would have to be kept alive for this.
-    if type(target).__hash__ is None or not type(target).__weakrefoffset__:
+    elif type(target).__hash__ is None or not type(target).__weakrefoffset__:
         return Disclosed()
-    earlier, every = _unkept.setdefault(target, set()), (*asked, *known)
+    else:
+        earlier = _unkept.setdefault(target, set())
+    every = (*asked, *known)
     found = frozenset(one.id for one in every if same_text(one) in earlier)
     earlier.update(map(same_text, every))
     return _compared({"this process": found}, asked, known)
+
+
+def _remembering(target: str) -> str:
+    """What would remember: the host of an address, whatever model or path is named there."""
+    host = _HOST.match(target)
+    return _HERE.sub("127.0.0.1", host[1]) if host else target
 
 
 def sent_before(
@@ -172,7 +186,7 @@ def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:
         for line in lines_of(path):
             with suppress(ValueError, KeyError, TypeError):
                 asked = json.loads(line)["asked"]
-                if asked["target"] == target:
+                if _remembering(asked["target"]) == _remembering(target):
                     yield asked["document"], asked["query"]["prompt"]
     except OSError as error:
         raise InputError(

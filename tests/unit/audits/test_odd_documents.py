@@ -141,6 +141,24 @@ def test_both_kinds_sent_before_are_exact_and_known_ones_alone_are_not(tmp_path)
     ).calibration.exact
 
 
+@pytest.mark.parametrize("folders", [True, False])
+def test_what_a_host_was_sent_is_known_under_any_model_path_or_spelling(tmp_path, folders) -> None:
+    plan = AuditPlan(_SAMPLE[:20], known_out=_SAMPLE[100:200])
+    fresh = replace(plan, known_out=_SAMPLE[200:300])
+    names = [
+        "http://localhost:8011/v1#model",
+        "http/127.0.0.1:8011/ask#0f3a",
+        "http://other/v1#model",
+    ]
+    exact = []
+    for number, name in enumerate(names):
+        target = _Knows()
+        target.name = name
+        run = tmp_path / str(number) if folders else None
+        exact.append(_audit(fresh if number else plan, target, run).calibration.exact)
+    assert exact == [True, False, True]
+
+
 def test_another_errand_that_quoted_a_part_is_named_and_a_finished_run_stays(tmp_path) -> None:
     plan, target = AuditPlan(_SAMPLE[:20], known_out=_SAMPLE[100:200]), _Knows()
     run = tmp_path / "audit"
