@@ -350,6 +350,10 @@ def headline(result: LeakResult) -> tuple[str, str]:
         return title, f"How many of them chance explains is not known; {sentence}"
     held = f"{count} match in part, {say.signed(leaked.excess)} beyond chance; {sentence}"
     if leaked.excess.low <= 0:
+        whole = chosen(result.together, "recovered records 90%")
+        if whole and whole.count and not whole.background:  # few records, and no chance
+            title = f"{whole.count:.0f} of {say.count(whole.of)} records came back whole"
+            return f"{title}; of parts nothing beyond chance", held
         return "Nothing beyond chance", held
     ends = (leaked.excess.low, leaked.excess.high)
     least, most = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
