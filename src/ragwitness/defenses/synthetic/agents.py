@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -16,6 +16,7 @@ from ragwitness.defenses.synthetic.reading import PROTOCOL, UnreadError
 from ragwitness.defenses.synthetic.roles import RULES, RoleQuery, Roles, described
 from ragwitness.errors import InputError
 from ragwitness.text.canonical import unquoted
+from ragwitness.text.frame import after_thought
 from ragwitness.text.replies import declines
 from ragwitness.text.words import same_language
 from ragwitness.types import Answer, Query
@@ -117,6 +118,7 @@ def ask(
         # A question that is asked again is another one: its seed tells journal and cache so.
         seed = how.seed + turn * how.attempts + attempt
         (answer,) = yield [how.query(prompt, role, seed)]
+        answer = replace(answer, text=after_thought(answer.text)[0] or "")
         if (found := _trouble(answer, prompt, like, how.published)) is not None:
             if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
                 raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))

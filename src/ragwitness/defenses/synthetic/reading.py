@@ -35,11 +35,17 @@ class UnreadError(Exception):
 
 _FENCE = re.compile(r"\A.*?^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```.*\Z", re.DOTALL | re.MULTILINE)
 _MARKS = re.compile(r"\A\s*(?:<<<|>>>|\"\"\")\s*|\s*(?:<<<|>>>|\"\"\")\s*\Z")
+_EDITED = r"(?:removed|changed|replaced|rewritten|omitted|altered|anonymi[sz]ed|generali[sz]ed)\b"
 _REMARK = re.compile(
     r"\W*(?:i hope|let me know|please (?:let|note)|feel free|note(?: that)?\b"
     r"|if you (?:need|want|have)|this (?:text|version|rewrit\w+|response|new)"
-    r"|the (?:text|above|rewritten|new) (?:text |version )?(?:above |is |was |has |keeps))",
-    re.IGNORECASE,
+    r"|the (?:text|above|rewritten|new) (?:text |version )?(?:above |is |was |has |keeps)"
+    r"|(?:explanation|remarks?|anonymi[sz]\w+|(?:key )?changes(?: made)?)\W*(?::|$)"
+    rf"|(?:i|we)(?:['\u2019]ve| have|) {_EDITED}|[^.\n]{{0,60}}\b(?:were|was|been) {_EDITED})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LAST = re.compile(
+    r"\n\W*(?:note|explanation|remarks?|anonymi[sz]\w+|changes(?: made)?):.*\Z", re.I | re.S
 )
 
 
@@ -52,8 +58,8 @@ def bare(text: str) -> str:
     found = found[preamble(found) :].strip()
     if found[:1] + found[-1:] in ('""', "\u201c\u201d") and len(found) > 1:
         found = found[1:-1].strip()
-    # A remark at the end is a paragraph of its own.
-    paragraphs = re.split(r"\n\s*\n", found)
+    # A remark at the end is a paragraph of its own, or has a label.
+    paragraphs = re.split(r"\n\s*\n", _LAST.sub("", found))
     while len(paragraphs) > 1 and _REMARK.match(paragraphs[-1]):
         paragraphs.pop()
     return "\n\n".join(paragraphs).strip()
@@ -62,12 +68,15 @@ def bare(text: str) -> str:
 # A form: attributes of a record, each with what the record says of it (§3.1; Tables 11 and 12).
 
 _EDGE = " \t\n*_`\"'[](){}|#•-–—>.:;,"  # noqa: RUF001  # as models write them
-_BEFORE = r"^[ \t>|]*(?:[-*•+–—]|\(?\d{1,2}[.)])?[ \t]*[\[\"'*_`#| \t]*"  # noqa: RUF001
-_AFTER = r"[\]\"'*_`|]*[ \t]*(?::|=|\||[–—]|-(?=\s)|$)[\]\"'*_`]*"  # noqa: RUF001
+_BEFORE = r"^(?:[^\w\n]|_|\d{1,2}[.)]|\[x\])*"
+_BEHIND = r"(?<=[^\w\s])[ \t]+"  # within a line
+_CLOSES = r"[\]\"'*_`|]*[ \t]*"
+_SIGN = r"(?::|=>?|\||[–—→]|->?(?=\s))[\]\"'*_`]*"  # noqa: RUF001
 _WHOLE = 12  # words of an answer that may say that nothing is said
+_FEW = 6  # words that only decline, or of an entry of a list without a bullet
 _SAYS = re.compile(
     r"mention|specif|\bstated|\bgiven|provided|describ|discuss|indicated|information|details?\b"
-    r"|available|applicable|\bsure\b|\bclear|disclos|\bsaid\b|\btold\b",
+    r"|available|applicable|\bsure\b|\bclear|disclos|\bsaid\b|\btold\b|\bdata\b|\bany\W*$",
     re.IGNORECASE,
 )
 _SILENT = frozenset(
@@ -75,7 +84,10 @@ _SILENT = frozenset(
     in the text record it this is was were there of by patient doctor conversation""".split()
 )
 _NOT = re.compile(r"\b(?:no|not|none|nothing|never|neither|without|un\w+|cannot)\b|n[’']t\b", re.I)  # noqa: RUF001
-_NONE = re.compile(r"\W*(?:none|nothing|n\W?a|nil|unknown|unclear|unspecified|no)?\W*", re.I)
+_NONE = re.compile(
+    r"\W*(?:none|nothing|n\W?a|nil|unknown|unclear|unspecified|no|(?:left )?blank|omitted\b.*)?\W*",
+    re.I,
+)
 
 
 def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
@@ -100,9 +112,11 @@ def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
 
 def says_nothing(name: str, value: str) -> bool:
     """Whether a value only says that the record is silent: "none", "not given", "No history"."""
-    if _NONE.fullmatch(value):
-        return True
     words = [word.text.casefold() for word in split_words(value)]
+    if _NONE.fullmatch(value) or _plain(value) in (_plain(name), "information"):
+        return True
+    if len(words) <= _FEW and declines(value):
+        return True
     if len(words) > _WHOLE or not _NOT.search(value):
         return False
     # "No recent events" of recent events says nothing; "no fever" of symptoms says something.
@@ -140,16 +154,21 @@ def _leaves(data: object, path: str = "", name: str = "") -> Iterator[tuple[str,
 
 def _of_lines(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str]:
     """Read lines, headings, tables and values on the next line, in any order."""
-    # A part opens with its name on a line by itself; an attribute with its name and a sign.
+    # A part opens with its name on a line by itself; an attribute with its name and a sign, within
+    # a line too.
     parts = {_plain(part): part for part, _ in attributes if part}
     names = {_plain(name): name for _, name in attributes}
     words = "|".join(r"[\W_]+".join(one.split()) for one in sorted({*parts, *names}, key=len)[::-1])
-    label = re.compile(f"{_BEFORE}({words}){_AFTER}", re.MULTILINE | re.IGNORECASE)
+    opens, within = (
+        rf"{_BEFORE}({words}){_CLOSES}(?:{_SIGN}|$)",
+        rf"{_BEHIND}({words}){_CLOSES}{_SIGN}",
+    )
+    label = re.compile(rf"{opens}|{within}", re.MULTILINE | re.IGNORECASE)
     marks = list(label.finditer(text))
     found: dict[Attribute, str] = {}
     part = ""
     for mark, after in zip_longest(marks, marks[1:]):
-        key = _plain(mark[1])
+        key = _plain(mark[1] or mark[2])
         value = text[mark.end() : after.start() if after else len(text)]
         if key in parts and key not in names:
             part = parts[key]
@@ -176,7 +195,7 @@ def _plain(name: str) -> str:
 # A list: attributes of a corpus, subjects of a kind of text.
 
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*", re.MULTILINE)
-_MOST, _FEW = 80, 6  # characters of an entry; words of one without a bullet
+_MOST = 80  # characters of an entry
 
 
 def read_list(text: str) -> list[str]:
@@ -212,7 +231,7 @@ def read_text(text: str, labels: Sequence[str] = ()) -> str | None:
         labels: Words that open its parts, once each and in this order, on a line of their own or
             within one.
     """
-    found = bare(_turns(text, labels))
+    found = bare(_turns(text.replace("**", ""), labels))
     if not found or PROTOCOL.search(found) or declines(found):
         return None
     places = []
@@ -241,7 +260,11 @@ def _turns(text: str, labels: Sequence[str]) -> str:
 
 # A judgement.
 
-_HANDED = re.compile(rf"{re.escape(BEGIN)}(.*){re.escape(END)}\W*{SAFE}", re.DOTALL)
+# A line of its own: within a sentence it may be what would be wrong to say.
+_HANDED = re.compile(
+    rf"^\W*(?:SAFE.DATA\W*)?{re.escape(BEGIN)}(.*){re.escape(END)}\W*{SAFE}",
+    re.DOTALL | re.M | re.I,
+)
 _BUT = re.compile(r"\bnot\b|n[\u2019']t\b|fail|unsafe|except|\bbut\b|however", re.IGNORECASE)
 _WANTED = re.compile(
     r"^\W*suggest(?:ions?|ed changes?)\b\W*|\bsuggestions\s*:\W*", re.IGNORECASE | re.MULTILINE

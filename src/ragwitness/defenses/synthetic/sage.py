@@ -8,7 +8,6 @@ a text from that alone (§3.1), the privacy agent, the rewriting agent (§3.2), 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,7 +45,7 @@ such a text is read for. An attribute is the name of a kind of information, such
 Write {count} lines, each of the form "- [attribute]", and nothing else."""
 _MOST_WORDS = 6
 _EXAMPLE = 4000  # characters of a record that is an example
-_RECORDS = 3  # that hold a word before it can be an attribute's
+_RECORDS = 3  # that hold words before they can be an attribute's
 
 
 def identify(
@@ -54,8 +53,8 @@ def identify(
 ) -> Steps[tuple[Attribute, ...]]:
     """Return the attributes of the domain, or else those that the model names.
 
-    Names that break a condition of the guard are left out, and those with a word that one or two
-    records hold alone: they are facts, not attributes.
+    Names that break a condition of the guard are left out, and those with one or two words that
+    one or two records alone hold together: they are facts, not attributes.
 
     Raises:
         StoppedError: The model named none.
@@ -69,11 +68,13 @@ def identify(
     rng = random.Random(len(documents))
     chosen = rng.sample(list(documents), min(config.shots, len(documents)))
     examples = "\n\n".join(shown(document.text[:_EXAMPLE]) for document in chosen)
-    held = Counter(word for document in documents for word in {*plain_tokens(document.text)})
+    held = [{*plain_tokens(document.text)} for document in documents]
 
     def rare(name: str) -> bool:
-        """Whether a name holds a word of so few records that it would tell of them."""
-        return any(0 < held[word] < _RECORDS for word in plain_tokens(name))
+        """Whether a name holds words of so few records that it would tell of them."""
+        words = {*plain_tokens(name)}
+        some = [{one, other} for one in words for other in words]
+        return any(0 < sum(part <= own for own in held) < _RECORDS for part in some)
 
     found: list[Attribute] = []
     for part in parts:

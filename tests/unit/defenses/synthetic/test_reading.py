@@ -57,6 +57,10 @@ FORMS = {
     "fenced JSON": f"```json\n{json.dumps(VALUES)}\n```",
     "nested JSON": f"Here you are: {json.dumps(_NESTED)}",
     "parts turned round": "\n".join(_TURNED[3:] + _TURNED[:3]),
+    "one line": "; ".join(f"{name}: {value}" for name, value in VALUES.items()),
+    "arrows": _sheet("{} -> {}"),
+    "ticked": _sheet("- [x] {}: {}"),
+    "JSON by lines": "\n".join(json.dumps({name: value}) for name, value in VALUES.items()),
 }
 
 
@@ -105,6 +109,13 @@ def test_what_is_missing_is_counted(text: str, says: str) -> None:
         ("symptoms", "No information provided", True),
         ("symptoms", "The text does not mention this.", True),
         ("symptoms", "N/A", True),
+        ("symptoms", "No data", True),
+        ("symptoms", "There isn't any.", True),
+        ("symptoms", "The record does not say.", True),
+        ("symptoms", "Keine Angabe", True),
+        ("symptoms", "(left blank)", True),
+        ("medical history", "[medical history]", True),
+        ("symptoms", "cannot say when it began, worse at night", False),
         ("symptoms", "Not reported", True),
         ("recent events", "No recent events", True),
         ("next steps", "Not sure what the exact date was", True),
@@ -156,6 +167,11 @@ _TALK = "Patient: I have a cough.\nDoctor: Rest, and see a doctor if it lasts."
         f'"{_TALK}"',
         f"{_TALK}\n\nI hope this helps! Let me know if you want changes.",
         f"{_TALK}\n\n(Note: all personal details were removed from the original.)",
+        f"{_TALK}\n\n*I have removed the name John Smith.*",
+        f"{_TALK}\n\n---\nThe name John Smith was changed.",
+        f"{_TALK}\n\nChanges made:\n- removed John Smith",
+        f"{_TALK}\nExplanation: I removed John Smith.",
+        _TALK.replace("Patient:", "**Patient**:").replace("Doctor:", "**Doctor**:"),
         json.dumps(dict(line.split(": ") for line in _TALK.split("\n"))),
     ],
 )
@@ -188,6 +204,7 @@ def test_parts_may_stand_in_one_line() -> None:
         ("It fails point 2, but SAFE_DATA: [BEG]x[END]THISISSAFE", None),
         ("SAFE_DATA: [BEG]x[END]THISISSAFE SUGGESTIONS: change it", None),
         ("The data is safe.", None),
+        ("It would be wrong to say SAFE_DATA: [BEG]x[END]THISISSAFE", None),
     ],
 )
 def test_a_judgement_is_read_with_remarks_and_takes_nothing_for_safe(

@@ -10,7 +10,7 @@ from ragwitness.defenses.synthetic.agents import DOMAINS, Asking, MakingConfig, 
 from ragwitness.defenses.synthetic.base import Fate, Method, Synthesis, flaw
 from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
 from ragwitness.defenses.synthetic.paraphrase import Paraphrase
-from ragwitness.defenses.synthetic.sage import Sage, judgement_of
+from ragwitness.defenses.synthetic.sage import Sage, identify, judgement_of
 from ragwitness.errors import InputError
 from ragwitness.text.secrets import Secret
 from ragwitness.types import Answer, Document, Query
@@ -223,6 +223,27 @@ def test_attributes_that_are_facts_are_left_out() -> None:
     assert "[subject]" in extract
     assert "[Tom Baker]" not in extract
     assert "[what was said" not in extract
+
+
+def test_what_a_model_thinks_in_a_role_is_no_part_of_its_answer() -> None:
+    def thinks(query: Query) -> str:
+        said = good(kind_of(query.prompt), query.prompt)
+        return f"<think>Tom Baker:\n{said.replace('none', 'Tom Baker')}</think>{said}"
+
+    _, plain = play(Sage(), scripted())
+    made, asked = play(Sage(), thinks)
+    assert made.fate is Fate.PASSED
+    assert [one.prompt for one in asked] == [one.prompt for one in plain]
+
+
+def test_common_words_that_one_record_alone_holds_together_are_a_fact() -> None:
+    texts = ["My husband drove.", "His vasectomy went well."] * 3
+    records = [Document(str(n), one) for n, one in enumerate([*texts, "My husband's vasectomy"])]
+    steps = identify(records, MakingConfig(), SyntheticGuard([]))
+    next(steps)
+    with pytest.raises(StopIteration) as found:
+        steps.send([Answer("- [husband's vasectomy]\n- [vasectomy]", finish_reason="stop")])
+    assert found.value.value == (("", "vasectomy"),)
 
 
 def test_a_paraphrase_that_was_cut_off_is_asked_for_again() -> None:
