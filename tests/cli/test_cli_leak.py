@@ -129,7 +129,7 @@ def test_secrets_and_decoys_are_counted_apart(files: dict[str, Path], command: C
         [{"text": f"(313) 555 0{100 + i}", "kind": "phone"} for i in range(24)],
     )
     arguments = ["leak", _TELL, "--corpus", files["corpus"], "--prompts", 10, "--run", run]
-    arguments += ["--attacks", "composite", "--target-information", "contacts"]
+    arguments += ["--attacks", "composite-contacts"]
     arguments += [
         "--secrets",
         secrets,
@@ -257,12 +257,7 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "pide.topic=x"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--target-information", "pets"], "no target 'pets'"),
-        (
-            [_TELL, "--corpus", "corpus.jsonl", "--attacks", "pide", "--target-information",
-             "contacts"],
-            "for composite prompts",
-        ),
+        ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "composite-pets"], "no attack"),
         ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "corpus.jsonl"], None),
         ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "none.jsonl"], "cannot be read"),
         ([_TELL, "--corpus", "corpus.jsonl", "--decoys", "corpus.jsonl"], "Decoys alone"),

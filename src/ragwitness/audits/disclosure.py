@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -43,7 +43,7 @@ _NO_VERDICT = (
 _HOST = re.compile(r"https?:?/+([^/?#]+)")
 _HERE = re.compile(r"(?:localhost|\[::1\])(?=:|$)")
 _unkept: WeakKeyDictionary[Any, set[bytes]] = WeakKeyDictionary()
-_hosts: defaultdict[str, set[bytes]] = defaultdict(set)
+_hosts: dict[str, set[bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,11 @@ def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Docum
         asked: Documents in question.
         known: Documents that calibrate.
     """
-    if _HOST.match(target.name):
-        earlier = _hosts[_remembering(target.name)]
+    address, earlier, every = _HOST.match(target.name), set[bytes](), (*asked, *known)
     # A target that cannot be referred to weakly would have to be kept alive for this.
-    elif type(target).__hash__ is None or not type(target).__weakrefoffset__:
-        return Disclosed()
-    else:
-        earlier = _unkept.setdefault(target, set())
-    every = (*asked, *known)
+    with suppress(TypeError):
+        memory = (_hosts, _remembering(target.name)) if address else (_unkept, target)
+        earlier = memory[0].setdefault(memory[1], set())
     found = frozenset(one.id for one in every if same_text(one) in earlier)
     earlier.update(map(same_text, every))
     return _compared({"this process": found}, asked, known)

@@ -66,7 +66,6 @@ from ragwitness.stats.evaluation import Evaluation, evaluate
 from ragwitness.text.copies import same_text
 from ragwitness.types import (
     Audit,
-    Decision,
     Document,
     Score,
     Target,
@@ -172,14 +171,17 @@ def trained(
 _SHORT = 60  # characters; longer settings are prompts
 
 
-def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
+def in_use(
+    plan: AuditPlan, audit: Audit, statistic: Statistic, outcomes: Sequence[Outcome]
+) -> dict[str, str]:
     """Return everything in use, as label and value."""
     found = {"method": audit.name, **described(audit)}
     if isinstance(audit, WindowedAudit):
         found["text asked about"] = (
             f"what no other document here has, in up to {MOST} windows of {SIZE:,} characters"
         )
-    if proxy := getattr(audit, "proxy", None):
+    proxy, words = getattr(audit, "proxy", None), (w for o in outcomes for w in o.score.evidence)
+    if proxy and any(math.isfinite(word.baseline) for word in words):  # else it counts tokens
         found["difficulty"] = f"{proxy.name}, no context"
     if statistic.classifier and statistic.shadow:
         inside = {
@@ -432,7 +434,7 @@ def conclude(
     # 2. What a reader must be told beside the verdicts.
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
-    settings = in_use(plan, audit, statistic) | words_read(outcomes)
+    settings = in_use(plan, audit, statistic, outcomes) | words_read(outcomes)
     calibration = calibration_of(plan, stages.reference, ranked["outside"], seen, by["outside"])
     scores = {"known-in": ranked["inside"], "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)
@@ -462,7 +464,9 @@ def conclude(
         started=effort.started,
         seconds=effort.seconds,
         queries=sum(outcome.queries for outcome in asked),
-        verdicts=_with_copies(plan, _explained(plan, audit, verdicts)),
+        verdicts=_with_copies(
+            plan, [replace(v, evidence=v.evidence[:_DECISIVE]) for v in verdicts]
+        ),
         calibration=calibration,
         evaluation=_evaluation(verdicts, plan.alpha),
         settings=settings,
@@ -489,25 +493,6 @@ def _with_copies(plan: AuditPlan, verdicts: Sequence[Verdict]) -> tuple[Verdict,
 def _members(judged: Sequence[Judged]) -> list[float]:
     """Statistics of the documents in question that are said to be inside."""
     return [one.statistic for one in judged if one.document.member and one.statistic is not None]
-
-
-def _explained(plan: AuditPlan, audit: Audit, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts with their most telling words, and what the proxy says of those that accuse.
-
-    Some methods need no proxy for the score; its word beside the target's is what a report
-    shows, and costs more than the score. So only what is called in has it.
-    """
-    texts = {document.id: document for document in plan.documents}
-    baselines = getattr(audit, "baselines", None)  # a method without any has words all the same
-    found = []
-    for one in verdicts:
-        words = one.evidence[:_DECISIVE]
-        unknown = any(math.isnan(word.baseline) for word in words)
-        if one.decision is Decision.IN and baselines and unknown:
-            said = baselines(texts[one.document])
-            words = tuple(replace(w, baseline=said.get(w.before, w.baseline)) for w in words)
-        found.append(replace(one, evidence=words))
-    return tuple(found)
 
 
 def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:

@@ -65,7 +65,6 @@ class LeakErrand(HowRead, Sending, Sealing):
         attacks: The attacks: all of an attacker, or names with commas between them: composite,
             composite-conditions, composite-contacts, pide; or aimed, the test of who holds the
             corpus.
-        target_information: What composite prompts aim at: conditions or contacts.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what
@@ -113,7 +112,6 @@ class LeakErrand(HowRead, Sending, Sealing):
             names="ragwitness.extraction.registry:ATTACKS",
         ),
     ] = "composite"
-    target_information: Annotated[str | None, Opt(shown="nothing"), Only("asks")] = None
     prompts: Annotated[Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")] = (
         250
     )
@@ -173,7 +171,7 @@ class LeakErrand(HowRead, Sending, Sealing):
         traits = {"asks": self.transcripts is None, "sealed": self.seal is not None}
         refuse_idle(self, {"single", *(name for name, true in traits.items() if true)})
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
-        names = names_of(self.attacks, self.target_information)
+        names = names_of(self.attacks)
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
         texts = [one.text for one in as_documents(self.information, note=note)]
         knows = {"texts": texts, "topic": self.topic}
@@ -363,33 +361,21 @@ class LeakWork:
         return score_leaks(told, plan, embedder=own, asked=asked, settings=self.settings)
 
 
-def names_of(attacks: str | Sequence[str], target_information: str | None) -> tuple[str, ...]:
+def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
     """Return the registered names of attacks, each once.
 
     Args:
         attacks: ``all``, or names, in a list or with commas between.
-        target_information: What ``composite`` aims at.
 
     Raises:
-        InputError: There is no such target, or no attack.
+        InputError: There is no attack.
     """
-    from ragwitness.extraction.attacks.information import aims
     from ragwitness.extraction.registry import ATTACKS, OWNERS
 
     listed = attacks.split(",") if isinstance(attacks, str) else attacks
     names = [name.strip() for name in listed if name.strip()]
     if names == ["all"]:
         return tuple(name for name in ATTACKS if name != OWNERS)
-    if target_information is not None:
-        aims(target_information)
-        if "composite" not in names:
-            raise InputError(
-                "--target-information is for composite prompts.", "Add composite to --attacks."
-            )
-        # SAGE aims composite prompts at a kind of information; each aim is an attack of its own
-        # here, so that a table can hold both.
-        aimed = f"composite-{target_information}"
-        names = [aimed if name == "composite" else name for name in names]
     if not names:
         raise InputError("No attack is named.", f"Known: all, {', '.join(ATTACKS)}.")
     return tuple(dict.fromkeys(names))

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least, one_of
 from ragwitness.membership.reading.answers import with_room
-from ragwitness.membership.reading.yes_no import YesNo, proxy_yes, read_yes_no
+from ragwitness.membership.reading.yes_no import YesNo, read_yes_no
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, cut_characters, split_words
 from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
@@ -94,8 +94,7 @@ class RagMia:
     paper's rule always stands in ``details["score/published"]``.
 
     Args:
-        proxy: Answers the same question without any database; shown beside the target's answer
-            and never part of the score.
+        proxy: Counts tokens.
         config: Prompt, access and limits.
     """
 
@@ -156,11 +155,6 @@ class RagMia:
         if value is None:
             return Score(None, reason=reading.reason, details=details)
         return Score(value, evidence=(self._evidence(text, reading),), details=details)
-
-    def baselines(self, document: Document) -> dict[str, float]:
-        """Return what the proxy says to the question shown: two passes, so on request."""
-        text, question, _ = self._question(document)
-        return {self._shown(text): proxy_yes(self.proxy, question)}
 
     def _question(self, document: Document) -> tuple[str, str, int]:
         """The text asked about, the question, and the number of words left out."""

@@ -21,10 +21,11 @@ from typing import ClassVar
 from ragwitness.errors import InputError
 from ragwitness.kit.fields import at_least
 from ragwitness.membership.reading.answers import AnswerOutcome, read_answer, with_room
-from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
+from ragwitness.membership.reading.beyond import beyond, next_probability
 from ragwitness.membership.reading.probabilities import UNREAD
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
+from ragwitness.text.frame import plain_word
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Probe, Query, Score
@@ -113,7 +114,7 @@ class Background:
         self._alike: defaultdict[tuple[bool, int | str], set[str]] = defaultdict(set)
         for text in texts:
             stems = [stem for word in split_words(text) if (stem := core(word.text))]
-            self._holding.update({key_of(stem) for stem in stems})
+            self._holding.update({plain_word(stem) for stem in stems})
             for stem in stems:
                 if (shape := _shape(stem)) is not None:
                     self._alike[shape].add(stem)
@@ -134,7 +135,7 @@ def _shape(stem: str) -> tuple[bool, int | str] | None:
     """What a word and one put in its place have in common; None where none could be put there."""
     if stem.isdigit():
         return False, len(stem)
-    if not stem.isalpha() or key_of(stem) in STOP_WORDS:
+    if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
         return None
     # A single sign of an unspaced script has no ending; short words are grammar.
     if len(stem) == 1:
@@ -189,15 +190,15 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         background: Of the audit's documents.
     """
     words = [word for word in split_words(text) if core(word.text)]
-    keys = [key_of(core(word.text)) for word in words]
+    keys = [plain_word(core(word.text)) for word in words]
     length = config.lead + 1 + config.tail
     counts = Counter(keys)
-    wording = {key_of(w.text) for w in split_words(f"{config.question} {config.sentence}")}
+    wording = {plain_word(w.text) for w in split_words(f"{config.question} {config.sentence}")}
     ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
 
     @functools.cache  # a text with every word of a form would try them all at every place
     def others(shape: tuple[bool, int | str] | None) -> list[str]:
-        return [w for w in background.alternatives(shape) if not counts[key_of(w)]]
+        return [w for w in background.alternatives(shape) if not counts[plain_word(w)]]
 
     rated: list[tuple[bool, float, int]] = []
     # 1. Every run behind which enough words follow, by what these tell.
@@ -260,13 +261,13 @@ def _place(
             continue
         # As rare as the true word, as far as there are such.
         rarity = background.information(keys[at])
-        near = sorted(found, key=lambda w: abs(background.information(key_of(w)) - rarity))
+        near = sorted(found, key=lambda w: abs(background.information(plain_word(w)) - rarity))
         other = draw.choice(near[:10])
         before = text[words[start].start : words[at].start]
         changed = words[at].text.replace(stem, other, 1)
         altered = before + changed + text[words[at].end : words[end - 1].end]
         ahead = tuple(keys[end : end + config.following])
-        sent = {*wording, *keys[start:end], key_of(other)}
+        sent = {*wording, *keys[start:end], plain_word(other)}
         last = words[min(end + config.following, len(words)) - 1]
         return Place(
             true,

@@ -251,11 +251,6 @@ class WindowedAudit:
         listed = getattr(self._part(len(windows)), "questions", lambda _: ())
         return [query for one in windows for query in listed(one)]
 
-    def baselines(self, document: Document) -> dict[str, float]:
-        """Return what the method's own model gives the words of the evidence, as far as it says."""
-        own: Any = getattr(self.inner, "baselines", lambda _: {})
-        return {before: p for one in self.windows(document) for before, p in own(one).items()}
-
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         windows = self.windows(document)

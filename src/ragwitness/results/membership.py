@@ -586,22 +586,14 @@ def _ties(calibration: Calibration) -> str:
 
 
 def _correction(result: AuditResult) -> str:
-    named = next((v for k, v in result.settings.items() if "correction" in k.lower()), None)
-    if named:
-        return named
-    return "q-values" if any(v.q_value is not None for v in result.verdicts) else "none"
+    return result.settings.get("correction", "none")
 
 
 def _error_rate(result: AuditResult) -> str:
-    """Say what alpha bounds: false discoveries, any error at all, or each test by itself."""
-    # What alpha bounds depends on the correction (docs/design/verdicts.md): Benjamini-Hochberg
-    # bounds the share of false accusations, Bonferroni and Holm the chance of any, none of them
-    # each test by itself.
-    level, name = say.percent(result.alpha), _correction(result).lower()
-    if any(word in name for word in ("benjamini", "discovery", "fdr")):
+    """Say what alpha bounds: the share of false accusations, or each test by itself."""
+    level = say.percent(result.alpha)
+    if _correction(result) != "none":  # Benjamini-Hochberg (docs/design/verdicts.md)
         return f"Of the documents called so, at most {level} are expected to be outside."
-    if any(word in name for word in ("bonferroni", "holm")):
-        return f"The chance that even one document called so is outside is at most {level}."
     return f"A document outside would be called so with probability at most {level}."
 
 

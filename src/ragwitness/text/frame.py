@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from unicodedata import normalize
 
 from ragwitness.text.replies import preamble
 from ragwitness.text.words import STOP_WORDS, core, split_words
@@ -213,5 +214,6 @@ def same_word(one: str, other: str) -> bool:
 
 
 def plain_word(word: str) -> str:
-    """Return a word without case and without punctuation around it."""
-    return (core(word) or word).casefold()
+    """Return a word without case, punctuation around it, and the kind of its letters' codes."""
+    plain = normalize("NFKC", word).replace("\u00ad", "")
+    return (core(plain) or plain).casefold().replace("\u2019", "'")

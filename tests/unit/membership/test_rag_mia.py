@@ -8,7 +8,6 @@ import pytest
 
 from ragwitness.errors import InputError
 from ragwitness.membership.rag_mia import TEMPLATES, RagMia, RagMiaConfig
-from ragwitness.membership.reading.yes_no import proxy_yes
 from ragwitness.membership.registry import configure
 from ragwitness.text.words import cut_characters
 from ragwitness.types import Answer, Capability, Document, Query, Score, TokenLogprob
@@ -232,15 +231,6 @@ def test_an_answer_without_room_is_asked_again_but_not_as_published() -> None:
         with pytest.raises(StopIteration) as stop:
             probe.send([Answer("Based on the context that was provided to me, the answer is Yes.")])
         assert stop.value.value.value == 1.0
-
-
-def test_the_proxy_is_asked_the_same_and_only_where_it_can_read() -> None:
-    class Short(Copier):
-        context_length = 10
-
-    assert proxy_yes(Short(), _TEXT) == 0.5
-    # Fixed weights .5 ** length: "No" is twice as probable as "Yes".
-    assert proxy_yes(Copier(), "Is it so?") == pytest.approx(1 / 3, abs=0.02)
 
 
 def test_requirements_follow_the_access() -> None:

@@ -15,7 +15,7 @@ from ragwitness.audits.membership import run_audit
 from ragwitness.audits.plan import AuditPlan, among
 from ragwitness.errors import InputError
 from ragwitness.membership.reading.answers import AnswerOutcome
-from ragwitness.membership.reading.beyond import beyond, key_of, next_probability
+from ragwitness.membership.reading.beyond import beyond, next_probability
 from ragwitness.membership.runon import (
     Background,
     Place,
@@ -24,6 +24,7 @@ from ragwitness.membership.runon import (
     find_places,
     read_place,
 )
+from ragwitness.text.frame import plain_word
 from ragwitness.text.sample import load_sample
 from ragwitness.types import Answer, Capability, Decision, Document, Query, TokenLogprob
 from tests.support.copier import Copier
@@ -145,7 +146,7 @@ def test_a_model_that_knows_the_text_by_heart_runs_on_as_well() -> None:
 def test_no_word_that_decides_is_ever_sent() -> None:
     for document in _SAMPLE[:40]:
         for place, query in _audit()._asked(document):
-            sent = {key_of(word) for word in query.prompt.split()}
+            sent = {plain_word(word) for word in query.prompt.split()}
             told = [key for key, nats in zip(place.following, place.worth, strict=True) if nats]
             assert told
             assert sent.isdisjoint(told)
@@ -230,13 +231,13 @@ def test_long_texts_are_read_in_time(text) -> None:
 
 
 def test_one_word_has_one_key_however_its_letters_are_coded() -> None:
-    assert key_of("caf\u00e9") == key_of("cafe\u0301,") == key_of("\uff23AF\u00c9")
+    assert plain_word("caf\u00e9") == plain_word("cafe\u0301,") == plain_word("\uff23AF\u00c9")
 
 
 def test_a_text_that_is_none_of_the_set_has_words_no_rarer_than_any_document_of_it() -> None:
     background = Background(_SAMPLE[:20])
     (least,) = {round(background.information(w), 9) for w in ("zzyzx", "qwertz")}
-    words = {key_of(w) for one in _SAMPLE[:20] for w in one.text.split()}
+    words = {plain_word(w) for one in _SAMPLE[:20] for w in one.text.split()}
     assert least <= max(map(background.information, words)) + 1e-9
 
 

@@ -97,7 +97,7 @@ def fake_result(n: int = 200, *, known: bool = True, seed: int = 1) -> AuditResu
             "Method": "s-rag, probing, m = 10 intervals, k = 10 words per query",
             "Proxy": "embedded reader without context (22M parameters)",
             "Classifier": "logistic regression on 20 features, trained on 400 shadow documents",
-            "Correction": "Benjamini-Hochberg over 200 documents",
+            "correction": "Benjamini-Hochberg over 200 documents",
             "Calibration": "auxiliary, 400 documents",
             "Seed": "0",
             "Documents": "documents.jsonl (200 rows, 0 skipped)",

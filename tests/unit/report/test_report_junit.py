@@ -121,7 +121,7 @@ def test_order_of_elements_is_that_of_the_schema() -> None:
     assert "5 likeliest words" in (suite.findtext("system-out") or "")
     properties = {p.get("name"): p.get("value") for p in suite.iter("property")}
     assert properties["fail-on"] == "nothing"
-    assert properties["Correction"] == "Benjamini-Hochberg over 200 documents"
+    assert properties["correction"] == "Benjamini-Hochberg over 200 documents"
 
 
 def test_write_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:

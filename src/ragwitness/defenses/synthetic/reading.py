@@ -40,7 +40,6 @@ _REMARK = re.compile(
     r"\W*(?:i hope|let me know|please (?:let|note)|feel free|note(?: that)?\b"
     r"|if you (?:need|want|have)|this (?:text|version|rewrit\w+|response|new)"
     r"|the (?:text|above|rewritten|new) (?:text |version )?(?:above |is |was |has |keeps)"
-    r"|(?:explanation|remarks?|anonymi[sz]\w+|(?:key )?changes(?: made)?)\W*(?::|$)"
     rf"|(?:i|we)(?:['\u2019]ve| have|) {_EDITED}|[^.\n]{{0,60}}\b(?:were|was|been) {_EDITED})",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -113,9 +112,11 @@ def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
 def says_nothing(name: str, value: str) -> bool:
     """Whether a value only says that the record is silent: "none", "not given", "No history"."""
     words = [word.text.casefold() for word in split_words(value)]
-    if _NONE.fullmatch(value) or _plain(value) in (_plain(name), "information"):
-        return True
-    if len(words) <= _FEW and declines(value):
+    if (
+        _NONE.fullmatch(value)
+        or _plain(value) in (_plain(name), "information")
+        or (len(words) <= _FEW and declines(value))
+    ):
         return True
     if len(words) > _WHOLE or not _NOT.search(value):
         return False

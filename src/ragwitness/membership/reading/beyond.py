@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from unicodedata import normalize
 
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
+from ragwitness.text.frame import plain_word
 from ragwitness.text.words import Word, core, split_words
 from ragwitness.types import Interval, TokenLogprob
-
-
-def key_of(word: str) -> str:
-    """Return a word without case, punctuation around it, and the kind of its letters' codes."""
-    plain = normalize("NFKC", word).replace("\u00ad", "")
-    return (core(plain) or plain).casefold().replace("\u2019", "'")
 
 
 def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | None:
@@ -29,7 +23,7 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
         None where it says ``tail`` nowhere.
     """
     words = _said(text)
-    keys = [key_of(word.text) for word in words]
+    keys = [plain_word(word.text) for word in words]
     counts = []
     for end in _ends(keys, tail):
         pairs = zip(keys[end:], following, strict=False)
@@ -53,7 +47,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
     text = "".join(token.token for token in tokens)
     words = _said(text)
     found = UNREAD
-    for end in _ends([key_of(one.text) for one in words], tail):
+    for end in _ends([plain_word(one.text) for one in words], tail):
         last = words[end - 1]
         place = last.start + last.text.find(core(last.text)) + len(core(last.text))
         at = token_at(tokens, place) if place < len(text) else len(tokens)

@@ -14,12 +14,10 @@ from ragwitness.membership.reading.answers import (
 )
 from ragwitness.membership.reading.probabilities import UNREAD, probability_at, token_at
 from ragwitness.membership.reading.tokens import answer_tokens
-from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.replies import YesOrNo, yes_or_no
-from ragwitness.types import Answer, Interval, Message, Role, TokenLogprob
+from ragwitness.types import Answer, Interval, TokenLogprob
 
 _FLOOR = 1e-8
-_ROOM = 16  # tokens a chat template adds around a question
 _SURE = -math.log(_FLOOR)
 """Log-odds of what a sentence says without the word yes or no, and the negative of a decline's."""
 
@@ -105,19 +103,3 @@ def _any(tokens: tuple[TokenLogprob, ...], words: tuple[str, ...]) -> Interval:
 def _log(p: Interval) -> float:
     """A censored word stands at its bound: the list's last entry, or the mass not listed."""
     return math.log(max(p.high, _FLOOR))
-
-
-def proxy_yes(proxy: LanguageModel, question: str) -> float:
-    """Probability of Yes against No by a model that sees no database; .5 where it cannot read.
-
-    Args:
-        proxy: The auditor's model.
-        question: The whole prompt.
-    """
-    if proxy.count_tokens(question) + _ROOM > proxy.context_length:
-        return 0.5
-    asked = ChatPrompt((Message(Role.USER, question),))
-    yes, no = (
-        float(score.logprobs.sum()) for score in proxy.score(["Yes", "No"], after=[asked, asked])
-    )
-    return 1.0 / (1.0 + math.exp(min(700.0, no - yes)))
