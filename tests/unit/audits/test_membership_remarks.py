@@ -32,8 +32,9 @@ def test_words_that_were_read_are_counted() -> None:
 def test_a_model_that_only_counts_tokens_is_no_measure_of_difficulty(baseline, told) -> None:
     audit = build_audit("rag-mia", load_language_model("reader"))
     word = Evidence("Yes", "Is it there?", Interval(1.0, 1.0), baseline)
-    found = [Outcome(Document("d", "text"), Score(1.0, evidence=(word,)), 1, 1)]
-    assert ("difficulty" in in_use(AuditPlan(()), audit, Statistic(), found)) is told
+    plan, score = AuditPlan([Document("d", "text")]), Score(1.0, evidence=(word,))
+    found = [Outcome(plan.documents[0], score, 1, 1)]
+    assert ("difficulty" in in_use(plan, audit, Statistic(), found)) is told
 
 
 def _asked(**documents: int) -> list[Outcome]:
