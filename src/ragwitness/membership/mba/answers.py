@@ -7,8 +7,8 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from itertools import islice, pairwise
 
@@ -76,25 +76,7 @@ class Given:
     start: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MaskAnswers:
-    """Everything read from one answer.
-
-    Attributes:
-        given: By mask number. Of several blocks of answers the last one that is whole counts; in
-            a block the first answer to a mask does.
-        repeated: Further answers to a mask already answered.
-        out_of_range: Answers to masks that do not exist.
-        long: Answers of several words.
-    """
-
-    given: Mapping[int, Given] = field(default_factory=dict)
-    repeated: int = 0
-    out_of_range: int = 0
-    long: int = 0
-
-
-def read_answers(text: str, masks: int, masked: str = "") -> MaskAnswers:
+def read_answers(text: str, masks: int, masked: str = "") -> dict[int, Given]:
     """Read the word for each mask.
 
     Forms: a JSON value or ``[Mask_3]: word`` in any dress, else ``3. word``, else the masked text
@@ -106,32 +88,33 @@ def read_answers(text: str, masks: int, masked: str = "") -> MaskAnswers:
             :func:`~ragwitness.membership.reading.answers.read_answer`.
         masks: How many masks were asked for.
         masked: The masked text.
+
+    Returns:
+        By mask number. Of several blocks of answers the last one that is whole counts; in a block
+        the first answer to a mask does.
     """
     text = text[:_LONGEST]
     if not _HTML.search(text):
         return _read_plain(text, masks, masked)
     plain = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", text)))
     found = _read_plain(plain, masks, masked)
-    unplaced = {n: Given(given.text, given.word) for n, given in found.given.items()}
-    return replace(found, given=unplaced)
+    return {n: Given(given.text, given.word) for n, given in found.items()}
 
 
-def _read_plain(text: str, masks: int, masked: str) -> MaskAnswers:
+def _read_plain(text: str, masks: int, masked: str) -> dict[int, Given]:
     # Numbered answers first; a bare list only where nothing has a number.
     labelled = _collect(_from_labels(text, masks, masked), masks)
     # A label may stand in JSON, and an array behind a label: whichever reads more masks.
     nested = _collect(_from_json(text), masks)
-    found = nested if len(nested.given) >= len(labelled.given) else labelled
+    found = nested if len(nested) >= len(labelled) else labelled
     filled = _collect(_from_filled(text, masks, masked), masks)
-    others = (_from_numbers(text, masks), () if filled.given else _from_list(text, masks))
+    others = (_from_numbers(text, masks), () if filled else _from_list(text, masks))
     for pairs in others:
-        if not found.given:
-            found = _collect(pairs, masks)
-    if not found.given:
-        return filled if filled.given else MaskAnswers(out_of_range=labelled.out_of_range)
+        found = found or _collect(pairs, masks)
+    if not found:
+        return filled
     # Under any label, a sentence of the text with its mask filled answers that mask.
-    vague = {n for n in filled.given if n not in found.given or _is_long(found.given[n])}
-    return replace(found, given={**found.given, **{n: filled.given[n] for n in vague}})
+    return found | {n: one for n, one in filled.items() if n not in found or _is_long(found[n])}
 
 
 def _is_long(given: Given) -> bool:
@@ -192,20 +175,12 @@ def normalise(text: str) -> str:
     return "".join(kept)
 
 
-def _collect(pairs: Iterable[_Pair], masks: int) -> MaskAnswers:
+def _collect(pairs: Iterable[_Pair], masks: int) -> dict[int, Given]:
     given: dict[int, Given] = {}
-    repeated = out_of_range = long = 0
     for number, raw, start in _last_block(list(pairs)):
-        if not 1 <= number <= masks:
-            out_of_range += 1
-        elif number in given:
-            repeated += 1
-        else:
-            said = _given(raw, start)
-            if said is not None:
-                given[number] = said
-                long += len(said.text.split()) > 1 and not is_declined(said)
-    return MaskAnswers(given, repeated, out_of_range, long)
+        if 1 <= number <= masks and number not in given and (said := _given(raw, start)):
+            given[number] = said
+    return given
 
 
 def _last_block(pairs: list[_Pair]) -> list[_Pair]:

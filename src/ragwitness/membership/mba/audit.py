@@ -11,7 +11,6 @@ from typing import ClassVar
 from ragwitness.membership.mba.answers import (
     SHORT,
     Given,
-    MaskAnswers,
     is_declined,
     place_of,
     read_answers,
@@ -65,7 +64,7 @@ class JudgedMask:
 
 def judge(
     masks: Sequence[Mask],
-    answers: MaskAnswers,
+    answers: Mapping[int, Given],
     config: MbaConfig,
     tokens: Sequence[TokenLogprob] = (),
 ) -> list[JudgedMask]:
@@ -79,7 +78,7 @@ def judge(
     """
     found, short = [], 0 if config.refusals == "read" else SHORT
     for mask in masks:
-        given = answers.given.get(mask.number)
+        given = answers.get(mask.number)
         place = place_of(given, mask.answers, short) if given else None
         declined = given is not None and place is None and is_declined(given)
         p = _probability(mask, given, place or 0, tokens) if given and tokens else None
@@ -253,9 +252,8 @@ class Mba:
 
             def read(answer: Answer) -> bool:
                 said = read_answer(answer).text
-                return len(read_answers(said, len(masked.masks), masked.text).given) == len(
-                    masked.masks
-                )
+                wanted = len(masked.masks)
+                return len(read_answers(said, wanted, masked.text)) == wanted
 
             (answer,) = yield from with_room([query], [masked.text], room, read)
         # 3. Read the answers, and set each beside its mask (§4.4).
@@ -266,24 +264,21 @@ class Mba:
             outcome: 1.0,
             "cut": float(len(masked.original) < len(document.text.rstrip())),
             **{name: float(count) for name, count in masked.told.items()},
-            "repeated": float(found.repeated),
-            "out_of_range": float(found.out_of_range),
-            "long": float(found.long),
         }
         if reason and (config.refusals == "lowest" or answer.error):
             return Score(None, reason=reason, details=counts)
         return score_masks(judge(masked.masks, found, config, reading.tokens), config, counts)
 
     def _outcome(
-        self, reading: AnswerReading, found: MaskAnswers, masks: int
-    ) -> tuple[str, MaskAnswers, str | None]:
+        self, reading: AnswerReading, found: dict[int, Given], masks: int
+    ) -> tuple[str, dict[int, Given], str | None]:
         """What an answer is, what counts of it, and why it has no score."""
         if reading.outcome is AnswerOutcome.FAILED:
-            return reading.outcome.value, MaskAnswers(), reading.reason
+            return reading.outcome.value, {}, reading.reason
         # "Sorry, here are my best guesses" declines nothing; an excuse that cites one mask does.
-        if reading.outcome is AnswerOutcome.DECLINED and 2 * len(found.given) < masks:
-            return reading.outcome.value, MaskAnswers(), None
-        if not found.given:
+        if reading.outcome is AnswerOutcome.DECLINED and 2 * len(found) < masks:
+            return reading.outcome.value, {}, None
+        if not found:
             return "not_read", found, _NOT_READ
         return AnswerOutcome.ANSWERED.value, found, None
 

@@ -148,7 +148,7 @@ def llm_choice(
     found = list(aligned_words(text, written))
     asked = max(len(MASK_LABEL.findall(written)), len(found))
     if not found:
-        listed = read_answers(written, config.masks).given.values()
+        listed = read_answers(written, config.masks).values()
         first = {_key(unit.text): unit.index for unit in reversed(units)}
         found = [first[key] for one in listed if (key := _key(one.word)) in first]
         asked = max(asked, len(listed))

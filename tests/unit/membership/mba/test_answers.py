@@ -65,9 +65,8 @@ _DRESSED = {
 @pytest.mark.parametrize("dress", _DRESSED)
 def test_the_same_four_answers_in_any_dress(dress: str) -> None:
     found = read_answers(_DRESSED[dress], 4)
-    assert {n: given.word for n, given in found.given.items()} == _WORDS
-    assert found.repeated == found.out_of_range == 0
-    for given in found.given.values():
+    assert {n: given.word for n, given in found.items()} == _WORDS
+    for given in found.values():
         if given.start is not None:
             assert _DRESSED[dress].startswith(given.word, given.start)
 
@@ -89,13 +88,12 @@ def test_the_same_four_answers_in_any_dress(dress: str) -> None:
 )
 def test_prose_gives_nothing(prose: str) -> None:
     found = read_answers(prose, 4)
-    assert found.given == {}
+    assert found == {}
 
 
 def test_the_first_answer_to_a_mask_counts() -> None:
     found = read_answers("[Mask_1]: pain\n[Mask_1]: rash\n[Mask_2]: ear\n[Mask_2]: ear", 3)
-    assert {n: given.word for n, given in found.given.items()} == {1: "pain", 2: "ear"}
-    assert found.repeated == 2
+    assert {n: given.word for n, given in found.items()} == {1: "pain", 2: "ear"}
 
 
 _TRUTH = {1: "fatigue", 2: "165/89", 3: "ibuprofen", 4: "Boston", 5: "twice"}
@@ -179,8 +177,8 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
-    assert [n for n, word in _TRUTH.items() if not matches(found.given[n], (word,))] == []
-    for given in found.given.values():
+    assert [n for n, word in _TRUTH.items() if not matches(found[n], (word,))] == []
+    for given in found.values():
         if given.start is not None:
             assert text.startswith(given.word, given.start)
 
@@ -197,44 +195,42 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
 )
 def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> None:
     found = read_answers(echo, 5, _MASKED)
-    assert found.given == {}
+    assert found == {}
 
 
 def test_a_sentence_under_the_wrong_label_answers_the_mask_that_it_fills() -> None:
     said = "[Mask_1]: my pressure was 165/89.\n[Mask_2]: I took ibuprofen in Boston"
-    found = read_answers(said, 5, _MASKED).given
+    found = read_answers(said, 5, _MASKED)
     assert [n for n in (2, 3) if matches(found[n], (_TRUTH[n],))] == [2, 3]
 
 
 def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:
     said = "I have chronic fatigue and my pressure was [Mask_2]. I took ibuprofen in Rome"
-    found = read_answers(said, 5, _MASKED).given
+    found = read_answers(said, 5, _MASKED)
     assert {n: given.text for n, given in found.items() if n < 4} == {1: "fatigue", 3: "ibuprofen"}
 
 
 def test_masks_that_do_not_exist_are_counted_not_read() -> None:
     found = read_answers("[Mask_0]: pain\n[Mask_2]: ear\n[Mask_11]: rash", 3)
-    assert list(found.given) == [2]
-    assert found.out_of_range == 2
-    assert read_answers("[Mask_7]: pain", 3).out_of_range == 1
+    assert list(found) == [2]
+    assert read_answers("[Mask_7]: pain", 3) == {}
 
 
 def test_of_many_words_the_first_counts_and_is_remembered() -> None:
     found = read_answers("[Mask_1]: the labrum of the hip, I think\n[Mask_2]: ear", 2)
-    assert found.given[1].word == "labrum"
-    assert found.long == 1
+    assert found[1].word == "labrum"
 
 
 def test_an_answer_of_nothing_is_no_answer() -> None:
     found = read_answers("[Mask_1]:\n[Mask_2]: ear\n[Mask_3]: **", 3)
-    assert list(found.given) == [2]
+    assert list(found) == [2]
 
 
 def test_hostile_text_is_read_in_time() -> None:
     for text in ("[Mask_" * 9_000, "**" * 9_000, "mask 1 is not " * 3_000, "\n" * 9_000):
         read_answers(text, 4, "a [Mask_1] b [Mask_2] " * 40)
     for text in ("[" * 60_000, " " * 60_000 + "x", "<a" * 30_000, "1. " * 20_000, "&amp;" * 9_000):
-        assert read_answers(text, 4).given == {}
+        assert read_answers(text, 4) == {}
 
 
 @pytest.mark.parametrize(
@@ -264,7 +260,7 @@ def test_hostile_text_is_read_in_time() -> None:
     ],
 )
 def test_what_counts_as_the_word(said: str, true: str, hit: bool) -> None:
-    found = read_answers(f"[Mask_1]: {said}", 1).given
+    found = read_answers(f"[Mask_1]: {said}", 1)
     assert (bool(found) and matches(found[1], (true,))) is hit
 
 
@@ -286,4 +282,4 @@ def test_normalising_twice_changes_nothing() -> None:
      ("notable", False)],
 )  # fmt: skip
 def test_a_target_that_does_not_know(said: str, declined: bool) -> None:
-    assert is_declined(read_answers(f"[Mask_1]: {said}", 1).given[1]) is declined
+    assert is_declined(read_answers(f"[Mask_1]: {said}", 1)[1]) is declined

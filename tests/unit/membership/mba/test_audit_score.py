@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ragwitness.errors import InputError
-from ragwitness.membership.mba.answers import Given, MaskAnswers, read_answers
+from ragwitness.membership.mba.answers import Given, read_answers
 from ragwitness.membership.mba.audit import judge, log_likelihood_ratio, score_masks
 from ragwitness.membership.mba.config import MASK_PROMPT, PUBLISHED_PROMPT, MbaConfig
 from ragwitness.membership.mba.masks import Mask
@@ -25,7 +25,7 @@ _CONFIG = MbaConfig()
 def _score(text: str, config: MbaConfig = _CONFIG, tokens=None):
     reading = read_answer(Answer(text, tokens))
     judged = judge(_MASKS, read_answers(reading.text, 4), config, reading.tokens)
-    return score_masks(judged, config, {"long": 0.0})
+    return score_masks(judged, config, {})
 
 
 def test_hits_are_counted_as_the_paper_does() -> None:
@@ -34,7 +34,6 @@ def test_hits_are_counted_as_the_paper_does() -> None:
     details = score.details
     assert (details["hits"], details["masks"], details["missing"]) == (2, 4, 1)
     assert details["misspelt"] == 1
-    assert details["long"] == 0
     assert details["gamma_member"] == 0.0  # "exceeds": half is not more than half
     assert _score("[Mask_1]: canestan\n[Mask_2]: nearlt\n[Mask_3]: doctor",
                   MbaConfig(gamma=0.5)).details["gamma_member"] == 1.0  # fmt: skip
@@ -149,7 +148,7 @@ def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) 
 
 
 def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
-    given = MaskAnswers({1: Given("canestan", "canestan", None)}, "json")
+    given = {1: Given("canestan", "canestan", None)}
     (first, *_) = judge(_MASKS, given, _CONFIG, _SAID)
     assert first.hit
     assert first.probability is None
