@@ -67,11 +67,13 @@ def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Docum
         asked: Documents in question.
         known: Documents that calibrate.
     """
-    address, earlier, every = _HOST.match(target.name), set[bytes](), (*asked, *known)
+    earlier, every = set[bytes](), (*asked, *known)
     # A target that cannot be referred to weakly would have to be kept alive for this.
     with suppress(TypeError):
-        memory = (_hosts, _remembering(target.name)) if address else (_unkept, target)
-        earlier = memory[0].setdefault(memory[1], set())
+        if _HOST.match(target.name):
+            earlier = _hosts.setdefault(_remembering(target.name), set())
+        else:
+            earlier = _unkept.setdefault(target, set())
     found = frozenset(one.id for one in every if same_text(one) in earlier)
     earlier.update(map(same_text, every))
     return _compared({"this process": found}, asked, known)
