@@ -152,7 +152,7 @@ class CompareErrand(HowRead, Sending, OwnSystem, Making):
         material = self._material(note)
         public = [one.text for one in as_documents(self.information, note=note)]
         refuse_records("--information", public, material.records)
-        names, given = names_of(self.attacks, None), per_method(self.options)
+        names, given = names_of(self.attacks), per_method(self.options)
         plan = ComparisonPlan(
             material=material,
             attacks=attacks_of(names, limits, given, texts=public),
