@@ -75,7 +75,7 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert all(one["note"] is None for one in published)
     assert "Nothing beyond chance" in text
     assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
-    assert "spent: 6 queries" in text
+    assert re.search(r"spent: 6 queries, [0-9]+ tokens\.", text)  # not the time of scoring alone
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]
     assert not any(output[:40] in text for output in leaked if len(output) > 20)
     assert "Private text" in (run / "report.html").read_text()

@@ -417,7 +417,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ),
         closing=(
             *(f"{say.MISSING} {note}." for note in missing),
-            *([f"spent: {spent}, {say.duration(result.seconds)}."] if spent else []),
+            *([f"spent: {spent}."] if spent else []),
         ),
         rates=tuple(
             (f"Share of {one.label}", one.rate)
