@@ -1,10 +1,11 @@
 """How often ``collusion estimate`` is wrong about benign logs of real questions, by their shape.
 
-    python -m benchmarks.benign_logs --data DIR [--logs 200] [--shapes own burst homework …]
+    python -m benchmarks.benign_logs --data DIR [--logs 200] [--shapes own burst …]
 
 Questions are FairytaleQA's, embedded by MiniLM; a topic is a story. A log has 16 accounts of 6
 queries, the ordinary traffic 80 accounts of another day: half a log of any shape comes from the
-same rule as the ordinary traffic, except in ``circle``. No account colludes in any of them.
+same rule as the ordinary traffic, except in ``circle``. No account colludes in any of them but in
+``coalition``, which shows what is found.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ SHAPES = {
     "homework": "a third of the accounts asks the same 3 of its 6 questions",
     "circle": "a narrower circle (6 stories) than the ordinary traffic (all)",
     "bots": "every sixth account asks one fixed question alone",
+    "coalition": "*a coalition*: a quarter of the accounts asks one question, the others as above",
 }
 
 _Window = tuple[list[str], NDArray[np.float64], NDArray[np.float64]]
@@ -81,6 +83,10 @@ class Questions:
                 times[at, :3] = morning + rng.uniform(0, _HOUR, 3)
         if shape == "bots":
             vectors[::6] = self.bot
+        if shape == "coalition":
+            one = self.vectors[rng.integers(len(self.vectors))]
+            moved = one + 0.02 * rng.standard_normal(vectors[::4].shape) / np.sqrt(one.size)
+            vectors[::4] = moved / np.linalg.norm(moved, axis=2, keepdims=True)
         names = [f"{prefix}{at}" for at in range(accounts) for _ in range(_QUERIES)]
         return names, times.ravel(), vectors.reshape(-1, self.vectors.shape[1])
 
@@ -88,7 +94,8 @@ class Questions:
         """Judge one benign log against ordinary traffic of its shape, of so many other days."""
         rng = np.random.default_rng((seed, days, [*SHAPES].index(shape)))
         every = np.arange(len(self.of_story))
-        parts = [self.window(shape, "o", _ORDINARY, every, rng) for _ in range(days)]
+        usual = "own" if shape == "coalition" else shape
+        parts = [self.window(usual, "o", _ORDINARY, every, rng) for _ in range(days)]
         ordinary = make_log(
             [name for part in parts for name in part[0]],
             np.concatenate([day * _DAY + part[1] for day, part in enumerate(parts)]),
