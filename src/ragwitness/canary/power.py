@@ -43,9 +43,10 @@ TRAININGS = {
 MODEL = "SmolLM2-135M-Instruct, one slot of 20 names, p at most .05"
 MEASURED: tuple[MeasuredRow, ...] = (
     MeasuredRow("preference", 32, 1.0, 7, 12),
-    MeasuredRow("supervised", 64, 1.0, 1, 6),
-    MeasuredRow("reward", 64, 1.0, 0, 2),
+    MeasuredRow("supervised", 64, 1.0, 3, 12),
+    MeasuredRow("reward", 64, 1.0, 0, 3),
     MeasuredRow("preference", 16, 1.0, 1, 2),
+    MeasuredRow("preference", 128, 1.0, 3, 3),
 )
 OBEDIENCE = (0.3, 0.7)
 """Shares of obeying answers that were measured, or near enough to them."""
