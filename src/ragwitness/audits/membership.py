@@ -171,17 +171,14 @@ def trained(
 _SHORT = 60  # characters; longer settings are prompts
 
 
-def in_use(
-    plan: AuditPlan, audit: Audit, statistic: Statistic, outcomes: Sequence[Outcome]
-) -> dict[str, str]:
+def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
     found = {"method": audit.name, **described(audit)}
     if isinstance(audit, WindowedAudit):
         found["text asked about"] = (
             f"what no other document here has, in up to {MOST} windows of {SIZE:,} characters"
         )
-    proxy, words = getattr(audit, "proxy", None), (w for o in outcomes for w in o.score.evidence)
-    if proxy and any(math.isfinite(word.baseline) for word in words):  # else it counts tokens
+    if proxy := getattr(audit, "proxy", None):  # some methods count its tokens alone
         found["difficulty"] = f"{proxy.name}, no context"
     if statistic.classifier and statistic.shadow:
         inside = {
@@ -434,7 +431,7 @@ def conclude(
     # 2. What a reader must be told beside the verdicts.
     lost = sum(one.statistic is None for one in judged)
     spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
-    settings = in_use(plan, audit, statistic, outcomes) | words_read(outcomes)
+    settings = in_use(plan, audit, statistic) | words_read(outcomes)
     calibration = calibration_of(plan, stages.reference, ranked["outside"], seen, by["outside"])
     scores = {"known-in": ranked["inside"], "audited": _members(judged)}
     power = power_of(plan, calibration, len(judged) - lost, scores)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from ragwitness.canary.rank_test import SlotScores, rank_of, standing
+from ragwitness.canary.rank_test import SlotScores, rank_evidence, rank_of, standing
 
 _POWER = 0.8
 _LARGEST = 64  # times what was seen; beyond, the guess is worth nothing
@@ -101,6 +101,25 @@ def halves_needed(
 
     found = _least(k, power)
     return found and 2 * found
+
+
+def releases_slots_needed(slots: Sequence[SlotScores], alpha: float, weight: float) -> int | None:
+    """Return slots with which the evidence of one release would decide in 4 of 5 audits.
+
+    Args:
+        slots: As seen, planted ones alone; at least one.
+        alpha: Level.
+        weight: Weight of the release, :func:`~ragwitness.canary.rank_test.release_weight`.
+
+    Returns:
+        Doublings only; None where it cannot be told.
+    """
+    k, m = len(slots), slots[0].scores.size
+    bets = np.log([rank_evidence(rank, m) for rank in range(1, m + 1)])
+    spread = float(bets.std())
+    gain = float(np.mean([bets[rank_of(one) - 1] for one in slots])) / spread
+    far = math.log(1 / (alpha * weight)) / spread
+    return _least(k, lambda size: _reached(gain, k, size, far / math.sqrt(size)))
 
 
 def _reached(gain: float, seen: int, size: int, threshold: float) -> float:

@@ -22,6 +22,7 @@ from ragwitness.canary.draw import Design
 from ragwitness.canary.forecast import (
     examples_needed,
     halves_needed,
+    releases_slots_needed,
     slots_needed,
 )
 from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value
@@ -366,14 +367,14 @@ def _forecast(
     """Add what would decide by the design's own test."""
     what = "planted triggers do" if len(inside) > 1 else "planted trigger does"
     finding = replace(finding, reason=f"the {what} {FORESEEN}")
-    if design.releases != 1 and design.several == "evidence":
-        return replace(finding, unforeseen="the test of this plan is an old one; draw a new plan")
     # A design of several looks has its first share of the level at its first look.
-    alpha, examples = finding.alpha, None
-    if design.half and design.releases == 1:
+    alpha, examples, weight = finding.alpha, None, release_weight(1, design.releases)
+    if design.releases != 1 and design.several == "evidence":
+        slots = releases_slots_needed(inside, alpha, weight)
+    elif design.half and design.releases == 1:
         slots = halves_needed(inside, outside, alpha)
     else:
-        alpha *= release_weight(1, design.releases)
+        alpha *= weight
         slots = slots_needed(inside, alpha)
         if len(inside) == 1:
             examples = examples_needed(matrix, inside[0].chosen, alpha)

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.errors import TargetResponseError
+from ragwitness.kit.pool import in_thread
 from ragwitness.kit.stored_names import unset
-from ragwitness.kit.waiting import in_thread
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig

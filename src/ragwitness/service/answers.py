@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
-from ragwitness.kit.waiting import in_thread
+from ragwitness.kit.pool import in_thread
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template

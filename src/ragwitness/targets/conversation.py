@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.kit.pool import in_thread
 from ragwitness.kit.quotes import quote_error
-from ragwitness.kit.waiting import in_thread
 from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget

@@ -19,8 +19,8 @@ from ragwitness.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.kit.pool import in_thread
 from ragwitness.kit.quotes import environment_secrets, hide, hide_across, quote_error
-from ragwitness.kit.waiting import in_thread
 from ragwitness.targets.address import Address
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.targets.wire import read_logprobs

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from ragwitness.asking.worker import Outcome
-from ragwitness.audits.membership import Statistic, asked_apart, in_use, words_read
-from ragwitness.audits.plan import AuditPlan
-from ragwitness.membership.registry import build_audit
-from ragwitness.models.registry import load_language_model
-from ragwitness.types import Document, Evidence, Interval, Score
+from ragwitness.audits.membership import asked_apart, words_read
+from ragwitness.types import Document, Score
 
 
 def _outcomes(*details: dict[str, float]) -> list[Outcome]:
@@ -26,15 +21,6 @@ def test_words_that_were_read_are_counted() -> None:
     again = [{"said again": 2.0}, {"said again": 0.0}]
     assert words_read(_outcomes(*again)) == {"documents whose words were said again": "1 of 2"}
     assert words_read(_outcomes({})) == words_read([]) == {}
-
-
-@pytest.mark.parametrize(("baseline", "told"), [(math.nan, False), (0.25, True)])
-def test_a_model_that_only_counts_tokens_is_no_measure_of_difficulty(baseline, told) -> None:
-    audit = build_audit("rag-mia", load_language_model("reader"))
-    word = Evidence("Yes", "Is it there?", Interval(1.0, 1.0), baseline)
-    plan, score = AuditPlan([Document("d", "text")]), Score(1.0, evidence=(word,))
-    found = [Outcome(plan.documents[0], score, 1, 1)]
-    assert ("difficulty" in in_use(plan, audit, Statistic(), found)) is told
 
 
 def _asked(**documents: int) -> list[Outcome]:

@@ -225,9 +225,9 @@ def test_documents_in_an_unspaced_script_have_places() -> None:
     ids=["every sign of a script", "a line of dots"],
 )
 def test_long_texts_are_read_in_time(text) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     find_places(text, RunonConfig(), Background([*_SAMPLE[:10], Document("d", text)]))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_one_word_has_one_key_however_its_letters_are_coded() -> None:

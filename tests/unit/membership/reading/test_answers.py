@@ -246,10 +246,10 @@ def test_tokens_spell_the_same_in_every_tokenizer(names: list[str]) -> None:
     ids=lambda text: repr(text[:12]),
 )  # fmt: skip
 def test_hostile_answers_are_read_in_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_continuation(Answer(text, finish_reason="length"), _QUESTION)
     read_yes_no(Answer(text), gray=False)
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8
 
 
 def test_tokens_around_the_text_are_left_out() -> None:
