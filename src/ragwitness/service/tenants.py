@@ -88,11 +88,11 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
 
 
 def dimension_of(claim: Claim) -> int:
-    """Return the dimension of a claim's embedder, by measure; 0 with codes, which embed nothing."""
+    """Return the dimension of a claim's embedder, by measure; 0 where nothing is embedded."""
     return (
-        0
-        if claim.mechanism == "codes"
-        else int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
+        int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
+        if claim.mechanism == "noise"
+        else 0
     )
 
 
