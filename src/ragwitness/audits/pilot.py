@@ -230,6 +230,6 @@ async def run_pilot(
                 (*found.hidden, *(one.score for one in hidden)),
                 found.queries + sum(one.queries for one in (*shown, *hidden)),
                 (*heard[True], *heard[False]),
-                all(declined),
+                {*declined} == {True},
             )
     return found

@@ -89,11 +89,9 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
 
 def dimension_of(claim: Claim) -> int:
     """Return the dimension of a claim's embedder, by measure; 0 where nothing is embedded."""
-    return (
-        int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
-        if claim.mechanism == "noise"
-        else 0
-    )
+    if claim.mechanism != "noise":
+        return 0
+    return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,13 @@ class UnreadError(Exception):
 
 _FENCE = re.compile(r"\A.*?^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```.*\Z", re.DOTALL | re.MULTILINE)
 _MARKS = re.compile(r"\A\s*(?:<<<|>>>|\"\"\")\s*|\s*(?:<<<|>>>|\"\"\")\s*\Z")
-_EDITED = r"(?:removed|changed|replaced|rewritten|omitted|altered|anonymi[sz]ed|generali[sz]ed)\b"
 _REMARK = re.compile(
     r"\W*(?:i hope|let me know|please (?:let|note)|feel free|note(?: that)?\b"
     r"|if you (?:need|want|have)|this (?:text|version|rewrit\w+|response|new)"
     r"|the (?:text|above|rewritten|new) (?:text |version )?(?:above |is |was |has |keeps)"
-    rf"|(?:i|we)(?:['\u2019]ve| have|) {_EDITED}|[^.\n]{{0,60}}\b(?:were|was|been) {_EDITED})",
+    r"|(?=[^.\n]*\b(?:names?|personal|identif\w+|sensitive|private|details?|information)\b)"
+    r"[^.:\n]{0,60}\b(?:were|was|been|have|ve|i|we)"
+    r" (?:remov|chang|replac|rewrit|omit|alter|anonymi|generali)\w+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _LAST = re.compile(

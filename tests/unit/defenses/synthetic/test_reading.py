@@ -212,3 +212,11 @@ def test_a_judgement_is_read_with_remarks_and_takes_nothing_for_safe(
 ) -> None:
     assert read_judgement(answer, lambda handed: handed == "x") == wanted
     assert read_judgement(answer, lambda handed: False) != ""
+
+
+def test_what_a_surgeon_removed_is_no_remark() -> None:
+    told = "My pain began in May.\n\nThe gallbladder was removed in June."
+    assert read_text(told, ()) == told
+    turns = "Patient: It hurts.\n\nDoctor: Your appendix was removed, so it is something else."
+    assert read_text(turns, ("Patient", "Doctor")) == turns
+    assert read_text(f"{turns}\n\nAll names were removed.", ("Patient", "Doctor")) == turns
