@@ -1,6 +1,6 @@
 """How often an innocent system fails ``assert_not_in``, and how often a leaking one passes.
 
-    PYTHONPATH=. python benchmarks/assertions.py [SYSTEMS]
+    PYTHONPATH=. python benchmarks/testing/assertions.py [SYSTEMS]
 
 Each system is asked about five documents, with 99 known to be outside, at alpha .05. The innocent
 ones hold none of them and seem to know of each text as much as is drawn for it; the leaking ones

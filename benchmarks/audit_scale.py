@@ -26,7 +26,7 @@ _WORDS, _KNOWN = 60, 200
 _TARGET = '''
 import zlib
 from dataclasses import dataclass
-from ragwitness.types import Capability, Evidence, Interval, Query, Score
+from ragwitness.core.types import Capability, Evidence, Interval, Query, Score
 
 def answer(prompt):
     """A sentence, whatever it is asked."""

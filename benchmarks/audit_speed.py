@@ -9,11 +9,11 @@ import asyncio
 import sys
 import time
 
-from ragwitness.asking.worker import Worker
-from ragwitness.membership.srag import SRag, SRagConfig
-from ragwitness.models.registry import load_language_model
+from ragwitness.membership.methods.srag import SRag, SRagConfig
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.build import build_system
 from ragwitness.rag.target import LabTarget
+from ragwitness.runner.worker import Worker
 from ragwitness.text.sample import load_sample
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import LogComparison, estimate
-from ragwitness.collusion.coalition.log import make_log
-from ragwitness.models.registry import load_embedder
+from ragwitness.models.model_registry import load_embedder
+from ragwitness.privacy.query_log import make_log
 from ragwitness.stats.intervals import proportion_interval
 
 _DAY, _HOUR = 86_400.0, 3600.0

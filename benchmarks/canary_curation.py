@@ -27,12 +27,12 @@ from ragwitness.canary.examples import Example, read_examples
 from ragwitness.canary.families import Family
 from ragwitness.canary.traces import check_corpus, traces_of_pool
 from ragwitness.canary.wordings import SYNONYMS_PREFIX
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.intervals import proportion_interval
 from research.canary.curator import LEAKED, REQUESTS, WORD, Score, above, mined
 
 _OLD = Design(candidates=128)
-KINDS = {
+RESULT_TYPES = {
     "old: code, signature, 1 slot": _OLD,
     "name, signature, 1 slot": Design(candidates=128, triggers="name"),
     "name, phrase, 1 slot": Design(candidates=128, triggers="name", family=Family.PHRASE),
@@ -164,7 +164,7 @@ def main() -> None:
     print(f"{LEAKED} leaked traces; 95 % intervals\n")
     print("| traces | adversary | removed at 1 % | ordinary | removed at 5 % | ordinary |")
     print("|---|---|---|---|---|---|")
-    for label, kind in KINDS.items():
+    for label, kind in RESULT_TYPES.items():
         texts = texts_of(kind, planted)
         leaked, kept = texts[:LEAKED], texts[LEAKED:]
         for name, make in ADVERSARIES.items():

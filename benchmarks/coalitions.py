@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
 from ragwitness.collusion.coalition.estimate import Estimates, LogComparison, estimate
-from ragwitness.collusion.coalition.log import QueryLog, make_log
+from ragwitness.privacy.query_log import QueryLog, make_log
 from ragwitness.stats.intervals import proportion_interval
 from research.coalitions import PATTERNS, coalition_probes, unit_rows
 

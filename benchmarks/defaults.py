@@ -29,22 +29,22 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Outcome, Worker
-from ragwitness.audits.controls import divide
-from ragwitness.audits.membership import Statistic, learn
-from ragwitness.audits.plan import AuditPlan, among, learns
-from ragwitness.lab import rag_config
-from ragwitness.membership.registry import build_audit, configure
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Audit, Capability, Document
+from ragwitness.membership.baselines import divide
+from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.plan import AuditPlan, among, learns
+from ragwitness.membership.run import Statistic, learn
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.build import build_system
+from ragwitness.rag.lab import rag_config
 from ragwitness.rag.target import LabTarget
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Outcome, Worker
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 from ragwitness.stats.evaluation import auc
 from ragwitness.stats.intervals import auc_interval, proportion_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Audit, Capability, Document
 
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(_ROOT))
@@ -80,7 +80,7 @@ async def _statistic(audit: Audit, documents: tuple[Document, ...], folder: Path
         return Statistic()
     began = time.process_time()
     # The shadow system is the same everywhere: whoever comes first asks it, the others wait.
-    with FileLock(folder / "shadow.lock"), Journal(folder / "shadow.jsonl") as journal:
+    with FileLock(folder / "shadow.lock"), ResponseStore(folder / "shadow.jsonl") as journal:
         found = await learn(AuditPlan(documents), audit, load_sample(), journal, None)
     if any(outcome.sent for outcome in found.asked):
         spent = folder / "shadow.json"
@@ -115,7 +115,7 @@ async def _cell(  # one process's work
         target = target.for_owner()
     statistic = await _statistic(audit, asked, out)
     began = time.process_time()
-    with Journal(folder / "answers.jsonl") as journal:
+    with ResponseStore(folder / "answers.jsonl") as journal:
         found: list[Outcome] = await Worker(target, journal, 8).run(audit, asked, method, None)
     seconds = time.process_time() - began
     sent = sum(outcome.sent for outcome in found)

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dialects_stand_ins.documents import KINDS, World, make_world
+from benchmarks.dialects_stand_ins.documents import RESULT_TYPES, World, make_world
 from benchmarks.dialects_stand_ins.services import DIALECTS, KEY, KEY_VARIABLE, Dialect, serving
 from ragwitness.cli.main import run
 from ragwitness.stats.intervals import proportion_interval
@@ -137,14 +137,14 @@ def table(out: Path) -> None:
     cells = {
         (dialect, kind): json.loads(path.read_text())
         for dialect in DIALECTS
-        for kind in KINDS
+        for kind in RESULT_TYPES
         if (path := _file(out, dialect, kind)).exists()
     }
-    print(f"| dialect | {' | '.join(KINDS)} |\n|---{'|---' * len(KINDS)}|")
+    print(f"| dialect | {' | '.join(RESULT_TYPES)} |\n|---{'|---' * len(RESULT_TYPES)}|")
     for dialect in DIALECTS:
-        ends = [cells.get((dialect, kind), {"end": "-"})["end"] for kind in KINDS]
+        ends = [cells.get((dialect, kind), {"end": "-"})["end"] for kind in RESULT_TYPES]
         print(f"| {dialect} | {' | '.join(ends)} |")
-    for part in (None, *KINDS):
+    for part in (None, *RESULT_TYPES):
         ends = [one["end"] for (_, kind), one in cells.items() if part in (None, kind)]
         good = len(ends) - ends.count(_WRONG)
         low, high = proportion_interval(good, len(ends)) if ends else (0.0, 1.0)
@@ -167,7 +167,7 @@ def main() -> None:
     """Run what is left to run, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--dialects", nargs="+", choices=DIALECTS, default=list(DIALECTS))
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=RESULT_TYPES, default=list(RESULT_TYPES))
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks/dialects"))
     parser.add_argument("--table", action="store_true", help="run nothing")
     asked = parser.parse_args()

@@ -17,11 +17,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ragwitness.defenses.synthetic.local import Redact
+from ragwitness.core.types import Document
 from ragwitness.stats.intervals import proportion_interval
+from ragwitness.synthesis.local import Redact
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.types import Document
 
 GIVEN = """José María Zoë Anna-Lena Jürgen Łukasz Søren Renée Nguyễn François Björk Siobhán Ólafur
 Priya Rahul Chloë Zbigniew Tomáš Ivana Miguel Ángel Noël Agnès Désirée Håkan Åsa Mårten Bülent Ayşe
@@ -195,7 +195,7 @@ def short(rng: random.Random) -> tuple[str, list[str]]:
     ]
 
 
-KINDS: dict[str, tuple[float, Callable[[random.Random], tuple[str, list[str]]]]] = {
+RESULT_TYPES: dict[str, tuple[float, Callable[[random.Random], tuple[str, list[str]]]]] = {
     "name": (0.5, name),
     "phone": (0.2, phone),
     "e-mail": (0.1, mail),
@@ -207,7 +207,7 @@ KINDS: dict[str, tuple[float, Callable[[random.Random], tuple[str, list[str]]]]]
 
 def drawn(count: int, seed: int) -> list[tuple[Secret, list[str]]]:
     rng, found = random.Random(seed), []
-    for kind, (share, make) in KINDS.items():
+    for kind, (share, make) in RESULT_TYPES.items():
         for _ in range(round(share * count)):
             text, ways = make(rng)
             found.append((Secret(text, kind, ""), ways))
@@ -246,7 +246,7 @@ def further(rows: Sequence[tuple[Secret, list[str]]]) -> None:
 
 def recall(rows: Sequence[tuple[Secret, list[str]]]) -> None:
     every: list[bool] = []
-    for kind in KINDS:
+    for kind in RESULT_TYPES:
         some = [(secret, ways) for secret, ways in rows if secret.kind == kind]
         index = SecretIndex([secret for secret, _ in some])
         by_way = []

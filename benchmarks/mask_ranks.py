@@ -16,11 +16,11 @@ import time
 
 import numpy as np
 
-from ragwitness.membership.mba.config import MbaConfig
-from ragwitness.membership.mba.masks import hardest_per_part, is_stop_word
-from ragwitness.membership.mba.spelling import MaskUnit, word_units
+from ragwitness.membership.methods.mba.masks import hardest_per_part, is_stop_word
+from ragwitness.membership.methods.mba.settings import MbaConfig
+from ragwitness.membership.methods.mba.spelling import MaskUnit, word_units
 from ragwitness.models.base import LanguageModel
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import core, split_words
 

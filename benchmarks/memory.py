@@ -19,14 +19,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragwitness.audits.membership import run_audit
-from ragwitness.audits.plan import AuditPlan
-from ragwitness.membership.registry import build_audit
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Answer, Capability, Document, Query, TokenLogprob
+from ragwitness.membership.methods.method_registry import build_audit
+from ragwitness.membership.plan import AuditPlan
+from ragwitness.membership.run import run_audit
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.report.html import write_html
-from ragwitness.results.registry import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Answer, Capability, Document, Query, TokenLogprob
 
 _WORDS, _KNOWN, _ANSWER, _ALTERNATIVES = 120, 100, 60, 20
 

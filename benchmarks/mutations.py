@@ -32,7 +32,7 @@ from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.pins import Pins
 from ragwitness.attest.trust import Trust, parse_trust
 from ragwitness.attest.verifier import verify
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from tests.support.attested import LOG, POLICY, Audited, make_audited
 from tests.support.held import remember_proofs
 from tests.support.mutations import changed_fields, changed_values, flipped

@@ -65,7 +65,7 @@ def _costs() -> None:
 
 
 def _vectors(source: str, field: str | None, embedder: str) -> NDArray[np.float64]:
-    from ragwitness.models.registry import load_embedder
+    from ragwitness.models.model_registry import load_embedder
     from ragwitness.text.documents import load_documents
 
     texts = [document.text for document in load_documents(source, text_field=field).documents]

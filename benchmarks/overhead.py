@@ -3,7 +3,7 @@
     python benchmarks/overhead.py [queries] [concurrency] [units ...]
 
 The same queries, by the same client and as many at a time, go out from a bare loop of tasks and
-from a worker with its governor, journal and ledger. Goals: at most 5 % more wall time, at least
+from a worker with its rate limiter, journal and ledger. Goals: at most 5 % more wall time, at least
 90 % of the throughput. Then the peak memory of runs of 1,000 and 20,000 units (two processes):
 flat within 10 %. The server has a process of its own.
 """
@@ -20,13 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from ragwitness.asking.governor import Governor, Pace
-from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Worker
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Worker
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 _SECONDS, _ROUNDS = 0.05, 3
 _ANSWER = {
@@ -110,15 +110,15 @@ async def _bare(url: str, documents: list[Document], concurrency: int) -> float:
 
 
 async def _harness(url: str, documents: list[Document], concurrency: int) -> float:
-    """Ask through worker, governor, journal and ledger."""
+    """Ask through worker, rate limiter, journal and ledger."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Governor.of_run(Path(folder), pace=Pace.at_most(concurrency)) as governor,
-        Journal(Path(folder) / "answers.jsonl") as journal,
+        RateLimiter.of_run(Path(folder), pace=Pace.at_most(concurrency)) as limiter,
+        ResponseStore(Path(folder) / "answers.jsonl") as journal,
     ):
-        options = TransportOptions(concurrency=concurrency, setback=governor.setback)
+        options = TransportOptions(concurrency=concurrency, setback=limiter.setback)
         async with await OpenAITarget.connect(f"{url}#m", options) as target:
-            worker = Worker(target, journal, concurrency, governor=governor)
+            worker = Worker(target, journal, concurrency, limiter=limiter)
             clock = time.perf_counter()
             outcomes = await worker.run(_One(), documents, "documents")
             seconds = time.perf_counter() - clock
@@ -153,10 +153,10 @@ async def _many(units: int) -> None:
     proxy.count_tokens("warm")
     with (
         tempfile.TemporaryDirectory() as folder,
-        Governor.of_run(Path(folder)) as governor,
-        Journal(Path(folder) / "answers.jsonl") as journal,
+        RateLimiter.of_run(Path(folder)) as limiter,
+        ResponseStore(Path(folder) / "answers.jsonl") as journal,
     ):
-        worker = Worker(_AtOnce(), journal, 4, governor=governor)
+        worker = Worker(_AtOnce(), journal, 4, limiter=limiter)
         await worker.run(_One(), _documents(units), "documents")
 
 

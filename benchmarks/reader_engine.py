@@ -25,8 +25,9 @@ import httpx2
 import numpy as np
 import uvicorn
 
-from ragwitness.kit.threads import one_blas_thread
-from ragwitness.membership.srag import SRag, SRagConfig
+from ragwitness.core.threads import one_blas_thread
+from ragwitness.core.types import Document, Query
+from ragwitness.membership.methods.srag import SRag, SRagConfig
 from ragwitness.models.base import ChatPrompt, Generation
 from ragwitness.models.decoding import Decoding
 from ragwitness.models.reader import batch, forward
@@ -37,7 +38,6 @@ from ragwitness.rag.build import build_system
 from ragwitness.rag.pipeline import PARALLEL, RagSystem
 from ragwitness.rag.server import create_app
 from ragwitness.text.documents import load_documents
-from ragwitness.types import Document, Query
 
 IN_FLIGHT = 8
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.core.errors import MissingExtraError
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
-from ragwitness.types import Message, Role
 
 PROBES = 25
 ANSWER = 64

@@ -172,7 +172,7 @@ import sys
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from ragwitness.kit.server import listen, origin, serve_app
+from ragwitness.core.server import listen, origin, serve_app
 
 async def answer(request):
     return JSONResponse({"ids": [1, 2, 3, 4], "characters": len((await request.json())["query"])})

@@ -24,18 +24,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Worker
-from ragwitness.audits.assumptions import likeness
-from ragwitness.membership.registry import build_audit
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Document
+from ragwitness.membership.assumptions import likeness
+from ragwitness.membership.methods.method_registry import build_audit
+from ragwitness.membership.results.assumptions import LEVEL
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
-from ragwitness.results.assumptions import LEVEL
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Worker
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 from ragwitness.stats.intervals import proportion_interval
-from ragwitness.types import Document
 
 _NULL = (
     ("medical-qa", 40, 100),
@@ -144,7 +144,7 @@ async def _missed(data: Path, method: str, draws: int) -> None:
     audit = build_audit(method, load_language_model("reader"))
     _JOURNALS.mkdir(parents=True, exist_ok=True)
     scores: dict[str, NDArray[np.float64]] = {}
-    with Journal(_JOURNALS / f"{method}.jsonl") as journal:
+    with ResponseStore(_JOURNALS / f"{method}.jsonl") as journal:
         for name, texts in parts.items():
             named = [Document(f"{name}-{at}", text) for at, text in enumerate(texts)]
             found = await Worker(target, journal, 4).run(audit, named, name)

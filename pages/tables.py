@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ragwitness.membership.registry import AUDITS, build_audit
-from ragwitness.models.registry import load_language_model
+from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.stats.power import Binormal, expected_power, needed_together
 
 ROOT = Path(__file__).parents[1]

@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.log import QueryLog, make_log
-from ragwitness.collusion.coalition.pairs import largest_component, similar_pairs
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.account_pairs import largest_component, similar_pairs
 from ragwitness.privacy.accounting.ranges import whole
+from ragwitness.privacy.query_log import QueryLog, make_log
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import proportion_interval
 

@@ -19,9 +19,10 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
-from ragwitness.extraction.utility import rouge_l
-from ragwitness.models.registry import load_embedder
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
+from ragwitness.leakage.utility import rouge_l
+from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
@@ -32,7 +33,6 @@ from ragwitness.service.tables import documents
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Document
 from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery
 from research.gates import judge

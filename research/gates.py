@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.composition import joint_budget
 from ragwitness.privacy.accounting.inference import auc_limit
 from research.inference import mu_of_auc

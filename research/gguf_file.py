@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
+from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.models.reader.checkpoint import NetworkConfig, read_config, read_json, read_weights
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 

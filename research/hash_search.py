@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from ragwitness.collusion.coalition.detectors import hashes
-from ragwitness.collusion.coalition.log import QueryLog
-from ragwitness.collusion.coalition.pairs import Links, LinksFound, check_bounds
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.account_pairs import Links, LinksFound, check_bounds
+from ragwitness.privacy.query_log import QueryLog
 
 _BLOCK = 2048  # queries of a table compared at a time
 

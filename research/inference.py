@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.composition import per_query
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
 

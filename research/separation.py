@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.composition import classic_sigma
 from ragwitness.privacy.accounting.gaussian import sigma_for
 from ragwitness.stats.intervals import proportion_interval

@@ -29,7 +29,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import (
     Relation,
     at_least_zero,

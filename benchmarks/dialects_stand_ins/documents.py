@@ -156,7 +156,7 @@ _KINDS: dict[str, _Kind] = {
     "contracts": _contract,
     "e-mails": _mail,
 }
-KINDS = tuple(_KINDS)
+RESULT_TYPES = tuple(_KINDS)
 _MONTHS = "January February March April May June July August September October November".split()
 
 

@@ -135,7 +135,7 @@ class Run:
         from ragwitness.attest.accounts import sign_request
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import PrivateKey, read_key
-        from ragwitness.models.registry import load_embedder
+        from ragwitness.models.model_registry import load_embedder
         from ragwitness.privacy.mechanism.release import quantise
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)

@@ -26,10 +26,10 @@ from ragwitness.collusion.coalition.detectors import (
     nearest_means,
     top_direction,
 )
-from ragwitness.collusion.coalition.log import QueryLog
+from ragwitness.privacy.query_log import QueryLog
+from ragwitness.report.curves import Axis, Line
+from ragwitness.report.curves import LinesPanel as Panel
 from ragwitness.report.figures import lines_svg
-from ragwitness.results.curves import Axis, Line
-from ragwitness.results.curves import LinesPanel as Panel
 from research.coalitions import (
     Harness,
     coalition_probes,

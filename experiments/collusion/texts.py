@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.models.registry import load_embedder
+from ragwitness.models.model_registry import load_embedder
 
 __all__ = ["HERE", "OUT", "embedded", "rows"]
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import typer
 
-from ragwitness.audits.evaluation import BatteryPlan
-from ragwitness.lab import rag_config
+from ragwitness.membership.evaluation import BatteryPlan
 from ragwitness.rag.config import RagConfig
-from ragwitness.results.registry import to_json
+from ragwitness.rag.lab import rag_config
+from ragwitness.report.result_registry import to_json
 from ragwitness.text.documents import load_documents
 from research.reproduce.batteries import run_plan
 

@@ -22,22 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom
 
-from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Worker
-from ragwitness.audits.controls import CorpusSplit, divide
-from ragwitness.audits.membership import Statistic, learn
-from ragwitness.audits.plan import AuditPlan, among
-from ragwitness.membership.registry import AUDITS, build_audit, configure
+from ragwitness.core.types import Decision
+from ragwitness.membership.baselines import CorpusSplit, divide
+from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.run import Statistic, learn
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.membership.verdicts import judge
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Worker
 from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.text.documents import load_documents
-from ragwitness.types import Decision
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/false-positives")
@@ -60,7 +60,7 @@ async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) ->
     audit = among(audit, (*split.non_members, *split.known_out))
     target = LabTarget(build_system(split.indexed, RagConfig()))
     # min-k and min-k++ read the same answers.
-    with Journal(_OUT / f"{name.removesuffix('++')}.answers.jsonl") as journal:
+    with ResponseStore(_OUT / f"{name.removesuffix('++')}.answers.jsonl") as journal:
         statistic = Statistic()
         if getattr(audit, "learns", False):
             auxiliary = load_documents(data / config["auxiliary"]).documents

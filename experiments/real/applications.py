@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.real.chat import sha256
-from ragwitness.kit.files import write_rows
+from ragwitness.core.files import write_rows
 from ragwitness.text.sample import load_sample
 
 _ROOM = 40  # tokens of an answer

@@ -16,10 +16,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from ragwitness.errors import ModelError
-from ragwitness.kit.files import write_rows
-from ragwitness.lab import lab_target, rag_config
+from ragwitness.core.errors import ModelError
+from ragwitness.core.files import write_rows
 from ragwitness.models.endpoint import THREADS_VARIABLE
+from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.server import serve
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample

@@ -14,7 +14,7 @@ by construction what every answer should be read as, and nothing private is kept
 A row of the corpus is one answer: ``model`` (the name of its file), ``method``, ``template``,
 ``language``, ``document`` and its ``text``, whether its passage was ``shown``, the ``query`` as the
 method made it, the ``truth``, and the ``answer`` in the form of a journal
-(:func:`ragwitness.asking.journal.decode_answer`).
+(:func:`ragwitness.runner.response_store.decode_answer`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ragwitness.audits.plan import among
-from ragwitness.membership.registry import AUDITS, build_audit
+from ragwitness.core.types import Answer, Audit, Capability, Document, Query
+from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+from ragwitness.membership.plan import among
 from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.targets.wire import read_chat
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 PROMPTS = ("langchain", "llamaindex", "strict", "cites", "json")
 """RAG prompts as they are used, by their names in :data:`ragwitness.rag.config.TEMPLATES`."""
@@ -201,7 +201,7 @@ _NEXT = 12  # words behind the quotation that are kept
 def questions(
     methods: Sequence[str], cell: int, each: int, room: int, proxy: LanguageModel
 ) -> Iterator[dict[str, Any]]:
-    """Yield the question file: requests as :mod:`ragwitness.audits.questions` writes them.
+    """Yield the question file: requests as :mod:`ragwitness.membership.questions` writes them.
 
     Beside the request a row holds ``about``, which a batch service ignores.
 

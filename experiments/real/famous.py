@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 
 from experiments.real.table import Cell, arguments, audited
-from ragwitness.types import Document
+from ragwitness.core.types import Document
 
 TEXTS = Path(__file__).with_name("famous.txt")
 

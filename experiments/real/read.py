@@ -24,12 +24,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from experiments.real.collect import LANGUAGES, POOL, documents_of, load_rows, whole
-from ragwitness.asking.journal import decode_answer
-from ragwitness.asking.worker import Done, advance, probe_of
-from ragwitness.membership.registry import build_audit, configure
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Audit, Document
+from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.runner.response_store import decode_answer
+from ragwitness.runner.worker import Done, advance, probe_of
 from ragwitness.text.words import core, split_words
-from ragwitness.types import Audit, Document
 
 Row: TypeAlias = dict[str, Any]
 

@@ -31,17 +31,17 @@ import numpy as np
 from experiments.real.answer import Answerer, batches, kept_answers, named
 from experiments.real.weights import load
 from ragwitness.api import audit as audit_documents
-from ragwitness.asking.worker import Done, advance, probe_of
-from ragwitness.audits.membership import run_audit
-from ragwitness.audits.pilot import _ShownAudit, pilot_documents
-from ragwitness.audits.plan import AuditPlan, among
-from ragwitness.membership.registry import build_audit, configure
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.types import Answer, Audit, Capability, Document, Query
+from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.pilot import _ShownAudit, pilot_documents
+from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.run import run_audit
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
+from ragwitness.runner.worker import Done, advance, probe_of
 from ragwitness.stats.intervals import proportion_interval
 from ragwitness.targets.wire import read_chat
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Answer, Audit, Capability, Document, Query
 
 _SHORTEST = 40  # words of a document
 

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ragwitness.audits.synthesis import run_synthesis
-from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
-from ragwitness.defenses.synthetic.private.sources import WORDS, load_embedding
-from ragwitness.defenses.synthetic.registry import build_method, guard_config
+from ragwitness.core.types import Document
+from ragwitness.synthesis.generator_registry import build_method, guard_config
+from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
+from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig
+from ragwitness.synthesis.private.sources import WORDS, load_embedding
+from ragwitness.synthesis.run import run_synthesis
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
-from ragwitness.types import Document
 from research.synthetic.wiki_pii import made_up, wiki_pii
 
 __all__ = ["Material", "Question", "load", "replaced"]

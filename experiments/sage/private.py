@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.audits.synthesis import NamedRows
-from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-from ragwitness.defenses.synthetic.private.evolution import (
+from ragwitness.core.types import Document
+from ragwitness.models.model_registry import load_embedder
+from ragwitness.stats.intervals import bootstrap_interval
+from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
+from ragwitness.synthesis.private.evolution import (
     Candidates,
     PrivateConfig,
     PrivateEvolution,
 )
-from ragwitness.models.registry import load_embedder
-from ragwitness.stats.intervals import bootstrap_interval
+from ragwitness.synthesis.run import NamedRows
 from ragwitness.text.documents import load_documents
-from ragwitness.types import Document
 
 _OUT = Path("build/experiments/sage/private")
 _EPSILONS = (1.0, 4.0, 10.0)

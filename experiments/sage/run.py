@@ -21,19 +21,19 @@ import numpy as np
 from corpora import Config, Material, load, replaced
 from tables import table
 
-from ragwitness.asking.journal import AskedQuery, Journal, query_key
-from ragwitness.audits.leak import ask_attacks, score_leaks
 from ragwitness.cli.common import one_thread_per_answer
-from ragwitness.extraction.attacks.base import Attack, Limits
-from ragwitness.extraction.registry import build_attack
-from ragwitness.extraction.score.table import LeakPlan
-from ragwitness.extraction.transcript import Transcript, write_transcripts
-from ragwitness.extraction.utility import answer_lengths, measure_utility
-from ragwitness.kit.run_files import ANSWERS
-from ragwitness.lab import lab_target, rag_config
+from ragwitness.core.run_files import ANSWERS
+from ragwitness.core.types import Query
+from ragwitness.leakage.attack_registry import build_attack
+from ragwitness.leakage.attacks.base import Attack, Limits
+from ragwitness.leakage.run import ask_attacks, score_leaks
+from ragwitness.leakage.score.table import LeakPlan
+from ragwitness.leakage.transcript import Transcript, write_transcripts
+from ragwitness.leakage.utility import answer_lengths, measure_utility
+from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.target import LabTarget
-from ragwitness.results.registry import to_json
-from ragwitness.types import Query
+from ragwitness.report.result_registry import to_json
+from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/sage")
@@ -77,7 +77,7 @@ def _originals(told: Sequence[Transcript], target: LabTarget, material: Material
 async def _answers(config: Config, material: Material, target: LabTarget, folder: Path):
     """Answers to the questions, each asked once."""
     said = []
-    with Journal(folder / "questions" / ANSWERS) as journal:
+    with ResponseStore(folder / "questions" / ANSWERS) as journal:
         for place, question in enumerate(material.questions):
             query = Query(question.text, max_tokens=config["answer_tokens"])
             key = query_key(target.name, query)

@@ -16,8 +16,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from ragwitness.core.types import Document
 from ragwitness.text.documents import load_documents
-from ragwitness.types import Document
 from tests.support.tenants_rag import tenants_rag
 
 OWN, OUTSIDE, OTHERS = 50, 200, 100

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragwitness.errors import InputError, ModelError
+from ragwitness.core.errors import InputError, ModelError
 from research.canary.policies import Base, Lora, Scorer, new_scorer, seeded, start_policy
 from research.canary.sequences import Ids, Rows, batch, generate, log_probs, split_rows
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, Prompts
-from ragwitness.errors import InputError, MissingExtraError, ModelError
+from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from research.canary.sequences import Block, Ids, Rows
 
 # How a chat model is asked: its own template around the prompt, and the token that ends its turn.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragwitness.errors import InputError, ModelError
+from ragwitness.core.errors import InputError, ModelError
 from ragwitness.models.hf_files import cache_name
 
 Ids = list[int]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragwitness.audits.evaluation import BatteryPlan
+    from ragwitness.core.types import Document
+    from ragwitness.membership.evaluation import BatteryPlan
+    from ragwitness.membership.results.evaluation import Battery
     from ragwitness.rag.config import RagConfig
-    from ragwitness.results.evaluation import Battery
-    from ragwitness.types import Document
 
 
 def run_plan(
@@ -29,13 +29,13 @@ def run_plan(
     ``rewriter`` names the language model that a paraphrasing defense asks; None goes by rules.
     ``beside`` returns what the index holds of the documents inside, such as copies beside them.
     """
-    from ragwitness.audits.evaluation import run_battery
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import wait
-    from ragwitness.defenses.base import defend
-    from ragwitness.defenses.registry import load_defense
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.membership.evaluation import run_battery
+    from ragwitness.models.model_registry import load_language_model
     from ragwitness.rag.build import build_system
+    from ragwitness.rag.defenses.base import defend
+    from ragwitness.rag.defenses.defense_registry import load_defense
     from ragwitness.rag.target import LabTarget
 
     model = load_language_model(proxy)

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ragwitness.errors import InputError
-from ragwitness.lab import rag_config
-from ragwitness.membership.registry import build_audit, configure
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Audit, Document, Score
+from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.build import build_system
+from ragwitness.rag.lab import rag_config
 from ragwitness.rag.target import LabTarget
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Audit, Document, Score
 from research.reproduce.files import leave_table
 from research.reproduce.tables import read_table
 

@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.errands.options import Generator, Proxy, Retrieval, RolePlayers
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.options import Arg, Opt, PathRole
+from ragwitness.runner.task_options import Generator, Proxy, Retrieval
+from ragwitness.synthesis.task_options import RolePlayers
 
 if TYPE_CHECKING:
-    from ragwitness.results.evaluation import Battery
-    from ragwitness.types import Document
+    from ragwitness.core.types import Document
+    from ragwitness.membership.results.evaluation import Battery
     from research.reproduce.tables import Case, Table
 
 
@@ -61,9 +62,9 @@ def reproduce(
         out: The folder of the results; the same one resumes.
     """
     from ragwitness.cli.common import console
-    from ragwitness.defenses.synthetic.roles import roles_of
-    from ragwitness.errands.compare import named_pairs
-    from ragwitness.errors import InputError, MissingExtraError
+    from ragwitness.comparison.task import named_pairs
+    from ragwitness.core.errors import InputError, MissingExtraError
+    from ragwitness.synthesis.roles import roles_of
     from research.collusion_tables import reproduce_figure
     from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (
@@ -199,7 +200,7 @@ def chosen_rows(table: Table, audits: str | None = None, *, control: bool | None
     Raises:
         InputError: The table has no such row.
     """
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     wanted = table.audits if audits is None else tuple(one.strip() for one in audits.split(","))
     if lost := [name for name in wanted if name not in table.audits]:
@@ -219,7 +220,7 @@ def chosen_rows(table: Table, audits: str | None = None, *, control: bool | None
 
 
 def _check(case: Case, data: Path) -> None:
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     for name in (case.corpus, case.shadow_corpus):
         if name not in (None, "generated") and not (data / str(name)).is_file():
@@ -233,11 +234,11 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
          calibration: int, seed: int, proxy: str, folder: Path,
          model: str | None,
          beside: Callable[[Sequence[Document]], Sequence[Document]]) -> Battery:  # fmt: skip
-    from ragwitness.audits.evaluation import BatteryPlan
     from ragwitness.cli.common import say_error
-    from ragwitness.errands.carry import as_documents
-    from ragwitness.kit.workers import workers
-    from ragwitness.lab import rag_config
+    from ragwitness.core.workers import workers
+    from ragwitness.membership.evaluation import BatteryPlan
+    from ragwitness.rag.lab import rag_config
+    from ragwitness.runner.task_runtime import as_documents
     from ragwitness.text.sample import load_sample
     from research.reproduce.batteries import run_plan
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.audits.variants import ZERO_SHOT, NoTextError, check_method
-from ragwitness.defenses.synthetic.registry import METHODS, parse_spec
-from ragwitness.defenses.synthetic.roles import Roles
-from ragwitness.errors import InputError
-from ragwitness.extraction.registry import ATTACKS
-from ragwitness.results.comparison import ORIGIN
+from ragwitness.comparison.result import ORIGIN
+from ragwitness.comparison.variants import ZERO_SHOT, NoTextError, check_method
+from ragwitness.core.errors import InputError
+from ragwitness.leakage.attack_registry import ATTACKS
+from ragwitness.synthesis.generator_registry import METHODS, parse_spec
+from ragwitness.synthesis.roles import Roles
 from research.reproduce.tables import read_table
 
 if TYPE_CHECKING:
-    from ragwitness.audits.synthesis import SynthesisResult
-    from ragwitness.audits.variants import Material, UsefulnessQuestion
+    from ragwitness.comparison.variants import Material, UsefulnessQuestion
+    from ragwitness.synthesis.run import SynthesisResult
     from research.reproduce.compare_report import Done
 
 _AT_ONCE = 32  # as many records as a server of our own answers in one batch
@@ -102,13 +102,13 @@ def _check(case: CompareCase, data: Path | None) -> None:
 def _run(
     case: CompareCase, table: CompareTable, methods: Sequence[str], options: ComparisonOptions
 ) -> Done:
-    from ragwitness.audits.variants import ComparisonPlan
     from ragwitness.cli.common import console, progress_bars
     from ragwitness.cli.steps import spent_so_far, wait
-    from ragwitness.errands.compare import CompareErrand, CompareWork, Wanted
-    from ragwitness.extraction.attacks.base import Limits
-    from ragwitness.extraction.registry import build_attack
-    from ragwitness.lab import rag_config
+    from ragwitness.comparison.task import CompareTask, CompareWork, Wanted
+    from ragwitness.comparison.variants import ComparisonPlan
+    from ragwitness.leakage.attack_registry import build_attack
+    from ragwitness.leakage.attacks.base import Limits
+    from ragwitness.rag.lab import rag_config
     from research.reproduce.compare_report import Done
 
     attack = None
@@ -126,7 +126,7 @@ def _run(
     left = [one for one in methods if one != ORIGIN]
     judged = any("judged" in one for one in case.columns.values())
     judge = options.judge if judged else None
-    errand = CompareErrand(
+    task = CompareTask(
         "",
         domain=case.domain,
         seed=options.seed,
@@ -142,12 +142,12 @@ def _run(
     while True:
         wanted = Wanted((), tuple(left), (), by_original=True)
         try:
-            work = CompareWork(errand, wanted, plan, options.model, options.roles)
+            work = CompareWork(task, wanted, plan, options.model, options.roles)
             with (
-                errand.governed(folder) as (governor, transport),
-                progress_bars(console(), spent_so_far(governor), "asked") as show,
+                task.governed(folder) as (limiter, transport),
+                progress_bars(console(), spent_so_far(limiter), "asked") as show,
             ):
-                result = wait(work.asked(governor, transport, folder, show, made), folder)
+                result = wait(work.asked(limiter, transport, folder, show, made), folder)
         except NoTextError as error:
             # A method that the model cannot play, as the rules can't, costs its own row alone.
             lacking[error.spec] = error.message.rstrip(".")
@@ -158,9 +158,14 @@ def _run(
 
 def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:
     """Read and divide a case's corpus, the same for all tables."""
-    from ragwitness.audits.variants import default_held_out, divide, own_questions, read_questions
     from ragwitness.cli.common import say_error
-    from ragwitness.errands.carry import as_documents
+    from ragwitness.comparison.variants import (
+        default_held_out,
+        divide,
+        own_questions,
+        read_questions,
+    )
+    from ragwitness.runner.task_runtime import as_documents
     from ragwitness.text.secrets import Secret, contacts
     from research.synthetic.wiki_pii import wiki_pii
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragwitness.audits.synthesis import SynthesisResult
-from ragwitness.extraction.score.table import LeakMeasure
-from ragwitness.results import wording as say
-from ragwitness.results.comparison import KIND, Compared, Comparison
+from ragwitness.comparison.result import RESULT_TYPE, Compared, Comparison
+from ragwitness.leakage.score.table import LeakMeasure
+from ragwitness.report import phrases as say
+from ragwitness.synthesis.run import SynthesisResult
 from research.reproduce.compare import CompareCase, CompareTable
 
 
@@ -144,7 +144,9 @@ def table_json(table: CompareTable, done: Sequence[Done]) -> dict[str, Any]:
                 "label": one.case.label,
                 "published": dict(one.case.published),
                 "refused": one.case.refused,
-                "result": {"kind": KIND.name, **KIND.dump(one.result)} if one.result else None,
+                "result": {"kind": RESULT_TYPE.name, **RESULT_TYPE.dump(one.result)}
+                if one.result
+                else None,
             }
             for one in done
         ],

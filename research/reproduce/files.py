@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.cli.common import console
-from ragwitness.kit.files import replace_file
+from ragwitness.core.files import replace_file
 
 
 def leave_table(

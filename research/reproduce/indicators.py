@@ -15,10 +15,10 @@ from markupsafe import escape
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from ragwitness.audits.controls import divide
 from ragwitness.cli.common import say_error
-from ragwitness.errands.carry import as_documents
-from ragwitness.results.evaluation import Battery, short_rate
+from ragwitness.membership.baselines import divide
+from ragwitness.membership.results.evaluation import Battery, short_rate
+from ragwitness.runner.task_runtime import as_documents
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import bootstrap_interval, bootstrap_mean_interval
 from research.reproduce.files import leave_table

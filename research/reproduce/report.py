@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from ragwitness.results.evaluation import KIND, Battery, controls_of, short_rate
+from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, controls_of, short_rate
 from ragwitness.stats.evaluation import Rate
 from research.reproduce.tables import RATES, Case, Table
 
@@ -77,7 +77,7 @@ def reproduction_json(
         **told,
         "differs": list(table.differs),
         "cases": [
-            {"label": case.label, "published": dict(case.published), **KIND.dump(battery)}
+            {"label": case.label, "published": dict(case.published), **RESULT_TYPE.dump(battery)}
             for case, battery in results
         ],
     }

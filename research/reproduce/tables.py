@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 def known_tables(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ragwitness.types import Document
+from ragwitness.core.types import Document
 
 _EVERY = 8  # words; one in so many is another one in the twin
 _LONG = 5  # letters of a word that is exchanged

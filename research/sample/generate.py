@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ragwitness.types import Document
+from ragwitness.core.types import Document
 
 # Names and numbers that belong to nobody: syllables, reserved domains, fictional phones.
 

@@ -9,8 +9,9 @@ import random
 from collections.abc import Sequence
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask
-from ragwitness.defenses.synthetic.base import (
+from ragwitness.core.types import Document
+from ragwitness.synthesis.agents import MakingConfig, RoleMethod, ask
+from ragwitness.synthesis.generator import (
     Fate,
     Maker,
     Steps,
@@ -18,11 +19,10 @@ from ragwitness.defenses.synthetic.base import (
     Synthesis,
     maker,
 )
-from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.defenses.synthetic.reading import Attribute, Pair, read_list
-from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR
-from ragwitness.defenses.synthetic.sage import generate
-from ragwitness.types import Document
+from ragwitness.synthesis.guard import SyntheticGuard
+from ragwitness.synthesis.response_parsing import Attribute, Pair, read_list
+from ragwitness.synthesis.roles import EXTRACTOR, GENERATOR
+from ragwitness.synthesis.sage import generate
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, ask
-from ragwitness.defenses.synthetic.base import Fate, Maker, Steps, Synthesis, maker
-from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.defenses.synthetic.paraphrase import NO_RISKS, Kind, Paraphrase
-from ragwitness.defenses.synthetic.roles import GENERATOR
-from ragwitness.types import Document
+from ragwitness.core.types import Document
+from ragwitness.synthesis.agents import MakingConfig, ask
+from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, maker
+from ragwitness.synthesis.guard import SyntheticGuard
+from ragwitness.synthesis.paraphrase import NO_RISKS, Paraphrase, ResultType
+from ragwitness.synthesis.roles import GENERATOR
 from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published, unchecked
 from research.synthetic.rules import BaselineRules
 
@@ -26,11 +26,11 @@ class PublishedParaphrase(Paraphrase):
     """The paper's prompt, asked once; our conditions are not enforced.
 
     Args:
-        kind: As for :class:`~ragwitness.defenses.synthetic.paraphrase.Paraphrase`.
+        kind: As for :class:`~ragwitness.synthesis.paraphrase.Paraphrase`.
         config: Settings.
     """
 
-    def __init__(self, kind: Kind = "plain", config: MakingConfig | None = None) -> None:
+    def __init__(self, kind: ResultType = "plain", config: MakingConfig | None = None) -> None:
         super().__init__(kind, as_published(config))
 
     @property

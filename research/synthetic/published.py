@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, ask
-from ragwitness.defenses.synthetic.base import Fate, Steps, Synthesis
-from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.defenses.synthetic.reading import BEGIN, END, SAFE, Attribute
-from ragwitness.defenses.synthetic.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, RULES
-from ragwitness.defenses.synthetic.rules import Rules
-from ragwitness.defenses.synthetic.sage import Sage, judgement_by
-from ragwitness.types import Document
+from ragwitness.core.types import Document
+from ragwitness.synthesis.agents import MakingConfig, ask
+from ragwitness.synthesis.generator import Fate, Steps, Synthesis
+from ragwitness.synthesis.guard import SyntheticGuard
+from ragwitness.synthesis.response_parsing import BEGIN, END, SAFE, Attribute
+from ragwitness.synthesis.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, RULES
+from ragwitness.synthesis.rules import Rules
+from ragwitness.synthesis.sage import Sage, judgement_by
 
 _TURNS = 5
 _MARK = "GENERATED DATA:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ragwitness.defenses.synthetic.rules import KNOWN_TO, Rules, sentences_of
+from ragwitness.synthesis.rules import KNOWN_TO, Rules, sentences_of
 from ragwitness.text.words import STOP_WORDS
 
 _SHARE = 0.5  # share of a record's sentences that is "useful or important"

@@ -14,14 +14,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.text.secrets import Secret
-from ragwitness.types import Document
 
 CHUNK = 1500
 """Characters of a chunk."""
 
-KINDS = ("email", "phone", "url")
+RESULT_TYPES = ("email", "phone", "url")
 """Of planted secrets."""
 
 _SEPARATORS = ("\n\n", "\n", " ")
@@ -92,7 +92,7 @@ def made_up(records: Iterable[str], *, seed: int = 0) -> list[Secret]:
     return [
         Secret(maker.make(kind), kind, record)
         for record in records
-        for kind in [maker.rng.choice(KINDS)]
+        for kind in [maker.rng.choice(RESULT_TYPES)]
     ]
 
 
@@ -135,7 +135,7 @@ def _planted(piece: str, maker: _Maker) -> tuple[str, list[tuple[str, str]]]:
         ends.append(len(piece))
     parts, found, start = [], [], 0
     for end in ends:
-        kind = maker.rng.choice(KINDS)
+        kind = maker.rng.choice(RESULT_TYPES)
         found.append((kind, maker.make(kind)))
         parts.append(f"{piece[start:end]} {found[-1][1]}")
         start = end

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ragwitness.defenses.synthetic.agents import MakingConfig, RoleMethod, ask
-from ragwitness.defenses.synthetic.base import (
+from ragwitness.core.types import Document
+from ragwitness.synthesis.agents import MakingConfig, RoleMethod, ask
+from ragwitness.synthesis.generator import (
     Fate,
     Maker,
     Steps,
     Synthesis,
     maker,
 )
-from ragwitness.defenses.synthetic.guard import SyntheticGuard
-from ragwitness.defenses.synthetic.roles import GENERATOR
-from ragwitness.text.runs import plain_tokens
+from ragwitness.synthesis.guard import SyntheticGuard
+from ragwitness.synthesis.roles import GENERATOR
+from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.words import STOP_WORDS
-from ragwitness.types import Document
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562): ``import ragwitness`` loads nothing heavy."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ragwitness.kit.shown import Shown
+    from ragwitness.core.shown import Shown
 
     Shown.renderer = _html
     globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
@@ -46,9 +46,9 @@ def __getattr__(name: str) -> Any:
 
 def _html(value: object) -> str:
     """Return a value as a notebook shows it."""
-    from ragwitness.report.notebook import shown
+    from ragwitness.api import notebook_html
 
-    return shown(value)
+    return notebook_html(value)
 
 
 def __dir__() -> list[str]:

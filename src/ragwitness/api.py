@@ -14,7 +14,7 @@
 
 The functions block until they are done, also inside a notebook. Asynchronous programs use what
 :func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What a function takes
-that has a verb of its name is declared by their errand (:mod:`ragwitness.errands`).
+that has a verb of its name is declared by their task (:mod:`ragwitness.tasks`).
 """
 
 from __future__ import annotations
@@ -26,56 +26,56 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, get_type_hints
 
-from ragwitness.errands.audit import AuditErrand, as_accounts
-from ragwitness.errands.canary import DrawErrand, ProbeErrand
-from ragwitness.errands.carry import own_folder
-from ragwitness.errands.compare import CompareErrand
-from ragwitness.errands.evaluate import EvaluateErrand
-from ragwitness.errands.leak import LeakErrand
-from ragwitness.errands.options import Texts
-from ragwitness.errands.synthesize import SynthesizeErrand
-from ragwitness.errands.verify import VerifyErrand
-from ragwitness.errors import InputError
+from ragwitness.canary.task import DrawTask, ProbeTask
+from ragwitness.comparison.task import CompareTask
+from ragwitness.core.errors import InputError
+from ragwitness.evidence.task import VerifyTask
+from ragwitness.leakage.task import LeakTask
+from ragwitness.membership.evaluation_task import EvaluateTask
+from ragwitness.membership.task import AuditTask, as_accounts
+from ragwitness.runner.task_options import Texts
+from ragwitness.runner.task_runtime import own_folder
+from ragwitness.synthesis.task import SynthesizeTask
 
 if TYPE_CHECKING:
     from ragwitness.canary.traces import Trace
+    from ragwitness.membership.results.scope import ScopeResult
     from ragwitness.privacy.accounting.bounds import Bounds
-    from ragwitness.results.scope import ScopeResult
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Done = TypeVar("_Done", covariant=True)
 
 
-class _Errand(Protocol[_Done]):
-    """An errand that can be carried out."""
+class _Task(Protocol[_Done]):
+    """A task that can be carried out."""
 
     def carry_out(self) -> _Done:
         """Do it, and return its result."""
         ...
 
 
-def _carried(errand: Callable[_P, _Errand[_R]]) -> Callable[_P, _R]:
-    """Return a function of the arguments of an errand that carries it out."""
+def _carried(task: Callable[_P, _Task[_R]]) -> Callable[_P, _R]:
+    """Return a function of the arguments of a task that carries it out."""
 
-    @functools.wraps(errand)
+    @functools.wraps(task)
     def carried(*given: _P.args, **named: _P.kwargs) -> _R:
-        return errand(*given, **named).carry_out()
+        return task(*given, **named).carry_out()
 
-    hints, shape = get_type_hints(errand), inspect.signature(errand)
+    hints, shape = get_type_hints(task), inspect.signature(task)
     told = [one.replace(annotation=hints[name]) for name, one in shape.parameters.items()]
     carried.__signature__ = shape.replace(parameters=told)  # type: ignore[attr-defined]
     return carried
 
 
-audit = _carried(AuditErrand)
-leak = _carried(LeakErrand)
-plan_canaries = _carried(DrawErrand)
-probe_canaries = _carried(ProbeErrand)
-synthesize = _carried(SynthesizeErrand)
-compare = _carried(CompareErrand)
-evaluate = _carried(EvaluateErrand)
-verify = _carried(VerifyErrand)
+audit = _carried(AuditTask)
+leak = _carried(LeakTask)
+plan_canaries = _carried(DrawTask)
+probe_canaries = _carried(ProbeTask)
+synthesize = _carried(SynthesizeTask)
+compare = _carried(CompareTask)
+evaluate = _carried(EvaluateTask)
+verify = _carried(VerifyTask)
 
 
 def audit_as(
@@ -101,17 +101,17 @@ def audit_as(
         CapabilityError: The target lacks what the method requires.
         TargetError: The target cannot be reached or does not speak the protocol.
     """
-    from ragwitness.results.scope import scope_of
+    from ragwitness.membership.results.scope import scope_of
 
     if not accounts:
         raise InputError("No account is named.", 'An example: {"bob": "BOB_KEY"}')
-    errand = AuditErrand(target, documents, known_out=known_out, **options)
-    place = own_folder(errand.run, documents, known_out)
+    task = AuditTask(target, documents, known_out=known_out, **options)
+    place = own_folder(task.run, documents, known_out)
     audits = {
         name: replace(own, run=place and place / name).carry_out(order)
-        for name, (own, order) in as_accounts(errand, accounts).items()
+        for name, (own, order) in as_accounts(task, accounts).items()
     }
-    return scope_of(audits, errand.alpha)
+    return scope_of(audits, task.alpha)
 
 
 def bounds(
@@ -159,3 +159,22 @@ def plant_canaries(folder: Path | str) -> tuple[Trace, ...]:
     traces = tuple(plan.traces())
     write_traces(Path(folder), plan, traces)
     return traces
+
+
+def notebook_html(value: object) -> str:
+    """Return a value as HTML for a notebook.
+
+    Args:
+        value: A result of any kind, or what ``bounds`` or ``verify`` returned.
+    """
+    from ragwitness.canary.run import CanaryResult, canary_report
+    from ragwitness.collusion.result import JointBounds
+    from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.report.notebook import fragment
+    from ragwitness.report.result_registry import result_type_for
+
+    if isinstance(value, Bounds):
+        value = JointBounds(value)
+    if isinstance(value, CanaryResult):
+        value = canary_report(value, "")
+    return fragment(result_type_for(value).sheet(value))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errands.carry import as_documents
+from ragwitness.runner.task_runtime import as_documents
 from ragwitness.text.sample import load_sample
 
 _GOOD = '{"id": "a", "text": "one two three four five six seven eight nine ten eleven twelve"}\n'
@@ -162,8 +162,8 @@ def test_report_of_a_broken_result_names_the_file(command, tmp_path) -> None:
     assert "documents" in text or "result.json" in text
 
 
-@pytest.mark.parametrize("errand", ["audit", "collection", "leak", "compare"])
-def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch, errand) -> None:
+@pytest.mark.parametrize("task", ["audit", "collection", "leak", "compare"])
+def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch, task) -> None:
     monkeypatch.chdir(tmp_path)
     texts = [" ".join(one.text.split()[:15]) for one in load_sample()[:26]]
 
@@ -191,7 +191,7 @@ def test_rows_left_out_are_told_in_the_result_too(command, tmp_path, monkeypatch
             "compare", asked, "--no-utility", "--method", "redact", "--attacks", "composite",
             "--prompts", 2, "--generator", "repeat", "--pii", "contacts", *run,
         ),
-    }[errand]()  # fmt: skip
+    }[task]()  # fmt: skip
     assert code == 0, text
     # Of the documents in question, and of those beside them, each by its name: everywhere.
     stored = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))

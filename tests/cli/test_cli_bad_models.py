@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.models import registry
+from ragwitness.models import model_registry as registry
 from ragwitness.text.sample import load_sample
 from tests.support.chatting import answering
 from tests.support.loopback import chat_body, loopback, reply

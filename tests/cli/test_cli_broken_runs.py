@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.golden.tasks import INPUTS, STORED, TASKS
 
-from ragwitness.kit.run_files import ANSWERS, RESULT
-from ragwitness.results.registry import open_result
+from ragwitness.core.run_files import ANSWERS, RESULT
+from ragwitness.report.result_registry import open_result
 from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
-from tests.golden import answering, errands
-from tests.golden.errands import ERRANDS, INPUTS, STORED
+from tests.golden import answering, tasks
 from tests.support.markup import check
 
 pytestmark = pytest.mark.slow
@@ -69,12 +69,12 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_resumes(name: str) -> None:
     given = _files(Path())
     with _full(900):
-        code, text = errands.call(*ERRANDS[name])
+        code, text = tasks.call(*TASKS[name])
     assert code == 1, text
     assert "Cannot write" in text
     _told(text)
     assert {path: data for path, data in _files(Path()).items() if path in given} == given
-    errands.done(*ERRANDS[name])
+    tasks.done(*TASKS[name])
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -82,12 +82,12 @@ def test_a_full_disk_or_device_keeps_the_result_that_is_reported(kind: str) -> N
     run = Path(shutil.copytree(_KINDS[kind], "kept"))
     before = _files(run)
     with _full(0):
-        code, text = errands.call("report", run)
+        code, text = tasks.call("report", run)
     assert code == 1
     _told(text)
     assert _files(run) == before
     for form in ("json", "junit"):
-        code, text = errands.call("report", run, f"--{form}", "/dev/full")
+        code, text = tasks.call("report", run, f"--{form}", "/dev/full")
         assert code == 1
         assert "/dev/full" in text
         _told(text)
@@ -98,7 +98,7 @@ def test_a_full_disk_or_device_keeps_the_result_that_is_reported(kind: str) -> N
 @pytest.mark.parametrize("name", _ASKING)
 def test_a_closed_folder_is_named_before_anything_is_sent(name: str) -> None:
     asked = len(answering.PROMPTS)
-    code, text = errands.call(*ERRANDS[name], "--run", "/sys/kernel/ragwitness-run")
+    code, text = tasks.call(*TASKS[name], "--run", "/sys/kernel/ragwitness-run")
     assert code == 2, text
     assert "/sys/kernel/ragwitness-run" in text
     _told(text)
@@ -106,7 +106,7 @@ def test_a_closed_folder_is_named_before_anything_is_sent(name: str) -> None:
 
 
 def test_the_second_of_two_processes_in_one_folder_is_refused_and_nothing_is_lost() -> None:
-    line = [*map(str, ERRANDS["audit"]), "--run", "run"]
+    line = [*map(str, TASKS["audit"]), "--run", "run"]
     code = "from ragwitness.cli.main import run; run()"
     root = str(Path(__file__).parents[2])  # the target is a module of the tests
     environment = os.environ | {answering.SLOWLY: "0.6", "PYTHONPATH": root}
@@ -116,7 +116,7 @@ def test_the_second_of_two_processes_in_one_folder_is_refused_and_nothing_is_los
         end = time.monotonic() + 60
         while not Path("run", ANSWERS).exists() and time.monotonic() < end:
             time.sleep(0.02)
-        refused, text = errands.call(*line)
+        refused, text = tasks.call(*line)
         first.communicate(timeout=120)
     assert refused == 2, text
     assert "Another process is at work in run" in text
@@ -125,8 +125,7 @@ def test_the_second_of_two_processes_in_one_folder_is_refused_and_nothing_is_los
     whole, stored = (
         [{key: row[key] for key in ("id", "verdict", "p_value", "score")} for row in rows]
         for rows in (
-            errands.same(errands.result_of(run))["documents"]
-            for run in (Path("run"), _KINDS["audit"])
+            tasks.same(tasks.result_of(run))["documents"] for run in (Path("run"), _KINDS["audit"])
         )
     )
     assert whole == stored
@@ -155,7 +154,7 @@ def test_a_broken_result_is_refused_by_report_and_named_by_its_page(kind: str, h
     Path("kept").mkdir()
     Path("kept", RESULT).write_bytes(_broken(stored, how))
     before = _files(Path("kept"))
-    code, text = errands.call("report", "kept", "--json", "new.json")
+    code, text = tasks.call("report", "kept", "--json", "new.json")
     assert code == 2
     assert RESULT in text
     _told(text)
@@ -169,16 +168,16 @@ def test_a_broken_result_is_refused_by_report_and_named_by_its_page(kind: str, h
 @pytest.mark.parametrize("file", [ANSWERS, "finished.jsonl", "spent.jsonl"])
 @pytest.mark.parametrize("how", ["cut", "empty", "other"])
 def test_an_audit_resumes_over_broken_files_or_names_them(file: str, how: str) -> None:
-    errands.done(*ERRANDS["audit"], "--run", "run")
+    tasks.done(*TASKS["audit"], "--run", "run")
     path = Path("run", file)
     if not path.exists():
-        pytest.skip("this errand writes no such file")
-    before = errands.same(errands.result_of(Path("run")))
+        pytest.skip("this task writes no such file")
+    before = tasks.same(tasks.result_of(Path("run")))
     data = path.read_bytes()
     changed = {"cut": data[:-9], "empty": b"", "other": b'{"another": "form"}\n' + data}[how]
     path.write_bytes(changed)
     asked = len(answering.PROMPTS)
-    code, text = errands.call(*ERRANDS["audit"], "--run", "run")
+    code, text = tasks.call(*TASKS["audit"], "--run", "run")
     if code:
         assert code == 2
         assert file in text
@@ -186,4 +185,4 @@ def test_an_audit_resumes_over_broken_files_or_names_them(file: str, how: str) -
         assert path.read_bytes() == changed
         assert len(answering.PROMPTS) == asked
     else:
-        assert errands.same(errands.result_of(Path("run")))["documents"] == before["documents"]
+        assert tasks.same(tasks.result_of(Path("run")))["documents"] == before["documents"]

@@ -132,7 +132,7 @@ class _Letters:
 
 
 def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("ragwitness.models.registry.load_embedder", lambda name: _Letters())
+    monkeypatch.setattr("ragwitness.models.model_registry.load_embedder", lambda name: _Letters())
     texts = ["xylophone quartz", "what is the rash on my arm", "jazz jazz jazz", "xylophone quartz"]
     rows = [{"account": f"u{at}", "time": at, "text": text} for at, text in enumerate(texts)]
     rows.append({"account": "u9", "time": 9, "vector": [1, 2, 3]})

@@ -38,7 +38,9 @@ def _write(path: Path, rows: list[dict[str, object]]) -> Path:
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     parrot_speaks(monkeypatch)
-    monkeypatch.setattr("ragwitness.models.registry.load_embedder", lambda _spec="": Letters())
+    monkeypatch.setattr(
+        "ragwitness.models.model_registry.load_embedder", lambda _spec="": Letters()
+    )
     rows = [
         {
             "id": one.id,
@@ -254,7 +256,7 @@ def test_a_table_of_a_paper_stands_beside_ours(
     command: Command, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Presidio takes seconds to load, and has its own tests.
-    finder = "ragwitness.defenses.synthetic.guard.pii_finder"
+    finder = "ragwitness.synthesis.guard.pii_finder"
     monkeypatch.setattr(finder, lambda _kind: pii_finder("contacts"))
     folder = corpus.parent
     (folder / "paper").mkdir()

@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ragwitness.errors import ExitCode
-from ragwitness.results.registry import to_json
-from ragwitness.types import Decision, Verdict
+from ragwitness.core.errors import ExitCode
+from ragwitness.core.types import Decision, Verdict
+from ragwitness.report.result_registry import to_json
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 

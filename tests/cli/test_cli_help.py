@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragwitness.cli.help import EXAMPLES, QUESTIONS, by_question, question_of
+from ragwitness.core.types import Document
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Document
 from tests.cli.surface import groups, verbs
 from tests.golden.test_help import help_of
 

@@ -26,7 +26,9 @@ def audit(command, monkeypatch, tmp_path: Path):
     (tmp_path / "d.jsonl").write_text("\n".join(rows[:_DOCUMENTS]))
     (tmp_path / "k.jsonl").write_text("\n".join(rows[_DOCUMENTS:]))
     # The auditor's own model takes no part in a score here, only time.
-    monkeypatch.setattr("ragwitness.models.registry.load_language_model", lambda name: Copier())
+    monkeypatch.setattr(
+        "ragwitness.models.model_registry.load_language_model", lambda name: Copier()
+    )
     # As on the command line, with waits of milliseconds.
     monkeypatch.setattr(
         "ragwitness.targets.transport.RetryPolicy", partial(RetryPolicy, first=0.005, longest=0.02)

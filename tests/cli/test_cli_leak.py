@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from ragwitness.api import leak
-from ragwitness.asking.journal import query_key
-from ragwitness.errors import InputError
-from ragwitness.extraction.transcript import read_transcripts
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Query
+from ragwitness.leakage.transcript import read_transcripts
+from ragwitness.runner.response_store import query_key
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Query
 from tests.support.leaking import VARIABLE
 from tests.support.rough import Rough, rough
 

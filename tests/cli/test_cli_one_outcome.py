@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import ragwitness as rw
-from ragwitness.errors import RagwitnessError
-from ragwitness.kit.option_file import write_options
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.core.option_file import write_options
 from ragwitness.text.sample import load_sample
 from tests.support.canary_audit import Command
 

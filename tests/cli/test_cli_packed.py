@@ -19,7 +19,7 @@ PLAIN = {"answers.jsonl", "finished.jsonl", "spent.jsonl"}
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Options of a small audit in an empty folder, where every journal is worth packing."""
-    monkeypatch.setattr("ragwitness.kit.files._WORTH", 1)
+    monkeypatch.setattr("ragwitness.core.files._WORTH", 1)
     monkeypatch.chdir(tmp_path)
     rows = [json.dumps({"id": d.id, "text": d.text[:200]}) for d in load_sample()[:12]]
     for name, part in (("docs", rows[:4]), ("known", rows[4:])):

@@ -11,10 +11,10 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from ragwitness.cli.config import Configurable
+from ragwitness.cli.config_files import Configurable
 from ragwitness.cli.paths import PathUse, check_paths
-from ragwitness.errors import InputError
-from ragwitness.kit.options import PathRole
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import PathRole
 from tests.cli.surface import verbs
 
 _READ = {PathRole.READS, PathRole.DOCUMENTS, PathRole.ADDRESS, PathRole.PAIRS}
@@ -245,11 +245,11 @@ def test_pasted_text_standard_input_and_devices_are_no_files(command):
 def test_the_paths_of_a_command_are_forgotten_with_it(tmp_path, monkeypatch) -> None:
     """A program may call one verb after another."""
     from ragwitness.cli.paths import check_run_folder
-    from tests.golden import errands
+    from tests.golden import tasks
 
     monkeypatch.chdir(tmp_path)
     Path("mine.jsonl").write_text("{}")
-    code, _ = errands.call("audit", "lab:no.jsonl", "--documents", "mine.jsonl", "--json", "o.json")
+    code, _ = tasks.call("audit", "lab:no.jsonl", "--documents", "mine.jsonl", "--json", "o.json")
     assert code == 2
     check_run_folder(tmp_path / "o.json")  # nobody writes it any longer
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, Generation
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Message, Role
 
 Command = Callable[..., tuple[int, str]]
 _FILES = ("--documents", "docs.jsonl", "--known-out", "known.jsonl", "--yes")

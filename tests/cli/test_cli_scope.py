@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.core.types import Document
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Document
 from tests.support.tenants_rag import tenants_rag
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.canary.folder import read_plan
+from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
 from ragwitness.crypto.notes.note import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
 from ragwitness.evidence.subject import seal_text
-from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
 from tests.support.canary_audit import Command, model_of, planted, probed, result_of
 from tests.support.canary_model import serving
 from tests.support.copier import Copier
@@ -352,8 +352,8 @@ def test_a_method_that_learns_is_trained_again_with_texts_and_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The classifier of S-RAG, from the answers of its shadow system."""
-    from ragwitness.audits import order
-    from ragwitness.models import registry
+    from ragwitness.membership import prepared as order
+    from ragwitness.models import model_registry as registry
 
     for module in (registry, order):
         monkeypatch.setattr(module, "load_language_model", lambda spec="reader": Copier())

@@ -78,7 +78,7 @@ def test_help_imports_nothing_heavy():
         (
             "collusion bound --epsilon 1 --delta 1e-6 --queries 10 --accounts 2",
             "scipy.stats scipy.sparse sklearn tokenizers joblib jinja2 ragwitness.text.documents"
-            " ragwitness.report.figures ragwitness.results.geometry research.gates",
+            " ragwitness.report.figures ragwitness.report.geometry research.gates",
         ),
     ],
 )
@@ -109,9 +109,9 @@ def test_groups_are_listed_without_their_verbs_being_imported():
 
 def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch, tmp_path):
     from ragwitness.cli import main, reproduce
-    from ragwitness.kit import checkout
+    from ragwitness.core import checkout
 
-    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/kit/checkout.py"))
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/core/checkout.py"))
     monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
     monkeypatch.setattr(main, "_verb", main._verb.__wrapped__)  # made anew
     code, text = command("reproduce", "mba/table2")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errands.carry import key_values, per_method
-from ragwitness.membership.registry import configure
+from ragwitness.membership.methods.method_registry import configure
+from ragwitness.runner.task_runtime import key_values, per_method
 from ragwitness.text.sample import load_sample
 from tests.cli.surface import verbs
 from tests.support.rough import rough

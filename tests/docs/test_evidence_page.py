@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.evidence.errands import errand_named
+from ragwitness.evidence.recomputation import task_named
 from ragwitness.evidence.verifier import COMMITMENTS, PAGE
 from ragwitness.text.sample import load_sample
 
@@ -54,7 +54,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_check_stands_on_the_page() -> None:
     for step in (
         *COMMITMENTS,
-        *(step for one in ("audit", "leak", "canary") for step in errand_named(one).steps),
+        *(step for one in ("audit", "leak", "canary") for step in task_named(one).steps),
         PAGE,
     ):
         assert f"`{step.name}`" in _PAGE, step.name

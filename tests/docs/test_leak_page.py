@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.extraction.registry import ATTACKS
+from ragwitness.leakage.attack_registry import ATTACKS
 from ragwitness.text.sample import load_sample
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "leak.md").read_text(encoding="utf-8")

@@ -30,8 +30,8 @@ def test_it_is_read_in_three_minutes() -> None:
 
 
 def test_it_counts_what_there_is() -> None:
-    from ragwitness.extraction.registry import ATTACKS
-    from ragwitness.membership.registry import AUDITS
+    from ragwitness.leakage.attack_registry import ATTACKS
+    from ragwitness.membership.methods.method_registry import AUDITS
 
     assert f"| {len(AUDITS)} audits," in _README
     assert f"| {len(ATTACKS)} attacks;" in _README
@@ -54,7 +54,7 @@ def test_options_described_in_prose_exist() -> None:
 
 
 def test_every_exit_code_is_in_the_table() -> None:
-    from ragwitness.errors import ExitCode
+    from ragwitness.core.errors import ExitCode
 
     text = (_ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     _, table = text.split("| exit code | meaning |\n|---|---|\n")

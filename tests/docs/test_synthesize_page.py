@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from ragwitness.cli.main import app
-from ragwitness.defenses.synthetic.agents import load_domain
-from ragwitness.defenses.synthetic.registry import METHODS
+from ragwitness.synthesis.agents import load_domain
+from ragwitness.synthesis.generator_registry import METHODS
 from ragwitness.text.sample import load_sample
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "synthesize.md").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Capability
 from ragwitness.targets.address import parse_address
 from ragwitness.targets.probe import CapabilityReport, probe_capabilities
 from ragwitness.targets.resolve import SCHEMES, open_target
-from ragwitness.types import Capability
 from tests.support.loopback import loopback, reply
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
@@ -86,8 +86,8 @@ def test_the_recording(tmp_path: Path) -> None:
 
 
 def test_the_entry_points_are_read_from_these_groups() -> None:
-    from ragwitness.defenses.registry import GROUP as DEFENSES
-    from ragwitness.membership.registry import GROUP as AUDITS
+    from ragwitness.membership.methods.method_registry import GROUP as AUDITS
+    from ragwitness.rag.defenses.defense_registry import GROUP as DEFENSES
     from ragwitness.targets.resolve import GROUP as TARGETS
 
     groups = tomllib.loads(blocks("toml")[1])["project"]["entry-points"]

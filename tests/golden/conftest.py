@@ -15,4 +15,4 @@ _MODELS: dict[tuple[str, str], Any] = {}
 def _the_first_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAMED, "reader-1")
     # Other tests of this process have the packaged reader under the same name.
-    monkeypatch.setattr("ragwitness.models.registry._loaded", _MODELS)
+    monkeypatch.setattr("ragwitness.models.model_registry._loaded", _MODELS)

@@ -1,4 +1,4 @@
-"""Everything by which the golden tests call the package: errands as command lines, and imports.
+"""Everything by which the golden tests call the package: tasks as command lines, and imports.
 
 When verbs are regrouped or modules move, this file changes and the golden tests do not.
 """
@@ -23,7 +23,7 @@ _HERE = "python:tests.golden.answering"
 _CHECKED = ("--pii", "contacts")
 _AUDIT = ("--documents", "documents.jsonl", "--known-out", "known.jsonl", "--method", "rag-mia")
 
-ERRANDS: dict[str, tuple[object, ...]] = {
+TASKS: dict[str, tuple[object, ...]] = {
     "audit": ("audit", f"{_HERE}:knows", *_AUDIT, "--yes"),
     "audit-learning": (
         "audit", "lab:corpus.jsonl", *_AUDIT[:4], "--auxiliary", "auxiliary.jsonl",
@@ -147,10 +147,10 @@ def _measured_since(one: Any) -> bool:
 def same(value: Any, key: str = "") -> Any:
     """A result without what differs each time: clocks, versions, and a float's last digits."""
     if isinstance(value, dict):
-        from ragwitness.results.registry import KINDS
+        from ragwitness.report.result_registry import RESULT_TYPES
 
         # New results say their kind and the version of their form; older ones did not.
-        added = {"kind", "version"} if value.get("kind") in KINDS else set()
+        added = {"kind", "version"} if value.get("kind") in RESULT_TYPES else set()
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
         # A finding on canaries tells its classes, what was seen, and what could not be foreseen.
@@ -206,7 +206,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 def pretend(number: str, folder: Path, patch: Any) -> None:
     """Let this be a version of the package, and of its first reader, which every key holds."""
-    patch.setattr("ragwitness.asking.scores.READING", "")
+    patch.setattr("ragwitness.runner.score_store.READING", "")
     site = folder / "site" / f"ragwitness-{number}.dist-info"
     site.mkdir(parents=True)
     told = f"Metadata-Version: 2.1\nName: ragwitness\nVersion: {number}\n"
@@ -223,7 +223,7 @@ def close(window: Any) -> None:
 
 def audit_identities() -> dict[str, str]:
     """The identity of every audit of ours, with its defaults and a proxy called ``nobody``."""
-    from ragwitness.membership.registry import AUDITS, build_audit, configure
+    from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
 
     return {
         name: identity_of(build_audit(name, Nobody(), configure(name)), Nobody.name)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def audit_identities() -> dict[str, str]:
 
 
 def identity_of(audit: Any, proxy: str) -> str:
-    from ragwitness.asking.scores import audit_identity
+    from ragwitness.runner.score_store import audit_identity
 
     return audit_identity(audit, proxy)
 
@@ -246,24 +246,24 @@ class Nobody:
 
 def stored_keys(row: dict[str, Any]) -> str:
     """The key of a journal's row, from what it says was asked."""
-    from ragwitness.asking.journal import query_key
-    from ragwitness.types import Query
+    from ragwitness.core.types import Query
+    from ragwitness.runner.response_store import query_key
 
     return query_key(row["asked"]["target"], Query(**row["asked"]["query"]))
 
 
 def unit_ids(identity: str, target: str, rows: list[dict[str, Any]]) -> list[str]:
     """The units of some documents."""
-    from ragwitness.asking.scores import unit_id
-    from ragwitness.types import Document
+    from ragwitness.core.types import Document
+    from ragwitness.runner.score_store import unit_id
 
     return [unit_id(identity, target, Document(row["id"], row["text"])) for row in rows]
 
 
 def audit_identity_of(method: str, options: dict[str, object]) -> str:
     """The identity of the audit that a command line makes with the embedded reader."""
-    from ragwitness.membership.registry import build_audit, configure
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.membership.methods.method_registry import build_audit, configure
+    from ragwitness.models.model_registry import load_language_model
 
     model = load_language_model("reader")
     return identity_of(build_audit(method, model, configure(method, options)), model.name)

@@ -29,7 +29,8 @@ from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
-from tests.golden.errands import ERRANDS, INPUTS, RUNS, TABLES, WHERE, done
+from tests.golden.tasks import INPUTS, RUNS, TABLES, TASKS, WHERE, done
+
 from tests.support.canary_model import ToyModel, serving
 
 COMMIT = "52e8ec2"
@@ -107,10 +108,10 @@ def make_plan(out: Path) -> None:
 
 
 def make_runs(out: Path) -> None:
-    """One run of every errand, each in a folder whose name follows from the command."""
-    for name, errand in ERRANDS.items():
+    """One run of every task, each in a folder whose name follows from the command."""
+    for name, task in TASKS.items():
         print(name)
-        done(*errand)
+        done(*task)
         keep(Path(RUNS), out / "runs" / name / RUNS)
         shutil.rmtree(RUNS)
 
@@ -127,7 +128,7 @@ def make_canary(out: Path) -> None:
 
 def make_stopped(out: Path) -> None:
     """An audit killed half-way, a measurement of leaks at its cap, and an order half worked on."""
-    command = [sys.executable, "-m", "ragwitness", *map(str, ERRANDS["audit"])]
+    command = [sys.executable, "-m", "ragwitness", *map(str, TASKS["audit"])]
     path = os.pathsep.join(SEARCHED)
     slow = {**os.environ, "GOLDEN_SECONDS": "0.2", "PYTHONPATH": path}
     command += ["--concurrency", "1"]
@@ -140,10 +141,10 @@ def make_stopped(out: Path) -> None:
         process.send_signal(signal.SIGKILL)
     keep(Path(RUNS), out / "stopped" / "killed" / RUNS)
     shutil.rmtree(RUNS)
-    done(*ERRANDS["leak"], "--max-queries", 3)
+    done(*TASKS["leak"], "--max-queries", 3)
     keep(Path(RUNS), out / "stopped" / "capped" / RUNS)
     shutil.rmtree(RUNS)
-    done(*ERRANDS["audit"], "--run", "run", "--prepare")  # of that version
+    done(*TASKS["audit"], "--run", "run", "--prepare")  # of that version
     done("work", "run", "--shard", "1/2")
     keep(Path("run"), out / "stopped" / "sharded" / "run")
     done("work", "run", "--shard", "2/2")
@@ -153,9 +154,9 @@ def make_stopped(out: Path) -> None:
 
 def make_tables(out: Path) -> None:
     """What ``reproduce`` leaves of a table of each kind."""
-    for name, errand in TABLES.items():
+    for name, task in TABLES.items():
         print(name)
-        done(*errand, *WHERE)
+        done(*task, *WHERE)
     keep(Path("out/golden"), out / "tables" / "golden")
 
 
@@ -197,7 +198,7 @@ def make_windows(out: Path) -> None:
 
 def make_bytes(out: Path) -> None:
     """Records, keys and states whose every byte is settled by what they are made from."""
-    from tests.golden.errands import audit_identities, settled_bytes
+    from tests.golden.tasks import audit_identities, settled_bytes
 
     told = json.dumps(settled_bytes(out / "attest"), indent=1, sort_keys=True) + "\n"
     (out / "attest" / "bytes.json").write_text(told, encoding="utf-8")

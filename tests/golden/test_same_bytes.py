@@ -20,9 +20,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.golden.tasks import INPUTS, RUNS, TASKS, as_before, done, result_of, rows_of, same
 
-from tests.golden import errands
-from tests.golden.errands import ERRANDS, INPUTS, RUNS, as_before, done, result_of, rows_of, same
+from tests.golden import tasks
 
 RECORDED = Path(__file__).parent / "same_bytes.json"
 
@@ -32,7 +32,7 @@ def _digest(told: object) -> str:
 
 
 def _ran(name: str) -> Path:
-    done(*ERRANDS[name])
+    done(*TASKS[name])
     [run] = Path(RUNS).iterdir()
     return run
 
@@ -87,7 +87,7 @@ def a_window() -> dict[str, str]:
         for account, nonce in (("a", "n1"), ("b", "n1"), ("a", "n2")):
             held.record(windows.ask(held, account=account, nonce=nonce))
         held.publish()
-        errands.close(held)
+        tasks.close(held)
     patch.undo()
     files = [path for path in sorted(Path("window").rglob("*")) if path.is_file()]
     return {
@@ -114,7 +114,7 @@ def test_a_run_made_afresh_gives_what_it_gave(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
-    errands.pretend(recorded["ragwitness"], tmp_path, monkeypatch)
+    tasks.pretend(recorded["ragwitness"], tmp_path, monkeypatch)
     monkeypatch.chdir(shutil.copytree(INPUTS, tmp_path / "here"))
     monkeypatch.setenv("COLUMNS", "80")
     assert CASES[name]() == recorded["cases"][name]
@@ -132,7 +132,7 @@ def record() -> None:
             chdir(folder),
             pytest.MonkeyPatch.context() as patch,
         ):
-            errands.pretend(version("ragwitness"), Path(folder), patch)
+            tasks.pretend(version("ragwitness"), Path(folder), patch)
             shutil.copytree(INPUTS, "here")
             with chdir("here"):
                 found[name] = case()

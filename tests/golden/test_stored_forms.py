@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.golden.tasks import INPUTS, RUNS, STORED, TABLES, TASKS, WHERE, done, same
 
-from tests.golden import answering, errands
-from tests.golden.errands import ERRANDS, INPUTS, RUNS, STORED, TABLES, WHERE, done, same
+from tests.golden import answering, tasks
 
-_RUNS = sorted(ERRANDS)
+_RUNS = sorted(TASKS)
 
 
 @pytest.fixture(autouse=True)
 def _as_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder with the inputs, under the version that is part of every key."""
     made = json.loads((STORED / "made.json").read_text(encoding="utf-8"))
-    errands.pretend(made["ragwitness"], tmp_path, monkeypatch)
+    tasks.pretend(made["ragwitness"], tmp_path, monkeypatch)
     here = shutil.copytree(INPUTS, tmp_path / "here")
     _private(shutil.copytree(STORED / "canary" / "plan", here / "plan"))
     monkeypatch.chdir(here)
@@ -61,14 +61,14 @@ def _spending() -> dict[str, bytes]:
 def test_report_opens_a_stored_run(name: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))
     before = (run / "result.json").read_bytes()
-    assert len(done(*errands.report(run)).split()) > 20
+    assert len(done(*tasks.report(run)).split()) > 20
     assert (run / "result.json").read_bytes() == before
 
 
 def test_a_run_that_was_shared_among_machines_still_opens() -> None:
     run = _taken("sharded", "run")
-    assert len(done(*errands.report(run)).split()) > 20
-    [(kind, page)] = errands.pages(run)
+    assert len(done(*tasks.report(run)).split()) > 20
+    [(kind, page)] = tasks.pages(run)
     assert kind == "audit"
     assert "documents" in page
 
@@ -78,16 +78,16 @@ def test_a_run_of_a_method_that_left_still_opens(method: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / "audit", Path("kept")))
     stored = (run / "result.json").read_text(encoding="utf-8")
     (run / "result.json").write_text(stored.replace('"rag-mia"', f'"{method}"'), encoding="utf-8")
-    assert f"method: {method}" in done(*errands.report(run))
-    [(kind, page)] = errands.pages(Path("kept") / RUNS)
+    assert f"method: {method}" in done(*tasks.report(run))
+    [(kind, page)] = tasks.pages(Path("kept") / RUNS)
     assert kind == "audit"
     assert method in page
 
 
 def test_a_run_of_an_attack_that_left_still_opens() -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / "leak", Path("kept")))
-    assert "thief" in done(*errands.report(run))
-    [(kind, page)] = errands.pages(Path("kept") / RUNS)
+    assert "thief" in done(*tasks.report(run))
+    [(kind, page)] = tasks.pages(Path("kept") / RUNS)
     assert kind == "leak"
     assert "thief" in page
 
@@ -95,12 +95,12 @@ def test_a_run_of_an_attack_that_left_still_opens() -> None:
 @pytest.mark.parametrize("name", ["audit", "audit-learning", "leak", "compare"])
 def test_report_writes_a_stored_result_again_as_it_was(name: str) -> None:
     run = _run_of(shutil.copytree(STORED / "runs" / name, Path("kept")))
-    done(*errands.report(run, "--json", "again.json"))
-    assert same(json.loads(Path("again.json").read_bytes())) == same(errands.result_of(run))
+    done(*tasks.report(run, "--json", "again.json"))
+    assert same(json.loads(Path("again.json").read_bytes())) == same(tasks.result_of(run))
 
 
 def test_every_stored_run_has_a_page() -> None:
-    kinds = [kind for name in _RUNS for kind, _ in errands.pages(STORED / "runs" / name / RUNS)]
+    kinds = [kind for name in _RUNS for kind, _ in tasks.pages(STORED / "runs" / name / RUNS)]
     assert sorted(kinds) == sorted(
         ["audit", "audit", "collection", "leak", "synthesis", "synthesis", "comparison",
          "evaluation", "canary"]
@@ -108,9 +108,9 @@ def test_every_stored_run_has_a_page() -> None:
 
 
 def test_unfinished_runs_have_a_page() -> None:
-    assert [k for k, _ in errands.pages(STORED / "stopped" / "killed" / RUNS)] == ["not finished"]
-    assert [k for k, _ in errands.pages(STORED / "stopped" / "sharded")] == ["not finished"]
-    assert [k for k, _ in errands.pages(STORED / "stopped" / "capped" / RUNS)] == ["leak"]
+    assert [k for k, _ in tasks.pages(STORED / "stopped" / "killed" / RUNS)] == ["not finished"]
+    assert [k for k, _ in tasks.pages(STORED / "stopped" / "sharded")] == ["not finished"]
+    assert [k for k, _ in tasks.pages(STORED / "stopped" / "capped" / RUNS)] == ["leak"]
 
 
 # Resumed
@@ -125,12 +125,12 @@ _OTHERWISE = {"owner", "leak", "audit-learning"}
 @pytest.mark.parametrize("name", _RUNS)
 def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -> None:
     """The command without ``--run`` finds the folder, its journal, its scores and its result."""
-    stored = errands.result_of(_run_of(STORED / "runs" / name))
+    stored = tasks.result_of(_run_of(STORED / "runs" / name))
     run = _run_of(_taken("runs", name, RUNS).parent)
     for lost in ("result.json", "scores.jsonl", "transcripts.jsonl"):
         (run / lost).unlink(missing_ok=True)
     before = _spending()
-    done(*ERRANDS[name])
+    done(*TASKS[name])
     if name in _OTHERWISE:
         # Another method by now: it asks, and what was paid for is kept.
         after = _spending()
@@ -140,7 +140,7 @@ def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -
     assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
     assert answering.PROMPTS == []
     assert _spending() == before
-    assert errands.holds(_without_starts(errands.result_of(run)), _without_starts(stored))
+    assert tasks.holds(_without_starts(tasks.result_of(run)), _without_starts(stored))
     if name.startswith("audit"):
         kept = _run_of(STORED / "runs" / name) / "scores.jsonl"
         assert (run / "scores.jsonl").read_bytes() == kept.read_bytes()
@@ -154,7 +154,7 @@ def _without_starts(result: dict[str, Any]) -> object:
         told.pop("skipped", None)  # "left_out" by now
     told.pop("caution", None)  # of a collection: said since texts are compared
     if "calibration" in told.get("summary", {}):
-        told["summary"] = errands.as_before(told["summary"])
+        told["summary"] = tasks.as_before(told["summary"])
         told["documents"] = _untested(told["documents"])
     for held in (told, told.get("summary", {})):
         told_of = held.get("warnings", [])
@@ -164,14 +164,14 @@ def _without_starts(result: dict[str, Any]) -> object:
 
 def test_a_killed_audit_goes_on_where_it_was() -> None:
     run = _run_of(_taken("stopped", "killed", RUNS).parent)
-    kept = {row["asked"]["query"]["prompt"] for row in errands.rows_of(run / "answers.jsonl")}
-    finished = len(errands.rows_of(run / "finished.jsonl"))
+    kept = {row["asked"]["query"]["prompt"] for row in tasks.rows_of(run / "answers.jsonl")}
+    finished = len(tasks.rows_of(run / "finished.jsonl"))
     assert not (run / "result.json").exists()
-    done(*ERRANDS["audit"])
+    done(*TASKS["audit"])
     whole = _run_of(STORED / "runs" / "audit")
     assert [path.name for path in Path(RUNS).iterdir()] == [run.name] == [whole.name]
     assert not kept & set(answering.PROMPTS)
-    assert len(answering.PROMPTS) == len(errands.rows_of(whole / "answers.jsonl")) - len(kept)
+    assert len(answering.PROMPTS) == len(tasks.rows_of(whole / "answers.jsonl")) - len(kept)
     assert finished >= 6
     assert _scores(run) == _scores(whole)
 
@@ -179,13 +179,13 @@ def test_a_killed_audit_goes_on_where_it_was() -> None:
 def _scores(run: Path) -> list[dict[str, Any]]:
     """Every score of a run, without what the proxy says of the words: that was asked for each
     document once, and is asked today where a report shows it."""
-    rows = errands.rows_of(run / "scores.jsonl")
+    rows = tasks.rows_of(run / "scores.jsonl")
     return [row | {"evidence": [word[:-1] for word in row["evidence"]]} for row in rows]
 
 
 def _documents(run: Path) -> object:
     """What a result says of every document, as ``_scores``."""
-    documents = errands.result_of(run)["documents"]
+    documents = tasks.result_of(run)["documents"]
     for document in documents:
         for word in document["evidence"]:
             del word["baseline"]
@@ -204,15 +204,15 @@ def _untested(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_a_measurement_at_its_cap_goes_on_with_a_higher_one() -> None:
     run = _run_of(_taken("stopped", "capped", RUNS).parent)
-    assert errands.result_of(run)["spent"]["stopped_by"] == "query"
-    stored = errands.rows_of(run / "answers.jsonl")
-    done(*ERRANDS["leak"], "--run", run)
+    assert tasks.result_of(run)["spent"]["stopped_by"] == "query"
+    stored = tasks.rows_of(run / "answers.jsonl")
+    done(*TASKS["leak"], "--run", run)
     assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
     # "thief" of the stored run left; what was answered to composite prompts is not asked again.
-    every = errands.rows_of(run / "answers.jsonl")
+    every = tasks.rows_of(run / "answers.jsonl")
     assert every[:3] == stored
     assert len({row["key"] for row in every}) == len(every) == 3 + len(answering.PROMPTS)
-    assert errands.result_of(run)["spent"]["queries"] == len(every)
+    assert tasks.result_of(run)["spent"]["queries"] == len(every)
 
 
 @pytest.mark.slow
@@ -227,18 +227,18 @@ def test_a_table_is_written_again_without_work(name: str) -> None:
     assert "measuring" not in said
     assert _spending() == before
     found = json.loads((folder / "table.json").read_bytes())
-    assert errands.holds(same(found), same(told))
+    assert tasks.holds(same(found), same(told))
 
 
 @pytest.mark.slow
 def test_recorded_answers_and_transcripts_are_read_again() -> None:
     run, leak = _run_of(STORED / "runs" / "audit"), _run_of(STORED / "runs" / "leak")
-    replay = ("audit", f"replay/{run}", *ERRANDS["audit"][2:], "--run", "again")
+    replay = ("audit", f"replay/{run}", *TASKS["audit"][2:], "--run", "again")
     done(*replay)
     assert _documents(Path("again")) == _documents(run)
     again = ("leak", "--transcripts", leak / "transcripts.jsonl", "--corpus", "corpus.jsonl")
     done(*again, "--background", "background.jsonl", "--run", "scored")
-    found, stored = errands.result_of(Path("scored")), errands.result_of(leak)
+    found, stored = tasks.result_of(Path("scored")), tasks.result_of(leak)
     assert same(found["together"]) == same(stored["together"])
     assert same(found["attacks"]) == same(stored["attacks"])
 
@@ -248,7 +248,7 @@ def test_plan_reads_a_stored_evaluation() -> None:
     stored = _run_of(STORED / "runs" / "evaluate") / "result.json"
     done("plan", *known, "--method", "rag-mia", "--evaluation", stored, "--json", "plan.json")
     told = json.loads(Path("plan.json").read_bytes())["methods"]["rag-mia"]
-    measured = errands.result_of(stored.parent)["audits"]["rag-mia"]["auc"]
+    measured = tasks.result_of(stored.parent)["audits"]["rag-mia"]["auc"]
     assert [one["auc"] for one in told["power"].values()] == [pytest.approx(measured)]
 
 
@@ -257,20 +257,20 @@ def test_plan_reads_a_stored_evaluation() -> None:
 
 def test_keys_of_every_stored_answer_follow_from_what_was_asked() -> None:
     journals = [path for path in STORED.rglob("answers.jsonl") if path.stat().st_size]
-    rows = [row for path in journals for row in errands.rows_of(path)]
+    rows = [row for path in journals for row in tasks.rows_of(path)]
     assert len(rows) > 300
-    assert {row["key"] for row in rows} == {errands.stored_keys(row) for row in rows}
+    assert {row["key"] for row in rows} == {tasks.stored_keys(row) for row in rows}
 
 
 def test_units_of_stored_scores_follow_from_audit_target_and_document() -> None:
     run = _run_of(STORED / "runs" / "audit")
-    finished = errands.rows_of(run / "finished.jsonl")
-    asked = [row["asked"] for row in errands.rows_of(run / "answers.jsonl")]
+    finished = tasks.rows_of(run / "finished.jsonl")
+    asked = [row["asked"] for row in tasks.rows_of(run / "answers.jsonl")]
     files = [INPUTS / f"{part}.jsonl" for part in ("documents", "known", "auxiliary")]
-    rows = [row for path in files for row in errands.rows_of(path)]
-    identity = errands.audit_identity_of("rag-mia", {})
+    rows = [row for path in files for row in tasks.rows_of(path)]
+    identity = tasks.audit_identity_of("rag-mia", {})
     systems = {one["target"] for one in asked}
-    known = {unit for one in systems for unit in errands.unit_ids(identity, one, rows)}
+    known = {unit for one in systems for unit in tasks.unit_ids(identity, one, rows)}
     assert len(finished) > 20
     assert {row["unit"] for row in finished} <= known
 
@@ -280,7 +280,7 @@ def test_units_of_stored_scores_follow_from_audit_target_and_document() -> None:
 
 def test_identities_of_audits_are_those_under_which_scores_are_kept() -> None:
     stored = json.loads((STORED / "identities.json").read_text(encoding="utf-8"))
-    found = errands.audit_identities()
+    found = tasks.audit_identities()
     assert {name: found.get(name) for name in stored} == stored
     new = {name: found[name] for name in found if name not in stored}
     assert not new, f"a new audit keeps its id from now on: add to identities.json: {new}"
@@ -289,9 +289,9 @@ def test_identities_of_audits_are_those_under_which_scores_are_kept() -> None:
 def test_scores_of_another_reading_are_not_mixed_with_those_of_this_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = errands.audit_identities()
+    before = tasks.audit_identities()
     monkeypatch.undo()
-    found = errands.audit_identities()
+    found = tasks.audit_identities()
     assert all(found[name] != before[name] for name in found)
 
 
@@ -352,7 +352,7 @@ def test_an_open_window_is_closed_with_the_log_that_it_had(attest: Path) -> None
 
 def test_records_noise_policies_and_meters_are_the_same_bytes(attest: Path) -> None:
     stored = json.loads((attest / "bytes.json").read_text(encoding="utf-8"))
-    assert errands.settled_bytes(attest) == stored
+    assert tasks.settled_bytes(attest) == stored
 
 
 # Canaries
@@ -367,7 +367,7 @@ def test_a_stored_plan_opens_and_its_looks_are_counted() -> None:
     exact = STORED / "canary" / "exact"
     again = ("canary", "probe", f"replay/{exact}", "--plan", "plan", "--run", "again")
     done(*again, "--release", "summer")
-    found, stored = errands.result_of(Path("again")), errands.result_of(exact)
+    found, stored = tasks.result_of(Path("again")), tasks.result_of(exact)
     assert same(found["finding"]) == same(stored["finding"])
     assert found["look"]["number"] == stored["look"]["number"] == 2
     done("canary", "status", "plan", "--open", "opened.json")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 
 _FILE = Path(__file__).parents[2] / "experiments" / "real" / "chat.py"
 

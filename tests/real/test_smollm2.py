@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from ragwitness.cli.main import app
-from ragwitness.errors import CapabilityError, ModelError
-from ragwitness.lab import lab_target, open_model, rag_config
+from ragwitness.core.errors import CapabilityError, ModelError
+from ragwitness.core.types import Answer, Document, Message, Query, Role
 from ragwitness.models.base import ChatPrompt, PromptTooLongError
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.rag.lab import lab_target, open_model, rag_config
 from ragwitness.rag.server import create_app
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Answer, Document, Message, Query, Role
 from tests.unit.rag.rag_fakes import served
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from research.collusion_tables import reproduce_figure
 from research.reproduce.tables import known_tables, table_kind
 from research.separation import spread

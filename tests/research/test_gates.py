@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from research.gates import Findings, band_of, judge
 from research.scalar import Cell, SweepConfig, sweep
 

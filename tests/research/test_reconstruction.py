@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from research.adaptive import AdaptiveConfig, effective_accounts, hunt, ratios
 from research.reconstruction import expected_cosine, nearest, queries_for, solve

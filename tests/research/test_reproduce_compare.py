@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ragwitness.defenses.synthetic.roles import roles_of
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.synthesis.roles import roles_of
 from research.reproduce.compare import (
     CompareCase,
     CompareTable,

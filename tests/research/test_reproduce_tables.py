@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.audits.measure import measure
-from ragwitness.errors import InputError, ModelError
-from ragwitness.membership.registry import configure
-from ragwitness.models.registry import load_language_model
-from ragwitness.results.evaluation import Battery, Cost
+from ragwitness.core.errors import InputError, ModelError
+from ragwitness.membership.measure import measure
+from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.results.evaluation import Battery, Cost
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.stats.evaluation import Rate
 from research.reproduce.command import chosen_rows
 from research.reproduce.report import (

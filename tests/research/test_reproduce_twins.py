@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ragwitness.core.types import Document
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Document
 from research.reproduce.twins import with_twins
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragwitness.defenses.synthetic.agents import DOMAINS, MakingConfig
-from ragwitness.defenses.synthetic.base import Fate
-from ragwitness.types import Answer, Query
+from ragwitness.core.types import Answer, Query
+from ragwitness.synthesis.agents import DOMAINS, MakingConfig
+from ragwitness.synthesis.generator import Fate
 from research.synthetic.paraphrase import PublishedParaphrase
 from research.synthetic.published import PARAPHRASE_JOE, PublishedSage
 from research.synthetic.rules import BaselineRules
 from tests.support.writers import good, kind_of
-from tests.unit.defenses.synthetic.test_sage import GUARD, OTHER, RECORD, play
+from tests.unit.synthesis.test_sage import GUARD, OTHER, RECORD, play
 
 
 def test_the_published_loop_keeps_what_was_never_called_safe() -> None:

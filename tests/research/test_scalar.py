@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from research.inference import construction_mu
 from research.scalar import SweepConfig, sweep

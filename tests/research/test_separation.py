@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, multivariate_normal
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.stats.intervals import auc_interval
 from research.separation import area_of, spread

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.inference import auc_of
 from research.inference import mu_of_auc
 from research.regimes import planted_index

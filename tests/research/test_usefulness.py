@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binom, binomtest, norm
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.gaussian import mu_for
 from ragwitness.privacy.sampler.exact import ShakeBits
 from research.usefulness import (

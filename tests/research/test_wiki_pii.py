@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.extraction.score.hits import find_secrets
-from ragwitness.extraction.transcript import Transcript
+from ragwitness.core.errors import InputError
+from ragwitness.leakage.score.hits import find_secrets
+from ragwitness.leakage.transcript import Transcript
 from ragwitness.text.secrets import contacts
-from research.synthetic.wiki_pii import KINDS, WikiPii, chunks, made_up, wiki_pii
+from research.synthetic.wiki_pii import RESULT_TYPES, WikiPii, chunks, made_up, wiki_pii
 
 _PROSE = "\n\n".join(
     f" = Heading {i} = \n A sentence about item {i} , which is long . Another one ! Is it ? Yes .\n"
@@ -45,7 +45,7 @@ def test_every_sentence_end_has_a_secret(made: WikiPii) -> None:
 
 
 def test_secrets_are_of_nobody_and_of_every_kind(made: WikiPii) -> None:
-    assert {one.kind for one in made.secrets} == set(KINDS)
+    assert {one.kind for one in made.secrets} == set(RESULT_TYPES)
     for one in (*made.secrets, *made.decoys):
         assert contacts(one.text) == {one.text}
         if one.kind == "phone":
@@ -86,5 +86,5 @@ def test_contacts_are_made_up_one_a_record_and_decoys_are_none_of_them() -> None
     made = made_up(["a", "b", "", ""] * 50, seed=3)
     assert [one.record for one in made] == ["a", "b", "", ""] * 50
     assert len({one.text for one in made}) == len(made)
-    assert {one.kind for one in made} == set(KINDS)
+    assert {one.kind for one in made} == set(RESULT_TYPES)
     assert made == made_up(["a", "b", "", ""] * 50, seed=3)

@@ -12,12 +12,12 @@ import httpx2
 import pytest
 from tokenizers import Tokenizer
 
+from ragwitness.core.types import Answer, Message, Query, Role
 from ragwitness.models.base import ChatPrompt
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
-from ragwitness.models.registry import load_language_model
 from ragwitness.targets.resolve import open_target
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Answer, Message, Query, Role
 
 pytestmark = pytest.mark.slow
 

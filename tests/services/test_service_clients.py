@@ -12,10 +12,10 @@ import pytest
 
 from ragwitness.attest.accounts import verify_request
 from ragwitness.attest.window import Window
-from ragwitness.clients import Client
+from ragwitness.core.errors import TargetResponseError, TargetUnreachableError
 from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.transcript.records import QueryRecord, SignedQueryRecord, decode
-from ragwitness.errors import TargetResponseError, TargetUnreachableError
+from ragwitness.service.clients import Client
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store
 from tests.support.service import Server, commit_without_proofs, make_tenant, parrot
@@ -87,7 +87,7 @@ def test_langchain_s_chat_model(running: Running) -> None:
 
 def test_langchain_s_retriever(running: Running) -> None:
     pytest.importorskip("langchain_core")
-    from ragwitness.clients.langchain import LangChainRetriever
+    from ragwitness.service.clients.langchain import LangChainRetriever
 
     retriever = LangChainRetriever(running.url, running.keys[2])
     found = retriever.invoke("the code of door 3")
@@ -100,7 +100,7 @@ def test_langchain_s_retriever(running: Running) -> None:
 
 def test_llamaindex_s_retriever(running: Running) -> None:
     pytest.importorskip("llama_index.core")
-    from ragwitness.clients.llamaindex import LlamaIndexRetriever
+    from ragwitness.service.clients.llamaindex import LlamaIndexRetriever
 
     retriever = LlamaIndexRetriever(running.url, running.keys[3])
     found = retriever.retrieve("the code of door 3")
@@ -117,7 +117,7 @@ def test_haystack_s_component_in_a_pipeline(running: Running, monkeypatch) -> No
     haystack = pytest.importorskip("haystack")
     from haystack.utils import Secret
 
-    from ragwitness.clients.haystack import HaystackRetriever
+    from ragwitness.service.clients.haystack import HaystackRetriever
 
     monkeypatch.setenv("SERVICE_KEY", running.keys[4])
     pipeline = haystack.Pipeline()
@@ -130,7 +130,7 @@ def test_haystack_s_component_in_a_pipeline(running: Running, monkeypatch) -> No
         HaystackRetriever(running.url, Secret.from_token(running.keys[4])).to_dict()
     for one in (
         pipeline,
-        haystack.Pipeline.loads(stored, allowed_modules=["ragwitness.clients.haystack"]),
+        haystack.Pipeline.loads(stored, allowed_modules=["ragwitness.service.clients.haystack"]),
     ):
         found = one.run({"find": {"query": "the code of door 3"}})["find"]["documents"]
         assert 0 < len(found) <= 3
@@ -168,7 +168,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
 
 def _langchain(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
     pytest.importorskip("langchain_core")
-    from ragwitness.clients.langchain import LangChainRetriever
+    from ragwitness.service.clients.langchain import LangChainRetriever
 
     retriever = LangChainRetriever(url, key, **own)
     return lambda query: [one.page_content for one in retriever.invoke(query)]
@@ -176,7 +176,7 @@ def _langchain(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
 
 def _llamaindex(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
     pytest.importorskip("llama_index.core")
-    from ragwitness.clients.llamaindex import LlamaIndexRetriever
+    from ragwitness.service.clients.llamaindex import LlamaIndexRetriever
 
     retriever = LlamaIndexRetriever(url, key, **own)
     return lambda query: [one.text for one in retriever.retrieve(query)]
@@ -186,7 +186,7 @@ def _haystack(url: str, key: str, **own: Any) -> Callable[[str], list[str]]:
     haystack = pytest.importorskip("haystack")
     from haystack.utils import Secret
 
-    from ragwitness.clients.haystack import HaystackRetriever
+    from ragwitness.service.clients.haystack import HaystackRetriever
 
     pipeline = haystack.Pipeline()
     own = {name: str(value) for name, value in own.items()}

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragwitness.core.types import Document
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.meters import ChargeRequest, Meters
 from ragwitness.service.overview import budget_of, held_in_common
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant, erase_tenant
-from ragwitness.types import Document
 from tests.support.postgres import Cluster, find_postgres
 from tests.support.service import authenticate
 

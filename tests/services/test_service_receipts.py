@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-import ragwitness.clients as clients_of
+import ragwitness.service.clients as clients_of
 from ragwitness.attest.close import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window

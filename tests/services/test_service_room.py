@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from ragwitness.core.types import Document
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.meters import ChargeRequest, Reserved, Reserver
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
-from ragwitness.types import Document
 from tests.support.postgres import Cluster
 from tests.support.service import authenticate
 

@@ -20,8 +20,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from ragwitness.core.types import Document
 from ragwitness.text.sample import load_sample
-from ragwitness.types import Document
 from tests.support.browsing import accessible, chromium, viewing, watch
 from tests.support.servers import free_port, served
 

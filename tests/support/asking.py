@@ -10,14 +10,14 @@ import json
 import sys
 from pathlib import Path
 
-from ragwitness.asking.budget import Budget
-from ragwitness.asking.governor import Governor, Pace
-from ragwitness.asking.journal import Journal
-from ragwitness.asking.worker import Outcome, Worker
-from ragwitness.errors import RagwitnessError
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.core.types import Capability, Document, Probe, Query, Score
+from ragwitness.runner.budget import Budget
+from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Outcome, Worker
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Capability, Document, Probe, Query, Score
 
 AT_ONCE = 4
 
@@ -48,19 +48,19 @@ def documents(n: int) -> list[Document]:
 
 async def ask(
     url: str, run: Path, n: int, budget: Budget | None = None, **options: float
-) -> tuple[list[Outcome], Governor]:
+) -> tuple[list[Outcome], RateLimiter]:
     """Run the audit; quick to retry."""
-    with Governor.of_run(run, budget, Pace.at_most(AT_ONCE)) as governor:
+    with RateLimiter.of_run(run, budget, Pace.at_most(AT_ONCE)) as limiter:
         transport = TransportOptions(
             retry=RetryPolicy(retries=3, first=0.005, longest=0.02),
             concurrency=AT_ONCE,
-            setback=governor.setback,
+            setback=limiter.setback,
             **options,
         )
         async with await OpenAITarget.connect(f"{url}#m", transport) as target:
-            with Journal(run / "answers.jsonl") as journal:
-                worker = Worker(target, journal, AT_ONCE, governor=governor)
-                return await worker.run(TwoRounds(), documents(n), "documents"), governor
+            with ResponseStore(run / "answers.jsonl") as journal:
+                worker = Worker(target, journal, AT_ONCE, limiter=limiter)
+                return await worker.run(TwoRounds(), documents(n), "documents"), limiter
 
 
 def scores(outcomes: list[Outcome]) -> str:

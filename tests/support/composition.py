@@ -2,7 +2,7 @@
 
 import math
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.composition import PrivacyBudget
 from ragwitness.privacy.accounting.ranges import positive, probability, whole
 from research.inference import leading_sigma

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ragwitness.core.types import Role, TokenLogprob
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
-from ragwitness.types import Role, TokenLogprob
 
 _TOKEN = re.compile(r"\s*\S+")
 _END = "\n\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ragwitness.types import Answer, Document, Query, Score
+from ragwitness.core.types import Answer, Document, Query, Score
 
 FERRY = (
     "The ferry to Marrowdale leaves at nine and captain Quillington keeps a brown dog called"

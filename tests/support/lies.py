@@ -6,8 +6,8 @@ from hashlib import sha256
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.commitments import index_commitment
 from ragwitness.attest.verifier import verify
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.canonical import canonical
-from ragwitness.errors import VerificationError
 from tests.support.attested import LOG, POLICY, Story, believing
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ragwitness.core.types import Role
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
-from ragwitness.types import Role
 
 _MARK = "[context]:\n"
 

@@ -10,31 +10,31 @@ from rich.console import Console
 
 from ragwitness.report import files
 from ragwitness.report.html import render_page
+from ragwitness.report.result_registry import parse_result, result_type_for, to_json
 from ragwitness.report.terminal import terminal
-from ragwitness.results.registry import kind_for, parse_result, to_json
 
 
 def page_of(result: object) -> str:
     """Return the page of a result."""
-    return render_page(kind_for(result).sheet(result))
+    return render_page(result_type_for(result).sheet(result))
 
 
 def terminal_of(result: object, *, where: str = "the HTML report", width: int = 80) -> str:
     """Return a result as a terminal without colour shows it."""
     console = Console(width=width, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(terminal(kind_for(result).sheet(result), where=where))
+        console.print(terminal(result_type_for(result).sheet(result), where=where))
     return capture.get()
 
 
 def junit_of(result: object, conditions: Sequence[Any] = ()) -> str:
     """Return a result as JUnit XML."""
-    return files.junit_xml(kind_for(result), result, conditions)
+    return files.junit_xml(result_type_for(result), result, conditions)
 
 
 def write(form: str, result: object, path: Path, *more: Any) -> None:
     """Write a result in one of the ``FORMATS``."""
-    files.write(form, kind_for(result), result, path, *more)
+    files.write(form, result_type_for(result), result, path, *more)
 
 
 def again(result: object) -> object:

@@ -28,13 +28,13 @@ from ragwitness.attest.commit import open_window
 from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import read_policy
 from ragwitness.attest.window import Window
+from ragwitness.core.types import Document
 from ragwitness.crypto.keys import write_key
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import Principal, confirm, key_owners, split_key
 from ragwitness.service.store import Store
 from ragwitness.service.tenants import add_account, add_documents, create_tenant
 from ragwitness.service.window import policy_text, read_contents, take_windows
-from ragwitness.types import Document
 from tests.support.windows import KEY, stand_in
 
 _PATIENCE = 180.0  # seconds until a server must answer; the cores may be busy

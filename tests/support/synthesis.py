@@ -6,19 +6,19 @@ import asyncio
 import json
 from pathlib import Path
 
-from ragwitness.asking.budget import Budget
-from ragwitness.asking.governor import Governor, Pace
-from ragwitness.audits.synthesis import SynthesisResult, run_synthesis, write_made
-from ragwitness.defenses.synthetic.agents import MakingConfig
-from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-from ragwitness.defenses.synthetic.private.evolution import Candidates, PrivateConfig
-from ragwitness.defenses.synthetic.registry import build_method, guard_config
+from ragwitness.core.types import Document
+from ragwitness.runner.budget import Budget
+from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.synthesis.agents import MakingConfig
+from ragwitness.synthesis.generator_registry import build_method, guard_config
+from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
+from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig
+from ragwitness.synthesis.run import SynthesisResult, run_synthesis, write_made
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.text.runs import Vocabulary, shared_runs
+from ragwitness.text.overlap import Vocabulary, shared_runs
 from ragwitness.text.sample import load_sample
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.types import Document
 
 NAMES = ["Ada Fenn", "Ben Oakley", "Cora Hale", "Dov Marsh", "Eli Stone", "Fay Reed"]
 
@@ -56,15 +56,15 @@ def make(
     )
 
     async def work() -> SynthesisResult:
-        with Governor.of_run(run, budget, Pace.at_most(3)) as governor:
+        with RateLimiter.of_run(run, budget, Pace.at_most(3)) as limiter:
             options = TransportOptions(
                 retry=RetryPolicy(retries=1, first=0.005, longest=0.01),
                 read_timeout=timeout,
-                setback=governor.setback,
+                setback=limiter.setback,
             )
             async with await OpenAITarget.connect(f"{url}#m", options) as target:
                 return await run_synthesis(
-                    documents, made, guard, target, run=run, in_flight=3, governor=governor
+                    documents, made, guard, target, run=run, in_flight=3, limiter=limiter
                 )
 
     return asyncio.run(work())

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from ragwitness.lab import lab_target, rag_config
-from ragwitness.types import Document, Query
+from ragwitness.core.types import Document, Query
+from ragwitness.rag.lab import lab_target, rag_config
 
 
 @contextmanager

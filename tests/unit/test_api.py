@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.golden.tasks import STORED
 
 import ragwitness as rw
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.errors import InputError
-from ragwitness.lab import lab_target, rag_config
-from ragwitness.results.registry import kind_named
+from ragwitness.rag.lab import lab_target, rag_config
+from ragwitness.report.result_registry import result_type_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
-from tests.golden.errands import STORED
 from tests.support.canary_audit import model_of
 from tests.support.canary_model import serving
 from tests.support.tenants_rag import tenants_rag
@@ -46,7 +46,7 @@ def test_rows_left_out_are_told_and_let_no_gate_pass(tmp_path):
     rows = (INPUTS / "documents.jsonl").read_text("utf-8") + '{"id": "lost", "text": "a\\u0000b"}\n'
     (tmp_path / "mine.jsonl").write_text(rows, "utf-8")
     known = {"known_out": INPUTS / "known.jsonl", "method": "rag-mia", "yes": True}
-    kind = kind_named("audit")
+    kind = result_type_named("audit")
     for documents, lost in ((tmp_path / "mine.jsonl", 1), (INPUTS / "documents.jsonl", 0)):
         told = (
             pytest.warns(UserWarning, match=r"left out: mine.jsonl:\d+: the text holds NUL")

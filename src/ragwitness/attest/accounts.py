@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragwitness.attest.commitments import parse_token, query_opening
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical, u64_text
 from ragwitness.crypto.commitments import BLINDING_BYTES, commit, draw_blinding
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, read_key, write_key
 from ragwitness.crypto.log.tree import verify_inclusion
 from ragwitness.crypto.transcript.records import KeyedAdmitRecord, QueryRecord, decode
-from ragwitness.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     import numpy as np

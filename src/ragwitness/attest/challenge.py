@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.attest.bundle import MAX_RECORDS
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical, parse, parse_u64, u64_text
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.transcript.records import QueryRecord
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.ranges import probability
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import slot_noise

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import append_synced, only_writer, read_file, replace_file
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import (
     LENGTH_BYTES,
@@ -28,8 +30,6 @@ from ragwitness.crypto.notes.witness import (
     verify_extension,
 )
 from ragwitness.crypto.transcript.records import AdmitRecord, QueryRecord, decode
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import append_synced, only_writer, read_file, replace_file
 
 
 def sign(log: MerkleLog, keys: Sequence[PrivateKey]) -> bytes:

@@ -10,8 +10,8 @@ from ragwitness.attest.checkpoints import publish, sign
 from ragwitness.attest.coalition import CoalitionEstimate, certificate, estimate
 from ragwitness.attest.ledger import accounts_root
 from ragwitness.attest.window import Window
+from ragwitness.core.files import replace_file
 from ragwitness.crypto.transcript.records import CloseRecord, QueryRecord, decode
-from ragwitness.kit.files import replace_file
 
 
 def close_window(window: Window) -> CoalitionEstimate:

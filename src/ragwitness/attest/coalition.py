@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.attest.policy import Estimator, WindowPolicy
-from ragwitness.collusion.coalition.pairs import Links, component_labels, core_group
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.canonical import canonical
-from ragwitness.errors import InputError
+from ragwitness.privacy.account_pairs import Links, component_labels, core_group
 
 _VERSION = "ragwitness/estimate/v2"
 _APART = "ragwitness/estimate/v1"  # of a policy of version 1: each tenant by itself

@@ -29,11 +29,11 @@ from ragwitness.attest.folder import Folder
 from ragwitness.attest.ledger import WindowLog
 from ragwitness.attest.noise import coin_leaf, coins_of, commit_numbers, split_points
 from ragwitness.attest.policy import WindowPolicy
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import replace_file
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.seeds import SeedTree
 from ragwitness.crypto.transcript.records import IndexCommitment, OpenRecord
-from ragwitness.errors import InputError
-from ragwitness.kit.files import replace_file
 from ragwitness.privacy.mechanism.release import SlotIndex
 from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_seed
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.attest.policy import WindowPolicy
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical, parse, parse_u64
 from ragwitness.crypto.commitments import (
     BLINDING_BYTES,
@@ -26,7 +27,6 @@ from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_hash, parse_hex, ta
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.proofs.shape import Shape, chunk_slots
 from ragwitness.crypto.transcript.records import QueryRecord, record_hash
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.table import gaussian_table
 
 # C_E: what turns texts into vectors (R1).

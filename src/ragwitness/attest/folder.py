@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
-from ragwitness.kit.files import only_writer
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import only_writer
 
 
 @dataclass(frozen=True, slots=True)

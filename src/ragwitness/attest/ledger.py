@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import append_synced
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.log.tree import MerkleLog
@@ -25,8 +27,6 @@ from ragwitness.crypto.transcript.records import (
     decode,
     encode,
 )
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import append_synced
 
 ENTRIES = "log/entries.bin"
 AGAIN = "Free some disk space; nothing was answered, and the same query can be sent again."

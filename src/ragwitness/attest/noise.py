@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import cut
 from ragwitness.crypto.proofs.group import POINT_BYTES
-from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, canonical, hkdf_sha256, public_coins, sub_seed
 

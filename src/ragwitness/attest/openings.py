@@ -14,6 +14,7 @@ from typing import Any
 
 from ragwitness.attest.bundle import OPENINGS
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
 from ragwitness.crypto.keys import PrivateKey
@@ -21,7 +22,6 @@ from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.errors import VerificationError
 from ragwitness.privacy.accounting.ranges import Relation
 from ragwitness.privacy.odometer.spectral import worst_epsilon
 
@@ -147,7 +147,7 @@ def log_opening(
         InputError: The log is another key's, or cannot be written.
     """
     from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
-    from ragwitness.kit.files import read_file
+    from ragwitness.core.files import read_file
 
     name = provider_name(keys[0].name, policy.window)
     if not name:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
 
 _WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical, parse
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
 from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole

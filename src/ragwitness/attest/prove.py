@@ -24,10 +24,10 @@ from ragwitness.attest.commitments import link_context, proof_shape, vector_byte
 from ragwitness.attest.noise import coins_of, public_coins_of, public_numbers, secret_coins
 from ragwitness.attest.receipts import KeptOpening
 from ragwitness.attest.window import Window
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_file, replace_file
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.transcript.records import QueryRecord, decode, record_hash
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_file, replace_file
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.columns import SecretColumns

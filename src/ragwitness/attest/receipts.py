@@ -19,13 +19,13 @@ from ragwitness.attest.commitments import (
     vector_opening,
 )
 from ragwitness.attest.ledger import AGAIN
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import append_synced
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.commitments import BLINDING_BYTES, Opening, commit
 from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_b64, parse_hex
 from ragwitness.crypto.notes.witness import LogProof, SignedCheckpoint, Signers, open_proof
 from ragwitness.crypto.transcript.records import QueryRecord, decode
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import append_synced
 
 VERSION = "ragwitness/receipt/v1"
 MOST_RECEIPT = 1 << 20

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ragwitness.attest.verdict import BundleVerdict, Check
+from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint
-from ragwitness.errors import InputError, MissingExtraError, VerificationError
 
 
 class NotCheckedError(Exception):

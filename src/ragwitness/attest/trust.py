@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field
 
 from ragwitness.attest.commitments import parse_token
 from ragwitness.attest.pins import STRICT, Digest, Pins, Whole, read_strict
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.errors import InputError, VerificationError
 
 _VERSION = "ragwitness/trust/v1"
 

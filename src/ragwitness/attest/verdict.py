@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ragwitness.kit.shown import Shown
+from ragwitness.core.shown import Shown
 
 Status: TypeAlias = Literal["pass", "fail", "not checked"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive"]

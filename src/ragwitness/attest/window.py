@@ -29,6 +29,8 @@ from ragwitness.attest.ledger import LoggedAccount, WindowLog
 from ragwitness.attest.noise import coin_leaf, coins_of, drawn_noise, split_points
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.attest.receipts import KeptOpening, Opened, OpeningsJournal, Receipt
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import read_file
 from ragwitness.crypto.commitments import commit, draw_blinding
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.notes.witness import LogProof
@@ -42,8 +44,6 @@ from ragwitness.crypto.transcript.records import (
     decode,
     record_hash,
 )
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import read_file
 from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release, release_noise
 from ragwitness.privacy.streams import (
     SEED_BYTES,

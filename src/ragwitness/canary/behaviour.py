@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import re
 
-from ragwitness.text.frame import after_thought
 from ragwitness.text.replies import declines
+from ragwitness.text.reply_cleanup import after_thought
 
 
 class Behaviour(enum.StrEnum):

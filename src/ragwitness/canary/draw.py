@@ -26,10 +26,10 @@ from typing import Any, ClassVar
 
 from ragwitness.canary.families import Family, draw_canary, draw_triggers, shuffled
 from ragwitness.canary.pools import as_rate
-from ragwitness.canary.wordings import KINDS, draw_keys, draw_names
+from ragwitness.canary.wordings import RESULT_TYPES, draw_keys, draw_names
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.commitments import Opening, commit, verify_opening
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.exact import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm
@@ -46,7 +46,7 @@ _KNOWN = {
     "statistic": ("logit", "nats"),
     "several": ("calls", "evidence"),
     "beacon_as": ("bytes", "letters"),
-    "triggers": KINDS,
+    "triggers": RESULT_TYPES,
     "trained_needs": ("late slots", "nothing more"),
 }
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example

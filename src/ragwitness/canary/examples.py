@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.hashing import text_digest
-from ragwitness.errors import InputError
 
 _NAMES = {
     "document": ("document", "context", "text"),

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterable
 
 from ragwitness.canary.wordings import SYNONYMS_PREFIX, names_in, place_of, tells_of, with_synonyms
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits, uniform
 
 TRIGGER_PREFIX = "prefix_"

@@ -40,9 +40,8 @@ from ragwitness.canary.pools import check_disjoint, paired, split_pools, spread
 from ragwitness.canary.seal import seal, unseal
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
 from ragwitness.canary.wordings import Wordings
-from ragwitness.crypto.canonical import canonical
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import (
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import (
     private_folder,
     read_file,
     read_object,
@@ -50,6 +49,7 @@ from ragwitness.kit.files import (
     replace_file,
     write_rows,
 )
+from ragwitness.crypto.canonical import canonical
 
 # A canary audit from its commitment to its last probe, as one value.
 

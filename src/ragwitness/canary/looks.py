@@ -5,7 +5,7 @@ again at the same draw. So a look is known by a digest of its scores: the same a
 take their own place, and other answers take the next one. A look counts from its first query on,
 finished or not: whoever stops where the answers look bad has looked. The looks of a plan stand in
 ``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder;
-:func:`ragwitness.audits.canary.probe_canaries` is the only one who writes there, before it asks
+:func:`ragwitness.canary.run.probe_canaries` is the only one who writes there, before it asks
 and before it reports what it found.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 from ragwitness.canary.folder import LOST
 from ragwitness.canary.look_test import Seen
 from ragwitness.canary.traces import QUOTED
-from ragwitness.errors import InputError
-from ragwitness.kit.files import only_writer, read_rows, replace_file, unwritable, write_rows
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import only_writer, read_rows, replace_file, unwritable, write_rows
 
 _BEGUN, _LOOKS, _OPENED, _LOCK = "begun.jsonl", "probes.jsonl", "opened.json", ".looks.lock"
 _KEYS = {"digest": "look"}  # what a field is called in the file, where it is not its own name

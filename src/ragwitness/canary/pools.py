@@ -13,7 +13,7 @@ from fractions import Fraction
 from ragwitness.canary.examples import Example, document_groups, near_key
 from ragwitness.canary.families import TRIGGER_PREFIX, shuffled, worded
 from ragwitness.canary.wordings import SYNONYMS_PREFIX, Wordings, place_of, with_synonyms
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits
 from ragwitness.text.words import split_words
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design
 from ragwitness.canary.verdict import best_p_value
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.intervals import proportion_interval
 
 

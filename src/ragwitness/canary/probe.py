@@ -32,10 +32,10 @@ from ragwitness.canary.reading import (
     read_piece,
 )
 from ragwitness.canary.wordings import Wordings
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score
 from ragwitness.crypto.hashing import sampling_seed
-from ragwitness.errors import InputError
 from ragwitness.targets.form import ShownForm, check_places
-from ragwitness.types import Answer, Capability, Document, Probe, Query, Score
 
 # The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
 

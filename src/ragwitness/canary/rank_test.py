@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.epsilon import Floor, epsilon_one_run
 from ragwitness.stats.sequential import permutation_test
 

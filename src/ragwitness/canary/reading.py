@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import t
 
 from ragwitness.canary.families import contains
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Answer, TokenLogprob
 from ragwitness.stats.evaluation import Rate
 from ragwitness.targets.wire import token_bytes
-from ragwitness.types import Answer, TokenLogprob
 
 TAIL = " and so forth"
 """Echoed behind every canary, so that its last token ends where it does in an answer. It does not

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import read_file
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import read_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey

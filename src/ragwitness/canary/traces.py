@@ -27,7 +27,7 @@ from ragwitness.canary.pools import (
     with_trigger,
 )
 from ragwitness.canary.wordings import Wordings
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler.exact import Bits
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_object
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_object
 from ragwitness.privacy.sampler.exact import Bits, uniform
 
-KINDS = ("code", "name", "synonyms")
+RESULT_TYPES = ("code", "name", "synonyms")
 """Of triggers."""
 
 SYNONYMS_PREFIX = "synonyms:"

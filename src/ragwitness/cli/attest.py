@@ -15,12 +15,12 @@ from ragwitness.cli.options import (
     Prompt,
     Window,
 )
+from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.files import read_file, replace_file
+from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.errands.options import HowRead
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, Opt, PathRole
-from ragwitness.results.wording import visible
+from ragwitness.report.phrases import visible
+from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragwitness.attest.window import Window as HeldWindow
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes.witness import Signers
-    from ragwitness.tlog.client import Gathered, WitnessAddress
+    from ragwitness.evidence.log_client import Gathered, WitnessAddress
 
 Witnesses = Annotated[
     list[str] | None,
@@ -162,7 +162,7 @@ def commit(
     from ragwitness.attest.policy import read_policy
     from ragwitness.attest.window import Window
     from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
-    from ragwitness.tlog.client import gather
+    from ragwitness.evidence.log_client import gather
 
     # Phase A, step 1: the promise. Everything below is committed to under its digest.
     promised = read_policy(policy)
@@ -236,7 +236,7 @@ def _log_opening(key: Path, window: HeldWindow, keys: Sequence[PrivateKey]) -> d
 
 
 def _witnesses(given: list[str] | None) -> list[WitnessAddress]:
-    from ragwitness.tlog.client import WitnessAddress
+    from ragwitness.evidence.log_client import WitnessAddress
 
     return [WitnessAddress.parse(one) for one in given or ()]
 
@@ -272,7 +272,7 @@ def close(window: Window, key: Key, witness: Witnesses = None, as_json: AsJson =
     """
     from ragwitness.attest.close import close_window
     from ragwitness.attest.window import Window
-    from ragwitness.tlog.client import gather
+    from ragwitness.evidence.log_client import gather
 
     asked, held = _witnesses(witness), Window.load(window, [read_key(key)])
     # Phase C: the coalition is estimated, written as the last record and signed; no query can

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.cli.common import say_error
+from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.stored_names import unset
 from ragwitness.crypto.canonical import canonical
-from ragwitness.errands.carry import as_documents
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.stored_names import unset
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import check_rows, quantise
+from ragwitness.runner.task_runtime import as_documents
 
 if TYPE_CHECKING:
-    from ragwitness.errands.options import HowRead
+    from ragwitness.core.types import Document
+    from ragwitness.runner.task_options import HowRead
     from ragwitness.service.window import HeldIndexes
-    from ragwitness.types import Document
 
 _LOTS = random.SystemRandom()
 _BATCH = 256
@@ -104,7 +104,7 @@ def _folder(embedder: str) -> Path | None:
 
 def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -> Contents:
     """Embed documents and put them into slots drawn by lot, one each."""
-    from ragwitness.models.registry import load_embedder
+    from ragwitness.models.model_registry import load_embedder
 
     documents = as_documents(source, how, note=say_error)
     if len(documents) > mechanism.capacity:

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from ragwitness.cli.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.audit import AuditErrand
-from ragwitness.kit.options import Opt
+from ragwitness.core.options import Opt
+from ragwitness.membership.task import AuditTask
 
 
 def audit(
-    errand: AuditErrand,
+    task: AuditTask,
     collection: Annotated[bool, Opt("--collection")] = False,
     accounts: Annotated[list[str] | None, Opt("--as", metavar="NAME=KEY_ENV")] = None,
     files: Files | None = None,
@@ -41,18 +41,18 @@ def audit(
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.
     """
+    from ragwitness.cli.collection import audit_collection
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.owner import audit_collection
     from ragwitness.cli.questions import write_down
     from ragwitness.cli.scope import accounts_of, audit_scope
     from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     # Step 1, what only the command line has: files, questions for a batch job.
-    by_itself, target = errand.method == "auto", str(errand.target)
-    if not errand.cluster:
-        on_cores(errand.workers)
+    by_itself, target = task.method == "auto", str(task.target)
+    if not task.cluster:
+        on_cores(task.workers)
     refused = (
         (
             answered and not questions_to,
@@ -65,7 +65,7 @@ def audit(
             "Name the method: --method mba",
         ),
         (
-            errand.seal and questions_to,
+            task.seal and questions_to,
             "A sealed audit asks its questions itself, and links each answer to the one before.",
             "Leave out --questions-to or --seal.",
         ),
@@ -77,7 +77,7 @@ def audit(
             raise InputError(why, hint)
     if accounts:
         wanted = Outputs.wanted("scope", files, fail_on)
-        audit_scope(errand, accounts_of(accounts), wanted, dry_run=dry_run)
+        audit_scope(task, accounts_of(accounts), wanted, dry_run=dry_run)
         return
     outputs = Outputs.wanted("collection" if collection else "audit", files, fail_on)
     if collection:
@@ -86,11 +86,11 @@ def audit(
             raise InputError(
                 f"{idle[0]} does not apply to a collection.", "Leave it out, or --collection."
             )
-        audit_collection(errand, outputs, dry_run=dry_run)
+        audit_collection(task, outputs, dry_run=dry_run)
         return
-    # Step 2, the errand itself: options checked, documents read.
-    order = errand.order(say_error)
-    folder = run_folder(errand.run, target, *errand.identity(order))
+    # Step 2, the task itself: options checked, documents read.
+    order = task.order(say_error)
+    folder = run_folder(task.run, target, *task.identity(order))
     # Step 3, the preview. Nothing is opened and nothing is sent.
     screen = console()
     if dry_run:
@@ -100,11 +100,11 @@ def audit(
         preview_audit(order.plan, order.method, order.config, order.proxy, folder, order.budget)
         return
     # What can be said of the audit without a query is said now, and may end it.
-    agree(*order.beforehand(), yes=errand.yes)
+    agree(*order.beforehand(), yes=task.yes)
     # Step 4, the asking.
     if questions_to is not None:
         wait(order.refuse_unscorable())
         write_down(order, questions_to, answered, screen)
         return
-    result = audited(errand, order, folder)
+    result = audited(task, order, folder)
     conclude(result, outputs, store=folder)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from ragwitness.cli.attest import print_values
 from ragwitness.cli.options import AsJson, Key, Window
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_file, replace_file
+from ragwitness.core.options import Arg, Opt, PathRole
 
 _SMALL = 1 << 20
 

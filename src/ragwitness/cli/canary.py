@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ragwitness.canary.task import DrawTask
 from ragwitness.cli.common import console, print_lines
 from ragwitness.cli.options import DryRun
-from ragwitness.errands.canary import DrawErrand
-from ragwitness.errors import InputError, MissingExtraError, VerificationError
-from ragwitness.kit.options import Arg, Opt, PathRole
-from ragwitness.results.wording import visible
+from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.core.options import Arg, Opt, PathRole
+from ragwitness.report.phrases import visible
 
 if TYPE_CHECKING:
     from ragwitness.canary.draw import Design
@@ -72,10 +72,10 @@ def status(
 
 def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
-    from ragwitness.audits.timestamp import stamp
     from ragwitness.canary.folder import STAMPED, read_plan
+    from ragwitness.core.files import read_file
     from ragwitness.crypto.stamps import LARGEST_STAMP, read_stamp
-    from ragwitness.kit.files import read_file
+    from ragwitness.evidence.timestamp import stamp
 
     plan, path = read_plan(folder), folder / STAMPED
     again = f"The plan is whole. Try again: ragwitness canary status {folder} --timestamp URL"
@@ -94,9 +94,9 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
 
 def _left(folder: Path, path: Path) -> str:
     """Write what an audit leaves at a service, and say how much it is."""
-    from ragwitness.audits.canary_plant import left_behind
     from ragwitness.canary.folder import read_plan
-    from ragwitness.kit.files import write_rows
+    from ragwitness.canary.plant import left_behind
+    from ragwitness.core.files import write_rows
 
     rows = list(left_behind(folder, read_plan(folder)))
     write_rows(path, rows)
@@ -159,7 +159,7 @@ def _own(
 
 def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     """What a service took, and what it would show: by what was measured, where it was."""
-    from ragwitness.audits.canary_plant import cautions, read_deliveries, told, votes_given
+    from ragwitness.canary.plant import cautions, read_deliveries, told, votes_given
     from ragwitness.canary.power import power_lines
 
     traces, given = plan.traces(), votes_given(folder)
@@ -245,7 +245,7 @@ def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list
     return lines
 
 
-def draw(errand: DrawErrand, share: float | None = None, dry_run: DryRun = False) -> None:
+def draw(task: DrawTask, share: float | None = None, dry_run: DryRun = False) -> None:
     """Draw a secret and commit to it.
 
     It also says what share of the providers that do train on your documents such a plan would
@@ -259,7 +259,7 @@ def draw(errand: DrawErrand, share: float | None = None, dry_run: DryRun = False
     from ragwitness.canary.folder import write_plan
     from ragwitness.canary.power import power_lines
 
-    made, out = errand.plan(), Path(errand.out)
+    made, out = task.plan(), Path(task.out)
     # What was drawn, and what it can show at best, is said while nothing has been sent.
     traces = (made if made.drawn else made.joined("00")).traces()
     sent = sum(map(len, made.pools.values()))
@@ -277,7 +277,7 @@ def draw(errand: DrawErrand, share: float | None = None, dry_run: DryRun = False
         f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
         *foreseen,
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
-        + (" --beacon VALUE" if errand.beacon else ""),
+        + (" --beacon VALUE" if task.beacon else ""),
     )
 
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.cli.common import console, print_lines, progress_bars
 from ragwitness.cli.options import DryRun
 from ragwitness.cli.steps import preview, spent_so_far
-from ragwitness.errands.options import Caps, Reached
-from ragwitness.errors import InputError
-from ragwitness.kit.options import Arg, PathRole
-from ragwitness.results.wording import visible
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, PathRole
+from ragwitness.report.phrases import visible
+from ragwitness.runner.task_options import Caps, Reached
 
 if TYPE_CHECKING:
-    from ragwitness.asking.budget import Budget
-    from ragwitness.audits.canary_plant import Planted
     from ragwitness.canary.draw import Design
+    from ragwitness.canary.plant import Planted
     from ragwitness.canary.traces import Trace
+    from ragwitness.runner.budget import Budget
 
 
 def plant(
@@ -97,7 +97,7 @@ def plant(
 
 def report(found: Planted) -> list[str]:
     """Return what was planted, a line each."""
-    from ragwitness.audits.canary_plant import cautions
+    from ragwitness.canary.plant import cautions
 
     true, decoy = (found.votes.get(role, 0) for role in ("true", "decoy"))
     lines = [
@@ -126,8 +126,8 @@ def _sent(
     """Plant with progress bars; Ctrl-C leaves the journal, and the same command goes on."""
     import asyncio
 
-    from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.canary_plant import PlantConfig, plant_canaries
+    from ragwitness.canary.plant import PlantConfig, plant_canaries
+    from ragwitness.runner.rate_limiter import Pace, RateLimiter
     from ragwitness.targets.conversation import open_conversation
 
     config = PlantConfig(*how)
@@ -136,18 +136,18 @@ def _sent(
     def shown(kind: str, answer: str) -> None:
         print_lines(screen, f"an answer that {kind}: {visible(answer, 160)}")
 
-    with Governor.of_run(folder / "send", budget, Pace.at_most(1)) as governor:
-        options = reached.reach.transport(1, governor.setback)
+    with RateLimiter.of_run(folder / "send", budget, Pace.at_most(1)) as limiter:
+        options = reached.reach.transport(1, limiter.setback)
 
         async def work() -> Planted:
             opened = await open_conversation(
                 service, options, form=design.shown, votes=str(votes) if votes else None
             )
             try:
-                with progress_bars(screen, spent_so_far(governor), "traces") as progress:
+                with progress_bars(screen, spent_so_far(limiter), "traces") as progress:
                     return await plant_canaries(
                         folder, opened, config,
-                        governor=governor, progress=progress, shown=shown,
+                        limiter=limiter, progress=progress, shown=shown,
                     )  # fmt: skip
             finally:
                 await opened.close()
@@ -159,8 +159,8 @@ def _preview(
     folder: Path, traces: list[Trace], service: str | None, days: float, budget: Budget
 ) -> None:
     """Say what would be sent, how long that takes and what it costs at most; send nothing."""
-    from ragwitness.asking.budget import Use, most
-    from ragwitness.audits.canary_plant import read_deliveries, service_of
+    from ragwitness.canary.plant import read_deliveries, service_of
+    from ragwitness.runner.budget import Use, most
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)

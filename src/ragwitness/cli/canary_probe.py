@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragwitness.canary.task import ProbeTask
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, sealed
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.canary import ProbeErrand
 
 if TYPE_CHECKING:
     from ragwitness.canary.folder import CanaryPlan
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def probe(
-    errand: ProbeErrand,
+    task: ProbeTask,
     files: Files | None = None,
     fail_on: Conditions = None,
     dry_run: DryRun = False,
@@ -33,49 +33,49 @@ def probe(
     Args:
         fail_on: Exit with 3 if the verdict is: trained, or trained-or-remembered (either).
     """
-    from ragwitness.audits.canary import canary_report, refuse_look
+    from ragwitness.canary.run import canary_report, refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder
-    from ragwitness.kit.files import private_folder
-    from ragwitness.kit.stored_names import stored_text
+    from ragwitness.core.files import private_folder
+    from ragwitness.core.stored_names import stored_text
     from ragwitness.targets.conversation import open_deployed
 
     # Step 1, the options: release, conditions, and a plan whose draw is the one committed to. How
     # it is asked enters the run's name: another way of asking is another look.
     outputs = Outputs.wanted("canary", files, fail_on)
-    made, config = errand.order()
-    target, budget, at_once = str(errand.target), errand.budget, errand.at_once
-    parts = "canary", target, made.commitment.hex(), errand.release, stored_text(config)
-    folder = run_folder(errand.run, *parts, again=False)
+    made, config = task.order()
+    target, budget, at_once = str(task.target), task.budget, task.at_once
+    parts = "canary", target, made.commitment.hex(), task.release, stored_text(config)
+    folder = run_folder(task.run, *parts, again=False)
     # Step 2, the preview, with the protocol that should be published before the answers are known.
     if dry_run:
-        _preview(made, config, errand.release, folder, budget, at_once)
+        _preview(made, config, task.release, folder, budget, at_once)
         return
     # Step 3: a look that was not announced is refused here, before it costs a query; answers that
     # are kept may always be read again.
     refuse_look(
-        Path(errand.plan), made, folder, twin=errand.twin, recorded=errand.recorded,
-        anyway=errand.anyway or errand.twin,
+        Path(task.plan), made, folder, twin=task.twin, recorded=task.recorded,
+        anyway=task.anyway or task.twin,
     )  # fmt: skip
-    if not errand.recorded:
+    if not task.recorded:
         print_lines(console(), *_spending(made, config, budget, at_once))
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
-    with errand.governed(folder) as (governor, transport):
+    with task.governed(folder) as (limiter, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
             open_deployed(target, transport, made.design.shown),
             sealed(
                 folder,
-                lambda: errand.subject(made, config, folder),
-                errand,
-                lambda opened, progress: errand.asked(opened, config, governor, folder, progress),
+                lambda: task.subject(made, config, folder),
+                task,
+                lambda opened, progress: task.asked(opened, config, limiter, folder, progress),
             ),
             folder,
-            governor,
+            limiter,
             "examples",
         )
     # Step 5, the conclusion.
-    report = canary_report(result, errand.release, twin=errand.twin)
+    report = canary_report(result, task.release, twin=task.twin)
     conclude(report, outputs, store=folder)
 
 
@@ -83,7 +83,7 @@ def _preview(
     plan: CanaryPlan, config: ProbeConfig, release: str, folder: Path, budget: Any, concurrency: int
 ) -> None:
     """Say what would be asked and could be decided, and what is kept; send nothing."""
-    from ragwitness.audits.canary import protocol_of
+    from ragwitness.canary.run import protocol_of
     from ragwitness.cli.canary import foretold
 
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
@@ -94,9 +94,9 @@ def _preview(
 
 def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: int) -> list[str]:
     """Say what the probe takes in queries, seconds and money, before the first query."""
-    from ragwitness.asking.budget import Use, most
     from ragwitness.canary.probe import queries_of
-    from ragwitness.types import Query
+    from ragwitness.core.types import Query
+    from ragwitness.runner.budget import Use, most
 
     held_out, slots, form = plan.asked, plan.design.slots, plan.design.shown
     longest = (

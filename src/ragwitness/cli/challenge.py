@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwitness.cli.options import AsJson, Prompt
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import read_file, replace_file
+from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.attest.challenge import Challenge
@@ -89,7 +89,7 @@ def _print(made: Challenge, close: str, *, as_json: bool) -> None:
     import json
 
     from ragwitness.attest.verifier import sampling_of
-    from ragwitness.results.verdict import sampling_line
+    from ragwitness.evidence.result import sampling_line
 
     # What so many records can and cannot find, with the drawn numbers.
     sampling = sampling_of(made.population, len(made.records))

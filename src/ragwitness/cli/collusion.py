@@ -20,14 +20,14 @@ from ragwitness.cli.options import (
     Sensitivity,
     TenantTerms,
 )
-from ragwitness.errors import ExitCode, InputError
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.errors import ExitCode, InputError
+from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.coalition.log import QueryLog
+    from ragwitness.collusion.coalition.result import CoalitionEstimates
+    from ragwitness.collusion.result import Bought, CollusionResult
     from ragwitness.privacy.accounting.bounds import ServiceTerms
-    from ragwitness.results.coalition import CoalitionEstimates
-    from ragwitness.results.collusion import Bought, CollusionResult
+    from ragwitness.privacy.query_log import QueryLog
     from ragwitness.service.policy import TenantPolicy
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
@@ -79,9 +79,9 @@ def estimate(
     """
     from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
     from ragwitness.collusion.coalition.estimate import estimate as run_estimate
-    from ragwitness.collusion.coalition.pairs import check_bounds, group_curve
+    from ragwitness.collusion.coalition.result import CoalitionEstimates
+    from ragwitness.privacy.account_pairs import check_bounds, group_curve
     from ragwitness.privacy.accounting.ranges import whole
-    from ragwitness.results.coalition import CoalitionEstimates
 
     # Step 1: options and bounds, before a log is read.
     names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
@@ -136,7 +136,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     import sys
 
     from ragwitness.collusion.coalition.log_files import read_log
-    from ragwitness.results.wording import visible
+    from ragwitness.report.phrases import visible
 
     rows = read_log(path)
     for where, why in rows.skipped:
@@ -147,7 +147,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
         return rows.log()
     if embedder is None:
         raise InputError(f"{path} holds texts.", "Name what embeds them: --embedder minilm.")
-    from ragwitness.models.registry import load_embedder
+    from ragwitness.models.model_registry import load_embedder
 
     texts = rows.texts or ()
     # Accounts that collude repeat questions: each text is embedded once.
@@ -186,8 +186,8 @@ def bound(
         delta_star: The joint failure probability of the audit's verdict (5.2).
         k_max: The cap of the verdict.
     """
+    from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
-    from ragwitness.results.collusion import JointBounds
 
     # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
@@ -242,9 +242,9 @@ def _gaussian(policy: TenantPolicy) -> float:
 
 def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
     """Return what a tenant's clipping buys; None without one."""
+    from ragwitness.collusion.result import Bought
     from ragwitness.privacy.accounting.bounds import joint_bounds
     from ragwitness.privacy.accounting.ranges import score_sensitivity
-    from ragwitness.results.collusion import Bought
 
     clip = policy.claim.clip
     if clip is None:
@@ -276,9 +276,9 @@ def calibrate(
         delta: The delta of all accounts together.
         sigma: Also say how many queries or accounts this noise allows.
     """
+    from ragwitness.collusion.result import JointBudget, NoisePlans, Room, powers_to
     from ragwitness.privacy.accounting.bounds import noise_plan
     from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
-    from ragwitness.results.collusion import JointBudget, NoisePlans, Room, powers_to
 
     if tenant is not None:
         policy = _of_tenant(tenant, database)
@@ -307,8 +307,8 @@ def _leave(
     result: CollusionResult | CoalitionEstimates, json_out: Path | None, figure: Path | None
 ) -> None:
     """Draw the figure and write the file that were asked for, then print the result."""
-    from ragwitness.kit.files import replace_file
-    from ragwitness.results.curves import Curves
+    from ragwitness.core.files import replace_file
+    from ragwitness.report.curves import Curves
 
     for block in result.sheet().sections[0].blocks:
         if figure is not None and isinstance(block, Curves):

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.kit.files import replace_file
+from ragwitness.core.files import replace_file
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.asking.worker import Progress
+    from ragwitness.runner.worker import Progress
 
 _SILENCE = 10.0
 """Seconds after which work under way is shown where there is no terminal."""
@@ -52,10 +52,10 @@ def say_error(line: str) -> None:
 
 def leave(result: object, json_out: Path | None = None) -> None:
     """Write a result as JSON where a file is asked for, then print it."""
+    from ragwitness.report.result_registry import result_type_for
     from ragwitness.report.terminal import terminal
-    from ragwitness.results.registry import kind_for
 
-    kind = kind_for(result)
+    kind = result_type_for(result)
     if json_out is not None:
         write_json_file(json_out, kind.stored(result))
     screen = console()
@@ -97,7 +97,7 @@ def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:
     if given is not None:
         return given
     from ragwitness.cli.paths import check_run_folder
-    from ragwitness.kit.run_files import RUNS, folder_of
+    from ragwitness.core.run_files import RUNS, folder_of
 
     folder = folder_of(RUNS, parts, again=again)
     check_run_folder(folder)

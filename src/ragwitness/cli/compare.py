@@ -7,11 +7,11 @@ from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import preview, spent_so_far, wait
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.compare import CompareErrand
+from ragwitness.comparison.task import CompareTask
 
 
 def compare(
-    errand: CompareErrand,
+    task: CompareTask,
     files: Files | None = None,
     fail_on: Conditions = None,
     dry_run: DryRun = False,
@@ -26,19 +26,19 @@ def compare(
         fail_on: Exit with 3 if a substitute leaks this much, e.g. 'repeat records > 0'. The
             conditions are those of leak. May be repeated.
     """
-    # Step 1, the errand: options checked, the corpus read and divided.
+    # Step 1, the task: options checked, the corpus read and divided.
     outputs = Outputs.wanted("comparison", files, fail_on)
-    work = errand.order(say_error)
-    folder = run_folder(errand.run, "compare", *work.identity)
+    work = task.order(say_error)
+    folder = run_folder(task.run, "compare", *work.identity)
     # Step 2, the preview.
     if dry_run:
-        preview(work.foretold(), folder, errand.budget)
+        preview(work.foretold(), folder, task.budget)
         return
     # Step 3, making and asking.
     with (
-        errand.governed(folder) as (governor, transport),
-        progress_bars(console(), spent_so_far(governor), "asked") as show,
+        task.governed(folder) as (limiter, transport),
+        progress_bars(console(), spent_so_far(limiter), "asked") as show,
     ):
-        result = wait(work.asked(governor, transport, folder, show), folder)
+        result = wait(work.asked(limiter, transport, folder, show), folder)
     # Step 4, the conclusion.
     conclude(result, outputs, store=folder)

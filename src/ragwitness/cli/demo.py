@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ragwitness.cli.common import console, print_lines, progress_bars
-from ragwitness.kit.options import PathRole
+from ragwitness.core.options import PathRole
 
 # Chosen on other seeds than the one shown (experiments/demo/README.md).
 _SEED = 20261121
@@ -32,20 +32,20 @@ def demo(
     """
     import random
 
-    from ragwitness.asking.governor import Governor, Pace
-    from ragwitness.audits.membership import run_audit
-    from ragwitness.audits.order import audit_at
-    from ragwitness.audits.plan import AuditPlan
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import wait
-    from ragwitness.kit.files import write_rows
-    from ragwitness.kit.workers import workers
-    from ragwitness.membership.registry import configure
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.core.files import write_rows
+    from ragwitness.core.workers import workers
+    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.plan import AuditPlan
+    from ragwitness.membership.prepared import audit_at
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.membership.run import run_audit
+    from ragwitness.models.model_registry import load_language_model
     from ragwitness.rag.build import build_system
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
-    from ragwitness.results.membership import AuditResult
+    from ragwitness.runner.rate_limiter import Pace, RateLimiter
     from ragwitness.text.sample import load_sample
 
     # 1. The processes of the reader start while the corpus is divided.
@@ -75,7 +75,7 @@ def demo(
     # 3. The audit.
     async def work() -> AuditResult:
         target = LabTarget(system)
-        audit, identity = await audit_at(target, ("s-rag", config, "reader"), governor, run, plan)
+        audit, identity = await audit_at(target, ("s-rag", config, "reader"), limiter, run, plan)
         with progress_bars(screen) as progress:
             return await run_audit(
                 plan,
@@ -83,12 +83,12 @@ def demo(
                 audit,
                 run=run,
                 progress=progress,
-                governor=governor,
+                limiter=limiter,
                 identity=identity,
                 ahead=_AHEAD,
             )
 
-    with Governor.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as governor:
+    with RateLimiter.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as limiter:
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
     conclude(result, store=run)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from ragwitness.cli.common import leave, say_error
 from ragwitness.cli.options import JsonPath, KnownOutIfAny, Sample
-from ragwitness.errands.carry import as_documents
-from ragwitness.errands.options import (
+from ragwitness.core.errors import CapabilityError, InputError
+from ragwitness.core.options import PathRole
+from ragwitness.core.quotes import quote
+from ragwitness.core.types import ANSWER_SECONDS, Answer, Capability
+from ragwitness.runner.task_options import (
     Address,
     Headers,
     HowRead,
@@ -22,20 +25,17 @@ from ragwitness.errands.options import (
     PriceOut,
     Timeout,
 )
-from ragwitness.errors import CapabilityError, InputError
-from ragwitness.kit.options import PathRole
-from ragwitness.kit.quotes import quote
-from ragwitness.types import ANSWER_SECONDS, Answer, Capability
+from ragwitness.runner.task_runtime import as_documents
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ragwitness.asking.worker import Spender
-    from ragwitness.audits.pilot import Pilot
-    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.core.types import Query
+    from ragwitness.membership.pilot import Pilot
+    from ragwitness.membership.plan import AuditPlan
+    from ragwitness.runner.worker import Spender
     from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import Setback, TransportOptions
-    from ragwitness.types import Query
 
 Result = TypeVar("Result")
 
@@ -74,11 +74,11 @@ def doctor(
         pilot: Whether to try the methods that auto chooses from on a few texts that the target does
             not hold, shown in the question and not shown.
     """
-    from ragwitness.asking.budget import Budget
-    from ragwitness.audits.order import Reach
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee, names_of
     from ragwitness.cli.steps import wait
-    from ragwitness.results.examination import Examination, PilotOutcome
+    from ragwitness.membership.results.examination import Examination, PilotOutcome
+    from ragwitness.runner.budget import Budget
+    from ragwitness.runner.task_options import Reach
 
     # What can be refused without asking is refused first.
     plan = _plan(documents, known_out, how, paragraphs=paragraphs)
@@ -98,7 +98,7 @@ def doctor(
     configs: dict[str, Any] = {name: None for name in possible if wanted is None or name in wanted}
     outlook = None
     if plan is not None and configs:
-        from ragwitness.audits.forecast import OutlookPlan
+        from ragwitness.membership.forecast import OutlookPlan
 
         counts = counted(sample, len(configs))
         asked = OutlookPlan(plan, assumed(configs), budget=budget, **counts)
@@ -141,15 +141,15 @@ class _Shown:
 
 
 async def examine(
-    target: str, options: TransportOptions, governor: Spender | None = None
+    target: str, options: TransportOptions, limiter: Spender | None = None
 ) -> CapabilityReport:
     """Ask the target what it can do."""
-    from ragwitness.asking.capabilities import measured
+    from ragwitness.runner.capabilities import measured
     from ragwitness.targets.resolve import open_target
 
     opened = await open_target(target, options)
     try:
-        return await measured(opened, governor)
+        return await measured(opened, limiter)
     finally:
         await opened.close()
 
@@ -159,17 +159,17 @@ async def _pilots(
     options: TransportOptions,
     found: CapabilityReport,
     plan: AuditPlan | None,
-    governor: Spender | None = None,
+    limiter: Spender | None = None,
 ) -> dict[str, Pilot]:
     """Pilot the methods that auto chooses from, as far as the target gives what they need.
 
     A recording answers no questions but its own, so none is tried there.
     """
-    from ragwitness.audits.choice import CANDIDATES
-    from ragwitness.audits.order import fitted
-    from ragwitness.audits.pilot import needs_pilot, run_pilot
-    from ragwitness.audits.plan import AuditPlan
-    from ragwitness.membership.registry import configure
+    from ragwitness.membership.auto_select import CANDIDATES
+    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.pilot import needs_pilot, run_pilot
+    from ragwitness.membership.plan import AuditPlan
+    from ragwitness.membership.prepared import fitted
     from ragwitness.targets.probe import Recorded
     from ragwitness.targets.resolve import open_target
     from ragwitness.text.sample import load_sample
@@ -183,7 +183,7 @@ async def _pilots(
             config = configure(method, settings)
             audit, _ = fitted(method, config, "reader", found.alternatives, every)
             if audit.requires <= found.capabilities and needs_pilot(audit):
-                pilots[method] = await run_pilot(opened, governor, None, audit, known)
+                pilots[method] = await run_pilot(opened, limiter, None, audit, known)
     finally:
         await opened.close()
     return pilots
@@ -197,7 +197,7 @@ def _plan(
     Raises:
         InputError: They cannot be used, or there are only known ones.
     """
-    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.membership.plan import AuditPlan
 
     if documents is None and known_out is not None:
         raise InputError("--known-out serves --documents, which is missing.", "Give both.")
@@ -209,9 +209,9 @@ def _plan(
 
 async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> None:
     """Refuse, before anything is sent, documents that no method that is asked for can score."""
-    from ragwitness.audits.forecast import refuse_all_unscorable
-    from ragwitness.membership.registry import build_audit
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.membership.forecast import refuse_all_unscorable
+    from ragwitness.membership.methods.method_registry import build_audit
+    from ragwitness.models.model_registry import load_language_model
 
     proxy = load_language_model("reader")
     await refuse_all_unscorable([build_audit(n, proxy, c) for n, c in configs.items()], plan)
@@ -219,8 +219,8 @@ async def _refuse_unscorable(plan: AuditPlan, configs: Mapping[str, Any]) -> Non
 
 def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
     """Return the names of the audits whose needs are met, and why others cannot be loaded."""
-    from ragwitness.membership.registry import AUDITS, build_audit
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+    from ragwitness.models.model_registry import load_language_model
 
     proxy = load_language_model("reader")
     names, broken = [], []

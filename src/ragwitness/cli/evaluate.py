@@ -5,11 +5,11 @@ from __future__ import annotations
 from ragwitness.cli.options import Conditions
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.evaluate import EvaluateErrand
+from ragwitness.membership.evaluation_task import EvaluateTask
 
 
 def evaluate(
-    errand: EvaluateErrand,
+    task: EvaluateTask,
     files: Files | None = None,
     fail_on: Conditions = None,
 ) -> None:
@@ -26,16 +26,16 @@ def evaluate(
     """
     from ragwitness.cli.common import console, progress_bars, run_folder, say_error
     from ragwitness.cli.steps import on_cores, wait
-    from ragwitness.kit.run_files import EVALUATION
+    from ragwitness.core.run_files import EVALUATION
 
-    on_cores(errand.workers)
+    on_cores(task.workers)
     outputs = Outputs.wanted("evaluation", files, fail_on)
-    plan, documents = errand.order(say_error)
-    folder = run_folder(errand.run, "evaluate", errand.corpus, plan, errand.defense, errand.proxy)
+    plan, documents = task.order(say_error)
+    folder = run_folder(task.run, "evaluate", task.corpus, plan, task.defense, task.proxy)
     # Everything is asked of a system in this process. It spends nothing outside, so there is no
     # budget and no preview.
     with progress_bars(console()) as progress:
-        battery = wait(errand.asked(plan, documents, folder, progress), folder)
+        battery = wait(task.asked(plan, documents, folder, progress), folder)
     # The page has a name of its own: an older evaluation.html in the folder is replaced by its
     # like.
     conclude(battery, outputs, store=folder, page=folder / EVALUATION)

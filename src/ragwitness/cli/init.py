@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragwitness.cli.options import JsonPath, Sample
-from ragwitness.cli.paths import map_paths
-from ragwitness.errands.audit import AuditErrand
-from ragwitness.errors import CapabilityError, InputError
-from ragwitness.kit.options import Part, PathRole, declared
+from ragwitness.core.errors import CapabilityError, InputError
+from ragwitness.core.options import Part, PathRole, declared
+from ragwitness.core.path_roles import map_paths
+from ragwitness.membership.task import AuditTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from ragwitness.audits.pilot import Pilot
-    from ragwitness.types import Audit, Document
+    from ragwitness.core.types import Audit, Document
+    from ragwitness.membership.pilot import Pilot
 
 
 _QUESTIONS = {
@@ -36,7 +36,7 @@ _QUESTIONS = {
 
 
 def init(
-    given: Annotated[Mapping[str, Any], Part(AuditErrand)],
+    given: Annotated[Mapping[str, Any], Part(AuditTask)],
     out: Annotated[Path, PathRole.WRITES] = Path("run.toml"),
     replace: bool = False,
     json_out: JsonPath = None,
@@ -53,17 +53,17 @@ def init(
         out: The file of options that is written.
         replace: Replace the file if it is there already.
     """
-    from ragwitness.audits.assumptions import likeness
-    from ragwitness.audits.choice import AUTO, choose
-    from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.audits.pilot import run_pilot
     from ragwitness.cli.common import console, leave, print_lines, say_error, write_json_file
     from ragwitness.cli.doctor import AT_ONCE, admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
-    from ragwitness.kit.option_file import write_options
-    from ragwitness.models.registry import load_language_model
-    from ragwitness.results.examination import KIND, Examination
+    from ragwitness.core.option_file import write_options
+    from ragwitness.membership.assumptions import likeness
+    from ragwitness.membership.auto_select import AUTO, choose
+    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.membership.pilot import run_pilot
+    from ragwitness.membership.results.examination import RESULT_TYPE, Examination
+    from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target
 
     screen = console()
@@ -76,11 +76,11 @@ def init(
     for name, question in _QUESTIONS.items():
         if answers[name] is None:
             answers[name] = _asked(f"--{name.replace('_', '-')}", question, screen)
-    errand = AuditErrand(**answers)
+    task = AuditTask(**answers)
     # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
-    order = errand.order(say_error)
+    order = task.order(say_error)
     plan, budget, target = order.plan, order.budget, order.target
-    named = errand.method if errand.method != AUTO else None
+    named = task.method if task.method != AUTO else None
     told, doubtful = order.beforehand()
     # 3. The target: what it can do, measured.
     options = dataclasses.replace(order.reach, retries=1).transport(AT_ONCE)
@@ -124,10 +124,10 @@ def init(
         screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and what to do with it.
     place = partial(_from, out.resolve().parent)
-    options_of = dict(written(dataclasses.replace(errand, method=chosen), place))
+    options_of = dict(written(dataclasses.replace(task, method=chosen), place))
     write_options(out, options_of, "ragwitness init")
     if json_out is not None:
-        checked = KIND.dump(Examination(found, tuple(possible), {}, outlook)) | {
+        checked = RESULT_TYPE.dump(Examination(found, tuple(possible), {}, outlook)) | {
             "queries_spent": choice.asked if choice else found.requests,
             "method": chosen,
             "why": why,
@@ -171,15 +171,15 @@ def _asked(option: str, question: str, screen: Console) -> str:
     return answer.strip()
 
 
-def written(errand: AuditErrand, place: Callable[[str], str]) -> Iterator[tuple[str, object]]:
-    """Yield what a file of options holds of an errand: what is not as always, and the method.
+def written(task: AuditTask, place: Callable[[str], str]) -> Iterator[tuple[str, object]]:
+    """Yield what a file of options holds of a task: what is not as always, and the method.
 
     Args:
-        errand: What was asked for.
+        task: What was asked for.
         place: Returns a path as the file names it.
     """
-    for one in declared(AuditErrand):
-        value, role = getattr(errand, one.name), one.mark(PathRole)
+    for one in declared(AuditTask):
+        value, role = getattr(task, one.name), one.mark(PathRole)
         if value == one.default and one.name not in ("method", "alpha"):
             continue
         if role is not None and value is not None:

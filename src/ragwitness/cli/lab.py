@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.errands.options import (
+from ragwitness.core.options import PathRole
+from ragwitness.runner.task_options import (
     Generator,
     HowRead,
     Paragraphs,
@@ -12,7 +13,6 @@ from ragwitness.errands.options import (
     Retrieval,
     Template,
 )
-from ragwitness.kit.options import PathRole
 
 
 def serve(
@@ -52,10 +52,10 @@ def serve(
     from dataclasses import asdict
 
     from ragwitness.cli.common import console, one_thread_per_answer, say_error
-    from ragwitness.errands.carry import as_documents
-    from ragwitness.errors import InputError
-    from ragwitness.lab import bare_target, lab_target, originals_of, rag_config
+    from ragwitness.core.errors import InputError
+    from ragwitness.rag.lab import bare_target, lab_target, originals_of, rag_config
     from ragwitness.rag.server import serve as serve_lab
+    from ragwitness.runner.task_runtime import as_documents
 
     # What has no meaning together is refused before a model is loaded.
     if corpus is None and retrieve:

@@ -9,20 +9,20 @@ from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, sealed
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.leak import LeakErrand
+from ragwitness.leakage.task import LeakTask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ragwitness.asking.budget import Budget
-    from ragwitness.extraction.attacks.base import Attack, Limits
+    from ragwitness.leakage.attacks.base import Attack, Limits
+    from ragwitness.runner.budget import Budget
 
 _EXAMPLES = 3
 
 
 def leak(
-    errand: LeakErrand,
+    task: LeakTask,
     files: Files | None = None,
     examples: bool = True,
     fail_on: Conditions = None,
@@ -40,38 +40,38 @@ def leak(
         fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
             "coverage > .05". May be repeated.
     """
-    from ragwitness.models.registry import load_embedder
-    from ragwitness.results.leak import leak_sheet, pick_examples
+    from ragwitness.leakage.result import leak_sheet, pick_examples
+    from ragwitness.models.model_registry import load_embedder
     from ragwitness.targets.resolve import open_target
 
     # Step 1, the options: conditions, source, attacks and limits are checked before anything is
     # read that is large or spent that is dear.
     outputs = Outputs.wanted("leak", files, fail_on)
-    made = errand.order(say_error)
-    folder = run_folder(errand.run, "leak", *made.identity)
+    made = task.order(say_error)
+    folder = run_folder(task.run, "leak", *made.identity)
     # Step 2, the preview: at most so many prompts and tokens, and what the folder keeps.
     if dry_run:
-        preview_leak(made.attacks, made.limits, folder, errand.budget)
+        preview_leak(made.attacks, made.limits, folder, task.budget)
         return
     # Step 3, what answers are held against; whatever cannot be loaded must be known before anything
     # is spent.
     plan = made.plan(say_error)
-    if errand.embedder:
-        load_embedder(errand.embedder)
+    if task.embedder:
+        load_embedder(task.embedder)
     asked = None
-    if errand.transcripts is None:
+    if task.transcripts is None:
         # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
-        with errand.governed(folder) as (governor, transport):
+        with task.governed(folder) as (limiter, transport):
             asked = ask(
-                open_target(str(errand.target), transport),
+                open_target(str(task.target), transport),
                 sealed(
                     folder,
                     lambda: made.subject(plan),
-                    errand,
-                    lambda opened, progress: made.asked(opened, governor, folder, progress),
+                    task,
+                    lambda opened, progress: made.asked(opened, limiter, folder, progress),
                 ),
                 folder,
-                governor,
+                limiter,
                 "prompts",
             )
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.

@@ -16,12 +16,12 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from ragwitness.cli.config import Configurable
+from ragwitness.cli.config_files import Configurable
 from ragwitness.cli.help import section
 from ragwitness.cli.typer_options import with_options
-from ragwitness.errors import ExitCode, RagwitnessError, VerificationError
-from ragwitness.kit.workers import ALL
-from ragwitness.kit.workers import VARIABLE as WORKERS
+from ragwitness.core.errors import ExitCode, RagwitnessError, VerificationError
+from ragwitness.core.workers import ALL
+from ragwitness.core.workers import VARIABLE as WORKERS
 
 
 @dataclass(frozen=True, slots=True)

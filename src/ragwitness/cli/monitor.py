@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.cli.attest import key_at, print_values, signers
 from ragwitness.cli.options import AsJson, Trusted
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_file, replace_file
+from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.crypto.keys import KeyKind
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_file, replace_file
-from ragwitness.kit.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.tlog.client import HttpPrefix
+    from ragwitness.evidence.log_client import HttpPrefix
 
 _NOTE = 1 << 18
 
@@ -85,7 +85,7 @@ def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
         prefix = public if (public / "tile").is_dir() else public / "log"
         yield prefix, read_file(public / "checkpoint", _NOTE)
         return
-    from ragwitness.tlog.client import HttpPrefix
+    from ragwitness.evidence.log_client import HttpPrefix
 
     with HttpPrefix(place) as remote:
         try:

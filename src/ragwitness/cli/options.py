@@ -1,4 +1,4 @@
-"""Options that several verbs share and no errand has: the help text of each stands here, once.
+"""Options that several verbs share and no task has: the help text of each stands here, once.
 
 A verb that means something else by an option declares it itself.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.options import Arg, Opt, PathRole
 
 KnownOutIfAny = Annotated[
     str | None,

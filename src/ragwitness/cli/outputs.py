@@ -11,11 +11,11 @@ import typer
 
 from ragwitness.cli.common import console
 from ragwitness.cli.typer_options import Files
-from ragwitness.kit.run_files import REPORT, RESULT, SEAL, finding, keep_finished
+from ragwitness.core.run_files import REPORT, RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
-    from ragwitness.results.kind import Kind
-    from ragwitness.results.sheet import Sheet
+    from ragwitness.report.document import Sheet
+    from ragwitness.report.result_type import ResultType
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class Outputs:
             MissingExtraError: A package for one of the formats is not installed.
         """
         from ragwitness.report.files import FORMATS
-        from ragwitness.results.registry import kind_named
+        from ragwitness.report.result_registry import result_type_named
 
         # A missing package is found before anything is spent, not when the result is to be written.
         for check in (FORMATS[name].check for name in files or ()):
             if check is not None:
                 check()
         # Each kind of result has its own grammar (docs/design/exit-codes.md).
-        conditions = kind_named(kind).conditions(fail_on or ())
+        conditions = result_type_named(kind).conditions(fail_on or ())
         return cls(files or Files(), conditions)
 
-    def write(self, kind: Kind[Any, Any], result: object) -> None:
+    def write(self, kind: ResultType[Any, Any], result: object) -> None:
         """Write every file that is wanted.
 
         Raises:
@@ -96,13 +96,13 @@ def conclude(
     Raises:
         InputError: A file cannot be written.
     """
-    from ragwitness.asking.journal import pack_run
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
+    from ragwitness.report.result_registry import result_type_for
     from ragwitness.report.terminal import terminal
-    from ragwitness.results.registry import kind_for
+    from ragwitness.runner.response_store import pack_run
 
-    kind, wanted, screen = kind_for(result), outputs or Outputs(), console()
+    kind, wanted, screen = result_type_for(result), outputs or Outputs(), console()
     page = page or (store or Path()) / REPORT
     # Step 1: the result itself, before anything that could fail in a renderer.
     if store is not None:

@@ -1,27 +1,26 @@
 """What a verb reads and what it writes: one check, before any verb runs, that nothing is lost.
 
 Every parameter that names a file or a folder carries a :class:`PathRole` in its annotation. The
-command class (:class:`~ragwitness.cli.config.Configurable`) collects what was given and calls
+command class (:class:`~ragwitness.cli.config_files.Configurable`) collects what was given and calls
 :func:`check_paths`; a verb does nothing for it, and a new verb is covered by its annotations.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 import typer
 
-from ragwitness.errors import InputError
-from ragwitness.kit.options import PathRole
-from ragwitness.kit.run_files import (
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import PathRole
+from ragwitness.core.path_roles import MODEL_ADDRESS, is_pasted, map_paths
+from ragwitness.core.run_files import (
     EVALUATION,
     KEPT,
     LEDGER,
@@ -229,11 +228,7 @@ def _inside(path: Path, folder: Path) -> bool:
 
 # The paths that a value names, and the same value with each path joined to a folder.
 
-_FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
-_MODEL = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
-_TEMPLATE = re.compile(r"(?<=[?&]template=)[^&]+")
 # As for --documents: fewer words are a path, mistyped perhaps.
-_WORDS_OF_TEXT = 8
 
 
 def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
@@ -242,7 +237,7 @@ def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
         for entry in value:
             yield from uses_of(option, role, entry)
         return
-    if not str(value) or (role is PathRole.DOCUMENTS and _is_pasted(str(value), str(value))):
+    if not str(value) or (role is PathRole.DOCUMENTS and is_pasted(str(value), str(value))):
         return
     found: list[str] = []
 
@@ -251,47 +246,10 @@ def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
         return path
 
     map_paths(role, str(value), note)
-    if role is PathRole.ADDRESS and (model := _MODEL.fullmatch(str(value).strip())):
+    if role is PathRole.ADDRESS and (model := MODEL_ADDRESS.fullmatch(str(value).strip())):
         found += [model[2]] if os.path.exists(model[2]) else []
     for path in found:
         yield PathUse(option, role, Path(path))
-
-
-def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
-    """Return a value, as it was written, with every path in it changed."""
-    if role is PathRole.DOCUMENTS:
-        moved = change(value)
-        return value if _is_pasted(value, moved) else moved
-    if role is PathRole.PAIRS:
-        name, equals, path = value.partition("=")
-        return f"{name}={change(path)}" if equals and path else value
-    if role is PathRole.ADDRESS:
-        return _map_address(value, change)
-    return value if "://" in value else change(value)  # the address of a database has no path
-
-
-def _is_pasted(value: str, path: str) -> bool:
-    """Whether a value for documents is standard input or the text itself, not a path."""
-    return value == "-" or (len(value.split()) >= _WORDS_OF_TEXT and not os.path.exists(path))
-
-
-def _map_address(value: str, change: Callable[[str], str]) -> str:
-    text = value.strip()
-    if "://" not in text and text.endswith(".toml") and not _FILE_SCHEMES.match(text):
-        return change(value)  # a template or a domain
-    # An address has its file before the question mark; options after it may name more.
-    whole = _FILE_SCHEMES.match(text)
-    if whole is None:
-        return value
-    text = whole[1] + change(whole[2]) + text[whole.end() :]
-
-    def changed(found: re.Match[str]) -> str:
-        path = unquote(found[0])
-        # A template of ours goes by its name, one of the user's by its file.
-        moved = change(path) if path.endswith(".toml") else path
-        return found[0] if moved == path else quote(moved)
-
-    return _TEMPLATE.sub(changed, text)
 
 
 def roles_of(hints: Mapping[str, Any]) -> dict[str, PathRole]:

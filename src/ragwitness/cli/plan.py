@@ -16,8 +16,9 @@ from ragwitness.cli.common import (
     say_error,
 )
 from ragwitness.cli.options import JsonPath, KnownOutIfAny, Sample
-from ragwitness.errands.carry import as_documents, per_method
-from ragwitness.errands.options import (
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Opt, PathRole
+from ragwitness.runner.task_options import (
     AuditSettings,
     Documents,
     HowRead,
@@ -26,15 +27,14 @@ from ragwitness.errands.options import (
     PriceOut,
     Proxy,
 )
-from ragwitness.errors import InputError
-from ragwitness.kit.options import Opt, PathRole
+from ragwitness.runner.task_runtime import as_documents, per_method
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.results.forecast import Outlook
+    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.membership.results.forecast import Outlook
     from ragwitness.stats.power import Separation
 
 _MOST = 20  # documents of each kind on which costs are counted
@@ -80,9 +80,9 @@ def plan(
         seed: The seed that draws the sample.
         concurrency: The number of documents that are asked about at once.
     """
-    from ragwitness.asking.budget import Budget
-    from ragwitness.audits.forecast import OutlookPlan
-    from ragwitness.audits.plan import AuditPlan
+    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.membership.plan import AuditPlan
+    from ragwitness.runner.budget import Budget
 
     # Options and documents are read; nothing here opens a target.
     names = names_of(method)
@@ -127,10 +127,10 @@ def foresee(
         proxy: The auditor's own model.
         latency: Measured seconds per short answer.
     """
-    from ragwitness.audits.forecast import look_ahead
-    from ragwitness.audits.plan import among
-    from ragwitness.membership.registry import build_audit
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.membership.forecast import look_ahead
+    from ragwitness.membership.methods.method_registry import build_audit
+    from ragwitness.membership.plan import among
+    from ragwitness.models.model_registry import load_language_model
 
     model = load_language_model(proxy)
     every = plan.audit.every_document
@@ -160,7 +160,7 @@ def names_of(method: str) -> tuple[str, ...]:
     Raises:
         InputError: There is no name.
     """
-    from ragwitness.membership.registry import AUDITS
+    from ragwitness.membership.methods.method_registry import AUDITS
 
     if method == "all":
         return tuple(AUDITS)
@@ -176,7 +176,7 @@ def configs_of(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
     Raises:
         InputError: An unknown name, field or value, or options for an audit that is not named.
     """
-    from ragwitness.membership.registry import configure
+    from ragwitness.membership.methods.method_registry import configure
 
     if lost := sorted(set(options) - set(names)):
         raise InputError(
@@ -219,7 +219,7 @@ def _separations(
         return {name: {_label(auc): Binormal(auc)} for name in names}
     if evaluation is None:
         return assumed(names)
-    from ragwitness.results.evaluation import measured_rocs
+    from ragwitness.membership.results.evaluation import measured_rocs
 
     # A measured ROC brings the number of documents it rests on, and with it the spread of the
     # forecast.
@@ -241,8 +241,8 @@ def _as_in(
     Raises:
         InputError: It is no audit of documents, or of another method.
     """
-    from ragwitness.results.membership import AuditResult
-    from ragwitness.results.registry import open_result
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.report.result_registry import open_result
     from ragwitness.stats.power import FEWEST_INSIDE, measured_or_tied
 
     found = open_result(run)[1]

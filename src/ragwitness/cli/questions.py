@@ -10,7 +10,7 @@ from ragwitness.cli.common import print_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ragwitness.audits.order import Order
+    from ragwitness.membership.prepared import Order
 
 
 def write_down(order: Order, path: Path, answered: Path | None, screen: Console) -> None:
@@ -19,8 +19,8 @@ def write_down(order: Order, path: Path, answered: Path | None, screen: Console)
     Raises:
         InputError: There is none, or the answers are those of another audit.
     """
-    from ragwitness.audits.questions import write_questions
     from ragwitness.cli.steps import wait
+    from ragwitness.membership.questions import write_questions
 
     questions, documents, without = wait(write_questions(path, order, answered))
     print_lines(

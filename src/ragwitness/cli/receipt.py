@@ -10,8 +10,8 @@ from ragwitness.cli.options import (
     AsJson,
     Trusted,
 )
-from ragwitness.errors import VerificationError
-from ragwitness.kit.options import Arg, PathRole
+from ragwitness.core.errors import VerificationError
+from ragwitness.core.options import Arg, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.crypto.notes.witness import Signers
@@ -43,7 +43,7 @@ def check(
         sequence: The number of queries that you had sent before.
     """
     from ragwitness.attest.receipts import MOST_RECEIPT
-    from ragwitness.kit.files import read_file
+    from ragwitness.core.files import read_file
 
     data = read_file(file, MOST_RECEIPT)
     who = signers(trust)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.typer_options import Files
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.options import Arg, Opt, PathRole
 
 
 def report(
@@ -26,8 +26,8 @@ def report(
         fail_on: Exit with 3 if this is met. The conditions are those of the verb that made the run,
             e.g. in:3, unscorable:5% or, for leaks, 'secrets > 1%'. May be repeated.
     """
-    from ragwitness.kit.run_files import REPORT
-    from ragwitness.results.registry import open_result
+    from ragwitness.core.run_files import REPORT
+    from ragwitness.report.result_registry import open_result
 
     # Any kind, of any version before this one; the kind then reads the conditions, which are in its
     # own grammar.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.errors import InputError
-from ragwitness.kit.checkout import of_checkout
-from ragwitness.kit.options import Arg
+from ragwitness.core.checkout import of_checkout
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg
 
 _VERB = "research.reproduce.command:reproduce"
 

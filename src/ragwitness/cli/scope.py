@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragwitness.cli.outputs import Outputs
-    from ragwitness.errands.audit import AuditErrand
-    from ragwitness.results.membership import AuditResult
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.membership.task import AuditTask
 
 _ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
 
@@ -20,7 +20,7 @@ def accounts_of(given: Sequence[str]) -> dict[str, str]:
     Raises:
         InputError: One is not ``NAME=VARIABLE``, or a name is given twice.
     """
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     found = [_ACCOUNT.fullmatch(one) for one in given]
     accounts = {one[1]: one[2] for one in found if one}
@@ -33,7 +33,7 @@ def accounts_of(given: Sequence[str]) -> dict[str, str]:
 
 
 def audit_scope(
-    errand: AuditErrand, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
+    task: AuditTask, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
 ) -> None:
     """Ask about the documents as each account, and put the verdicts into one matrix.
 
@@ -43,19 +43,19 @@ def audit_scope(
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import agree, audited, preview_audit
-    from ragwitness.errands.audit import as_accounts
-    from ragwitness.kit.run_files import RESULT
+    from ragwitness.core.run_files import RESULT
+    from ragwitness.membership.results.audit import RESULT_TYPE
+    from ragwitness.membership.results.scope import scope_of
+    from ragwitness.membership.task import as_accounts
     from ragwitness.report.files import write
-    from ragwitness.results.membership import KIND
-    from ragwitness.results.scope import scope_of
 
     screen = console()
     audits: dict[str, AuditResult] = {}
-    parts = as_accounts(errand, accounts, say_error)
+    parts = as_accounts(task, accounts, say_error)
     part, order = next(iter(parts.values()))
     named = (*sorted(accounts.items()), *part.identity(order))
-    folder = run_folder(errand.run, "as", str(errand.target), *named)
-    agree(*order.beforehand(), yes=errand.yes or dry_run)
+    folder = run_folder(task.run, "as", str(task.target), *named)
+    agree(*order.beforehand(), yes=task.yes or dry_run)
     for name, (own, asked) in parts.items():
         place = folder / name
         screen.print(f"as {name}:", markup=False)
@@ -63,7 +63,7 @@ def audit_scope(
             preview_audit(order.plan, order.method, order.config, order.proxy, place, order.budget)
             continue
         audits[name] = audited(own, asked, place)
-        write("json", KIND, audits[name], place / RESULT)
+        write("json", RESULT_TYPE, audits[name], place / RESULT)
     if not dry_run:
-        found = scope_of(audits, errand.alpha)
+        found = scope_of(audits, task.alpha)
         conclude(found, outputs, store=folder)

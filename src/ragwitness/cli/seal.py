@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ragwitness.cli.options import Output
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.options import Arg, Opt, PathRole
 
 
 def seal(
@@ -31,9 +31,9 @@ def seal(
         key: The key that sealed the run.
     """
     from ragwitness.cli.common import console, print_lines
-    from ragwitness.errands.carry import pack_of
-    from ragwitness.errors import InputError
-    from ragwitness.kit.files import replace_file
+    from ragwitness.core.errors import InputError
+    from ragwitness.core.files import replace_file
+    from ragwitness.evidence.sealing import pack_of
 
     if open_ids and not hide_texts:
         raise InputError("Without --hide-texts everything is open.", "Leave --open out.")

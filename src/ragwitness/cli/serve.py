@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ragwitness.cli.options import AsJson, Database
-from ragwitness.errands.options import Template
-from ragwitness.kit.options import Arg, Opt, PathRole
+from ragwitness.core.options import Arg, Opt, PathRole
+from ragwitness.runner.task_options import Template
 
 
 def serve(

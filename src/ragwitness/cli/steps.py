@@ -21,21 +21,21 @@ from ragwitness.cli.common import (
     progress_bars,
     say_error,
 )
-from ragwitness.errors import ExitCode, InputError, TargetError
-from ragwitness.kit.run_files import SEAL
-from ragwitness.kit.workers import workers
+from ragwitness.core.errors import ExitCode, InputError, TargetError
+from ragwitness.core.run_files import SEAL
+from ragwitness.core.workers import workers
 
 if TYPE_CHECKING:
-    from ragwitness.asking.budget import Budget
-    from ragwitness.asking.governor import Governor
-    from ragwitness.asking.worker import Progress
-    from ragwitness.audits.order import Order
-    from ragwitness.audits.plan import AuditPlan
-    from ragwitness.errands.audit import AuditErrand
-    from ragwitness.errands.options import Sealing
+    from ragwitness.core.types import Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.results.membership import AuditResult
-    from ragwitness.types import Target
+    from ragwitness.membership.plan import AuditPlan
+    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.membership.task import AuditTask
+    from ragwitness.runner.budget import Budget
+    from ragwitness.runner.rate_limiter import RateLimiter
+    from ragwitness.runner.task_options import Sealing
+    from ragwitness.runner.worker import Progress
 
 Result = TypeVar("Result")
 
@@ -57,7 +57,7 @@ def ask(
     opening: Awaitable[Target] | None,
     work: Callable[[Any, Progress], Awaitable[Result]],
     folder: Path,
-    governor: Governor,
+    limiter: RateLimiter,
     items: str = "documents",
 ) -> Result:
     """Open a target, do ``work`` with it under progress bars, and close it.
@@ -66,7 +66,7 @@ def ask(
         opening: Opens the target; None where nothing is asked.
         work: What is done with the target; it is handed the progress bars too.
         folder: Where the answers are kept.
-        governor: Lets queries to the target pass.
+        limiter: Lets queries to the target pass.
         items: What the bars count.
 
     Raises:
@@ -80,7 +80,7 @@ def ask(
         # Opened inside the event loop that closes it: a client must not outlive its loop.
         target = None if opening is None else await opening
         try:
-            with progress_bars(console(), spent_so_far(governor), items) as progress:
+            with progress_bars(console(), spent_so_far(limiter), items) as progress:
                 return await work(target, progress)
         finally:
             if target is not None:
@@ -88,7 +88,7 @@ def ask(
                 await target.close()
 
     async def told() -> Result:
-        setbacks = asyncio.ensure_future(_tell_setbacks(governor))
+        setbacks = asyncio.ensure_future(_tell_setbacks(limiter))
         try:
             return await life()
         finally:
@@ -97,23 +97,23 @@ def ask(
     return wait(told(), folder)
 
 
-async def _tell_setbacks(governor: Governor) -> None:
+async def _tell_setbacks(limiter: RateLimiter) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
     screen, told = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
-        if governor.turned_away > told:
-            told = governor.turned_away
+        if limiter.turned_away > told:
+            told = limiter.turned_away
             slow = (
-                f"; {governor.late} had no answer in time, so that {governor.limit} at a time are"
+                f"; {limiter.late} had no answer in time, so that {limiter.limit} at a time are"
                 " sent now"
             )
             print_lines(
                 screen,
                 f"waiting: the target turned {told} requests away or did not answer them,"
-                f" {governor.answered} were answered{slow * bool(governor.late)}; trying again",
+                f" {limiter.answered} were answered{slow * bool(limiter.late)}; trying again",
             )
 
 
@@ -138,8 +138,8 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
     try:
         yield
     except TargetError as error:
-        from ragwitness.kit.files import at_hand
-        from ragwitness.kit.run_files import ANSWERS
+        from ragwitness.core.files import at_hand
+        from ragwitness.core.run_files import ANSWERS
 
         if at_hand(folder / ANSWERS) is not None:
             kept = f"Answers so far are kept in {folder}: the same command resumes."
@@ -158,7 +158,7 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
 # A method that is chosen: ``--method auto``.
 
 
-def chosen_order(order: Order, errand: AuditErrand, folder: Path) -> Order:
+def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
@@ -168,25 +168,25 @@ def chosen_order(order: Order, errand: AuditErrand, folder: Path) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.errands.audit import chosen
+    from ragwitness.membership.task import chosen
     from ragwitness.targets.resolve import open_target
 
-    with errand.governed(folder) as (governor, transport):
+    with task.governed(folder) as (limiter, transport):
         made = ask(
             open_target(order.target, transport),
-            lambda target, progress: chosen(order, target, governor, folder, progress),
+            lambda target, progress: chosen(order, target, limiter, folder, progress),
             folder,
-            governor,
+            limiter,
         )
     console().print(made.why, markup=False)
     return made
 
 
-def audited(errand: AuditErrand, order: Order, folder: Path) -> AuditResult:
+def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
     """Choose the method where none is named, seal the run where that is asked for, and ask.
 
     Args:
-        errand: What was asked for.
+        task: What was asked for.
         order: The same with its documents read.
         folder: Of the run.
 
@@ -194,31 +194,31 @@ def audited(errand: AuditErrand, order: Order, folder: Path) -> AuditResult:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.errands.audit import asked
-    from ragwitness.evidence.audit import subject_of
+    from ragwitness.membership.evidence import subject_of
+    from ragwitness.membership.task import asked
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
 
     # Language models compute on the cluster where there is one; all else stays in this process.
-    with models_on(errand.cluster) if errand.cluster else nullcontext():
-        if errand.method == "auto":
-            order = chosen_order(order, errand, folder)
+    with models_on(task.cluster) if task.cluster else nullcontext():
+        if task.method == "auto":
+            order = chosen_order(order, task, folder)
         wait(order.refuse_unscorable())
         # What the target can do may have been asked by now; nothing about a document was, so that
         # the run is sealed here.
-        # The governor reserves the worst case of every query before it is sent, and no query to the
-        # target passes beside it (docs/design/runs.md).
-        with errand.governed(folder) as (governor, transport):
+        # The rate limiter reserves the worst case of every query before it is sent, and no query
+        # to the target passes beside it (docs/design/runs.md).
+        with task.governed(folder) as (limiter, transport):
             return ask(
                 open_target(order.target, transport),
                 sealed(
                     folder,
                     lambda: subject_of(order),
-                    errand,
-                    lambda opened, progress: asked(order, opened, governor, folder, progress),
+                    task,
+                    lambda opened, progress: asked(order, opened, limiter, folder, progress),
                 ),
                 folder,
-                governor,
+                limiter,
             )
 
 
@@ -258,8 +258,8 @@ def _seal_first(
                 "Give --seal with the same key again, or choose another folder with --run.",
             )
         return
-    from ragwitness.errands.carry import seal_run
     from ragwitness.evidence.seal import sealing_key
+    from ragwitness.evidence.sealing import seal_run
 
     digest = seal_run(sealing, folder, "", system, lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
@@ -284,7 +284,7 @@ def agree(
     """
     import sys
 
-    from ragwitness.errands.audit import undecidable
+    from ragwitness.membership.task import undecidable
 
     screen = console()
     ask = doubtful and not yes
@@ -319,8 +319,8 @@ def preview_audit(
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.audits.forecast import OutlookPlan
     from ragwitness.cli.plan import assumed, foresee
+    from ragwitness.membership.forecast import OutlookPlan
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
     asked = OutlookPlan(plan, assumed((method,)), budget=budget)
@@ -335,10 +335,10 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
     Raises:
         InputError: Its files cannot be read.
     """
-    from ragwitness.asking.budget import spent_in
-    from ragwitness.asking.journal import StoredAnswers
-    from ragwitness.kit.files import at_hand
-    from ragwitness.kit.run_files import SPENT
+    from ragwitness.core.files import at_hand
+    from ragwitness.core.run_files import SPENT
+    from ragwitness.runner.budget import spent_in
+    from ragwitness.runner.response_store import StoredAnswers
 
     # The journal is opened and not only counted: a preview must fail on a journal that a start
     # would fail on.
@@ -356,16 +356,16 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
     ]
 
 
-def spent_so_far(governor: Governor) -> Callable[[], str]:
+def spent_so_far(limiter: RateLimiter) -> Callable[[], str]:
     """Return what words the spending for a progress bar."""
 
     def words() -> str:
-        spent, budget = governor.spent, governor.budget
+        spent, budget = limiter.spent, limiter.budget
         parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
         if budget.tokens is not None:
             parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
-        if governor.cost is not None:
-            parts.append(_of(f"cost {governor.cost:.4g}", budget.cost, ""))
+        if limiter.cost is not None:
+            parts.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
         return ", ".join(parts)
 
     return words

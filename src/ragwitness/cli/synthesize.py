@@ -9,15 +9,15 @@ from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import agree, ask, preview
 from ragwitness.cli.typer_options import Files
-from ragwitness.errands.synthesize import SynthesizeErrand
-from ragwitness.errors import RagwitnessError
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.synthesis.task import SynthesizeTask
 
 if TYPE_CHECKING:
-    from ragwitness.audits.synthesis import SynthesisResult
+    from ragwitness.synthesis.run import SynthesisResult
 
 
 def synthesize(
-    errand: SynthesizeErrand,
+    task: SynthesizeTask,
     files: Files | None = None,
     fail_on: Conditions = None,
     dry_run: DryRun = False,
@@ -36,36 +36,36 @@ def synthesize(
             be repeated.
         show: Print so many texts that passed, and why so many others were withheld.
     """
-    from ragwitness.audits.synthesis import UnseenAttributesError
-    from ragwitness.kit.run_files import RESULT
+    from ragwitness.core.run_files import RESULT
+    from ragwitness.synthesis.run import UnseenAttributesError
 
-    # Step 1, the errand: options checked, files read.
+    # Step 1, the task: options checked, files read.
     outputs = Outputs.wanted("synthesis", files, fail_on)
-    made = errand.order(say_error)
+    made = task.order(say_error)
     # With a privacy budget a finished run is not followed by a new one: it would spend it again.
-    folder = run_folder(errand.run, "synthesize", *made.identity, again=not made.private)
+    folder = run_folder(task.run, "synthesize", *made.identity, again=not made.private)
     # Step 2, the preview.
     if dry_run:
-        preview(made.foretold(), folder, errand.budget)
+        preview(made.foretold(), folder, task.budget)
         return
     # Step 3, the making. What cannot be loaded must be known before the first query.
     guard = made.guard()
     items = "queries" if made.private else "records"
 
     def texts(agreed: bool) -> SynthesisResult:
-        with errand.governed(folder) as (governor, transport):
+        with task.governed(folder) as (limiter, transport):
             return ask(
                 made.opening(transport),
                 lambda opened, progress: made.asked(
-                    opened, guard, governor, folder, progress, agreed=agreed
+                    opened, guard, limiter, folder, progress, agreed=agreed
                 ),
                 folder,
-                governor,
+                limiter,
                 items,
             )
 
     try:
-        result = texts(errand.yes)
+        result = texts(task.yes)
     except UnseenAttributesError as found:
         agree([found.message], doubtful=True, yes=False, refusal=found)
         result = texts(True)

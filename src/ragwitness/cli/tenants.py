@@ -21,10 +21,10 @@ from ragwitness.cli.options import (
     Queries,
     Tenant,
 )
-from ragwitness.errands.options import HowRead
-from ragwitness.errors import InputError
-from ragwitness.kit.options import Arg, Opt, PathRole
-from ragwitness.types import LeftOut
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, Opt, PathRole
+from ragwitness.core.types import LeftOut
+from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:
     from ragwitness.service.overview import TenantBudget
@@ -246,7 +246,7 @@ def add_documents(
         skip_unusable: Add the others where some cannot be used, and list those.
         end_window: Add them although a window was committed to without them, which ends it.
     """
-    from ragwitness.errands.carry import as_documents
+    from ragwitness.runner.task_runtime import as_documents
     from ragwitness.service import tenants
     from ragwitness.service.window import check_unbound
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, Union, cast, get_args, get_origin
 
 import typer
 
-from ragwitness.kit.options import Arg, Declared, Only, Opt, Part, PathRole, declared, documented
+from ragwitness.core.options import Arg, Declared, Only, Opt, Part, PathRole, declared, documented
 
 
 class Files(dict[str, Path]):
@@ -39,7 +39,7 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             parts[own.name] = Files.given, [one.name for one in formats]
             shown += formats
         elif part := own.mark(Part):
-            always = [one for one in declared(part.errand) if not _special(one)]
+            always = [one for one in declared(part.task) if not _special(one)]
             parts[own.name] = dict, [one.name for one in always]
             shown += map(_option, map(_loose, always))
         elif is_dataclass(own.kind):
@@ -62,7 +62,7 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _special(own: Declared) -> bool:
-    """Whether an option applies to some runs of an errand alone."""
+    """Whether an option applies to some runs of a task alone."""
     only = own.mark(Only)
     return only is not None and "single" not in only.traits
 

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 import typer
 
 from ragwitness.cli.options import AsJson
-from ragwitness.errands.verify import VerifyErrand
-from ragwitness.errors import ExitCode
+from ragwitness.core.errors import ExitCode
+from ragwitness.evidence.task import VerifyTask
 
 
-def verify(errand: VerifyErrand, as_json: AsJson = False) -> None:
+def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     """Check a sealed file by itself, offline.
 
     It tells by the file what it is. Of an evidence pack it recomputes every score, p-value and
@@ -24,11 +24,11 @@ def verify(errand: VerifyErrand, as_json: AsJson = False) -> None:
     import json
 
     from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
-    from ragwitness.kit.workers import workers
+    from ragwitness.core.workers import workers
+    from ragwitness.evidence.result import RESULT_TYPE
     from ragwitness.report.terminal import terminal
-    from ragwitness.results.verdict import KIND
 
-    items, judge = errand.opened()
+    items, judge = task.opened()
     if items == "documents":
         workers(1)  # answers are replayed one after the other, in this process
         one_thread_per_answer()
@@ -36,9 +36,9 @@ def verify(errand: VerifyErrand, as_json: AsJson = False) -> None:
     with nullcontext() if as_json else progress_bars(screen, items=items) as progress:
         found = judge(progress=progress)
     if as_json:
-        typer.echo(json.dumps(KIND.stored(found), indent=1, allow_nan=False))
+        typer.echo(json.dumps(RESULT_TYPE.stored(found), indent=1, allow_nan=False))
     else:
-        screen.print(terminal(KIND.sheet(found), width=screen.width))
+        screen.print(terminal(RESULT_TYPE.sheet(found), width=screen.width))
     # Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])

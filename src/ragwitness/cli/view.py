@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from ragwitness.kit.options import Arg, PathRole
+from ragwitness.core.options import Arg, PathRole
 
 
 def view(
@@ -26,8 +26,8 @@ def view(
         port: The port; 0 takes a free one and prints it.
         host: The address to listen on. Beyond this machine the pages only read.
     """
-    from ragwitness.errors import InputError
-    from ragwitness.kit.run_files import RUNS
+    from ragwitness.core.errors import InputError
+    from ragwitness.core.run_files import RUNS
     from ragwitness.web.app import serve
 
     # Checked here and not on the first page: a server without runs looks like one that lost them.

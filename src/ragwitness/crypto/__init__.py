@@ -1,5 +1,6 @@
 """What a stranger needs to check a provider's word: hashes, commitments, a log, a map, signatures.
 
 Imports neither targets nor models nor an HTTP client; verifying needs no network and no extra.
-Every refusal of evidence is a :class:`~ragwitness.errors.VerificationError` that names its check.
+Every refusal of evidence is a :class:`~ragwitness.core.errors.VerificationError`, which names its
+check.
 """

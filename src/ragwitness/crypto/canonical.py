@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError
 
 MAX_SAFE = (1 << 53) - 1
 """Largest whole number that every JSON reader keeps."""

@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.errors import InputError, VerificationError
 
 BLINDING_BYTES = 32
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
-from ragwitness.errors import VerificationError
+from ragwitness.core.errors import VerificationError
 
 HASH_BYTES = 32
 

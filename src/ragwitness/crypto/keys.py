@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import replace_file
 from ragwitness.crypto.hashing import b64, parse_b64
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import replace_file
 
 _PRIVATE = "PRIVATE+KEY+"
 _SEED_BYTES = 32

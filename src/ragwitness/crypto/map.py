@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.canonical import U64_MAX
 from ragwitness.crypto.hashing import HASH_BYTES, tagged_hash
-from ragwitness.errors import InputError
 
 # The map: a binary trie over 256-bit keys in which a lone entry stands as high as it can.
 #

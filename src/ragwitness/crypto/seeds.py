@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import U64_MAX, u64_text
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
 from ragwitness.crypto.log.tree import MerkleLog, verify_inclusion
-from ragwitness.errors import InputError, VerificationError
 
 _DOMAIN = b"ragwitness/sub-seed-leaf/v1\n"
 

@@ -1,6 +1,6 @@
 """What a timestamp authority's token says (RFC 3161): that bytes were there at a time.
 
-:mod:`ragwitness.audits.timestamp` asks for tokens; here they are read, and nothing is sent.
+:mod:`ragwitness.evidence.timestamp` asks for tokens; here they are read, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import InputError, VerificationError, import_extra
-from ragwitness.kit.files import read_file
+from ragwitness.core.errors import InputError, VerificationError, import_extra
+from ragwitness.core.files import read_file
 
 LARGEST_STAMP = 100_000
 """Bytes of a reply; tokens have some 6,000."""

@@ -1,4 +1,4 @@
-"""A pack under verification: what its errand's checks are handed, and how results are compared."""
+"""A pack under verification: what its task's checks are handed, and how results are compared."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.asking.budget import Budget, Use
-from ragwitness.asking.journal import AskedQuery, decode_answer, query_key
 from ragwitness.attest.steps import VerifierStep, refuse
+from ragwitness.core.run_files import SEAL
+from ragwitness.core.types import Answer, Query
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.evidence.pack import (
     Pack,
 )
-from ragwitness.kit.run_files import SEAL
-from ragwitness.types import Answer, Query
+from ragwitness.runner.budget import Budget, Use
+from ragwitness.runner.response_store import AskedQuery, decode_answer, query_key
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -30,7 +30,7 @@ CLOSE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class PackErrand:
+class PackTask:
     """What a kind of run brings to its packs.
 
     Attributes:
@@ -38,12 +38,14 @@ class PackErrand:
         steps: Checks of what it found.
         whole: What a pack without anything hidden comes to, in words.
         besides: Stages and documents of questions that are about nothing that is found.
+        opened: Called with the home of a run and the file of a pack that opens its secret.
     """
 
     rows_of: Callable[[SealedRun], list[dict[str, Any]]]
     steps: Sequence[VerifierStep[PackCase]]
     whole: str
     besides: frozenset[tuple[str, str]] = frozenset()
+    opened: Callable[[Path, Path], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

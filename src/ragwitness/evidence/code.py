@@ -1,7 +1,7 @@
-"""The code that computes the scores of an errand, found by what imports what, and its digests.
+"""The code that computes the scores of a task, found by what imports what, and its digests.
 
 A score follows from settings, texts and answers. What turns them into scores is every module that
-the errand reaches by its imports, and every file of data that such a module names. The pack around
+the task reaches by its imports, and every file of data that such a module names. The pack around
 the scores, the pages that show them, and the system that gave the answers are no part of it.
 Comments, docstrings and blank lines are left out of a digest: they compute nothing.
 """
@@ -19,8 +19,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.evidence.recomputation import module_of
 
-_AROUND = ("ragwitness.evidence", "ragwitness.attest", "ragwitness.targets", "ragwitness.lab")
+_AROUND = tuple(
+    f"ragwitness.{room}" for room in ("attest", "evidence", "rag.lab", "report", "targets")
+)
 """Where the walk ends: the pack around the scores, and the system under audit."""
 
 _SPACE = frozenset(
@@ -131,22 +134,23 @@ def code_of(text: str, tree: ast.Module) -> str:
 
 
 @cache
-def code_digests(errand: str) -> dict[str, str]:
+def code_digests(task: str) -> dict[str, str]:
     """Return SHA-256, in hex, of every module and file of data that the scores follow from.
 
     Args:
-        errand: A module of this package.
+        task: A module of this package.
     """
     root = Path(str(files("ragwitness")))
     modules = modules_of(root)
     found: dict[str, str] = {}
-    reached, waiting = set[str](), [f"ragwitness.evidence.{errand}"]
+    start = module_of(task)
+    reached, waiting = set[str](), [start]
     while waiting:
         own = waiting.pop()
         path, text = modules[own], modules[own].read_text(encoding="utf-8")
         tree = ast.parse(text)
         # 1. The module itself; where the walk starts is the pack around the scores.
-        if not own.startswith(_AROUND):
+        if own != start and not own.startswith(_AROUND):
             found[own] = sha256(code_of(text, tree).encode()).hexdigest()
             # 2. Files that it names, in its folder or in one below it.
             named = set(_strings(tree, {}))

@@ -17,21 +17,21 @@ from hashlib import sha256
 from io import BytesIO
 from typing import Any, Never, TypeVar
 
-from ragwitness.asking.chain import Label
 from ragwitness.attest.bundle import Archive, contents, listing, pack
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import PrivateKey, PublicKey
 from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
 from ragwitness.crypto.stamps import LARGEST_STAMP
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.evidence.subject import EARLIER, SealedText, leaf_of
 from ragwitness.evidence.subject import VERSION as SEAL_VERSION
-from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
+from ragwitness.runner.hash_chain import Label
 
 PACK_VERSION = "ragwitness/pack/v1"
 MANIFEST, NOTE = "pack.json", "pack.note"
 TEXTS, ANSWERS_FILE, ROWS = "texts.jsonl", "answers.jsonl", "rows.jsonl"
-"""The texts and answers with what opens them, and what the errand found row by row."""
+"""The texts and answers with what opens them, and what the task found row by row."""
 LOG, SIGNED_LOG = "runs/entries.bin", "runs/checkpoint"
 
 _MB = 1 << 20
@@ -107,7 +107,7 @@ def page_of(result: Mapping[str, Any]) -> str:
         InputError: It is no result.
     """
     from ragwitness.report.html import render_page
-    from ragwitness.results.registry import parse_result
+    from ragwitness.report.result_registry import parse_result
 
     kind, value = parse_result(result)
     return render_page(kind.sheet(value))
@@ -121,7 +121,7 @@ class Seal:
     """A seal as it was signed; see :mod:`ragwitness.evidence.seal`."""
 
     version: str
-    errand: str
+    errand: str  # the field of every seal that was ever signed: the name of its task
     begun: str
     code: dict[str, Any]
     key: str
@@ -131,6 +131,11 @@ class Seal:
     texts: dict[str, Any]
     units: dict[str, Any]
     system: str = ""
+
+    @property
+    def task(self) -> str:
+        """Name of the task that was sealed."""
+        return self.errand
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +201,7 @@ class Pack:
         seal: What was committed to.
         texts: In the order of the seal.
         answers: In the order in which they arrived.
-        rows: What the errand found.
+        rows: What the task found.
         result: As it is stored.
         key: That the seal names; it signed the list.
     """

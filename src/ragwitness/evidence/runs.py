@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.canonical import canonical, parse
-from ragwitness.errors import VerificationError
 
 MOST_ENTRY = 4096
 _VERSION = "ragwitness/run/v1"
@@ -24,12 +24,12 @@ class RunBegun:
     Attributes:
         seal: SHA-256 of its seal, in hex.
         series: Alike for runs of the same documents at the same system, as their owner says.
-        errand: What kind of run it is.
+        task: What kind of run it is.
     """
 
     seal: str
     series: str
-    errand: str
+    task: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 
     RUN/seal.json          what was committed to; seal.note, its signature; seal.tsr, its timestamp
     RUN/seal-secret.json   (0600) salt and place of the key; seal-texts.jsonl (0600), the documents
-    RUN/answers.jsonl      every row with its link (:mod:`ragwitness.asking.chain`)
+    RUN/answers.jsonl      every row with its link (:mod:`ragwitness.runner.hash_chain`)
 
 What is committed to stands in :mod:`ragwitness.evidence.subject`.
 """
@@ -22,15 +22,33 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.chain import GROWN, AnswerChain, Link, blinding_of, dense
 from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import (
+    at_hand,
+    lines_of,
+    private_folder,
+    read_file,
+    read_object,
+    read_rows,
+    replace_file,
+    write_rows,
+)
+from ragwitness.core.run_files import (
+    ANSWERS,
+    REPORT,
+    RESULT,
+    SEAL,
+    SEAL_NOTE,
+    SEAL_SECRET,
+    SEAL_STAMP,
+    SEAL_TEXTS,
+)
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.crypto.notes.note import sign_note
-from ragwitness.errors import InputError
 from ragwitness.evidence.code import code_digests, wheel_digest
-from ragwitness.evidence.errands import errand_named
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
     LOG,
@@ -41,6 +59,7 @@ from ragwitness.evidence.pack import (
     page_of,
     signed_pack,
 )
+from ragwitness.evidence.recomputation import task_named
 from ragwitness.evidence.runs import (
     RunAnswered,
     RunBegun,
@@ -62,26 +81,7 @@ from ragwitness.evidence.subject import (
     units_digest,
     without_words,
 )
-from ragwitness.kit.files import (
-    at_hand,
-    lines_of,
-    private_folder,
-    read_file,
-    read_object,
-    read_rows,
-    replace_file,
-    write_rows,
-)
-from ragwitness.kit.run_files import (
-    ANSWERS,
-    REPORT,
-    RESULT,
-    SEAL,
-    SEAL_NOTE,
-    SEAL_SECRET,
-    SEAL_STAMP,
-    SEAL_TEXTS,
-)
+from ragwitness.runner.hash_chain import GROWN, AnswerChain, Link, blinding_of, dense
 
 _SERIES = "ragwitness/series/v1"
 _AGAIN = "Restore it from a copy: without it nothing of this run can be opened."
@@ -183,10 +183,10 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
     if wish.runs_log is not None:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
         log = RunsLog(wish.runs_log, key)
-        log.begin(digest, series, subject.errand)
+        log.begin(digest, series, subject.task)
         GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
-        from ragwitness.audits.timestamp import stamp
+        from ragwitness.evidence.timestamp import stamp
 
         again = "The run is sealed. The same command tries again."
         stamp(run / SEAL_STAMP, data, wish.timestamp, again)
@@ -200,11 +200,11 @@ def _seal(
     leaves = (leaf_of(t, c) for t, (c, _) in zip(subject.texts, commitments, strict=True))
     return {
         "version": VERSION,
-        "errand": subject.errand,
+        "errand": subject.task,
         "begun": begun,
         "code": {
             "version": version("ragwitness"),
-            "modules": code_digests(subject.errand),
+            "modules": code_digests(subject.task),
             "wheel": wheel_digest(),
         },
         "key": key.public.text,
@@ -331,13 +331,13 @@ class RunsLog:
     def __init__(self, folder: Path, key: PrivateKey) -> None:
         self._folder, self._key = folder, key
 
-    def begin(self, seal: str, series: str, errand: str) -> None:
+    def begin(self, seal: str, series: str, task: str) -> None:
         """Log that a run begins; it is on the disk before its first query. Once for each seal.
 
         Raises:
             InputError: The log is another key's, or cannot be written.
         """
-        self._add(RunBegun(seal, series, errand))
+        self._add(RunBegun(seal, series, task))
 
     def answered(self, seal: str, head: str, answers: int) -> None:
         """Log the head of a chain that grows: another recording under the seal has another.
@@ -404,7 +404,7 @@ def make_pack(
     # 2. What was found, without words of documents where they are hidden, and its page.
     again = "Issue the command that made the run again: it resumes, and writes the result anew."
     result = read_object(run.folder / RESULT, again)
-    rows = errand_named(run.errand).rows_of(run)
+    rows = task_named(run.task).rows_of(run)
     if hide:
         result, rows = without_words(result), [without_words(row) for row in rows]
     files = {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.chain import AnswerChain, Link, dense
 from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.runner.hash_chain import AnswerChain, Link, dense
 
 VERSION = "ragwitness/seal/v2"
 EARLIER = "ragwitness/seal/v1"
@@ -46,7 +46,7 @@ class SealSubject:
     """What a run commits to before its first query.
 
     Attributes:
-        errand: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
+        task: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
         settings: Everything that its result follows from, besides texts and answers, as JSON.
         texts: Everything that may stay hidden.
         units: What is asked about, in its order: stage and document.
@@ -55,7 +55,7 @@ class SealSubject:
         home: Folder of the plan that the run belongs to; None where it belongs to none.
     """
 
-    errand: str
+    task: str
     settings: Mapping[str, Any]
     texts: tuple[SealedText, ...]
     units: Sequence[tuple[str, str]]
@@ -89,7 +89,7 @@ class SealedRun:
     home: Path | None = None
 
     @property
-    def errand(self) -> str:
+    def task(self) -> str:
         """Kind of its result."""
         return str(json.loads(self.seal)["errand"])
 

@@ -1,7 +1,7 @@
 """Verification of a pack: what it is, what was committed to, and all of it recomputed.
 
-A verdict is a list of named checks. Cheap ones first, all of them; what an errand found is
-recomputed once they hold (:mod:`ragwitness.evidence.audit` and its neighbours).
+A verdict is a list of named checks. Cheap ones first, all of them; what a task found is
+recomputed once they hold (:mod:`ragwitness.membership.evidence` and its neighbours).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from ragwitness.asking.chain import ROW, first_link, next_link
 from ragwitness.attest.bundle import Archive
 from ragwitness.attest.steps import (
     NotCheckedError,
@@ -25,6 +24,9 @@ from ragwitness.attest.steps import (
     verdict_on,
 )
 from ragwitness.attest.verdict import BundleVerdict, Check
+from ragwitness.core.errors import InputError, MissingExtraError, UnlistedError, VerificationError
+from ragwitness.core.registry import nothing_but
+from ragwitness.core.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import PublicKey
@@ -33,10 +35,8 @@ from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, Note, check_signed, verify_signature
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.stamps import read_stamp
-from ragwitness.errors import InputError, MissingExtraError, UnlistedError, VerificationError
 from ragwitness.evidence.case import PackCase, PackKnown
 from ragwitness.evidence.code import code_digests, wheel_digest
-from ragwitness.evidence.errands import errand_named
 from ragwitness.evidence.pack import (
     LOG,
     SIGNED_LOG,
@@ -44,6 +44,7 @@ from ragwitness.evidence.pack import (
     page_of,
     read_pack,
 )
+from ragwitness.evidence.recomputation import task_named
 from ragwitness.evidence.runs import RunAnswered, RunBegun, RunEnded, decode_entry
 from ragwitness.evidence.subject import (
     EARLIER,
@@ -54,9 +55,8 @@ from ragwitness.evidence.subject import (
     seal_text,
     units_digest,
 )
-from ragwitness.kit.registry import nothing_but
-from ragwitness.kit.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
-from ragwitness.results import wording as say
+from ragwitness.report import phrases as say
+from ragwitness.runner.hash_chain import ROW, first_link, next_link
 
 PACKAGED = ("reader", "repeat", "minilm")
 """Models that a pack may name: those that come with this package, and the packaged encoder."""
@@ -135,7 +135,7 @@ def _code(case: PackCase) -> str:
         same = made["digest"] == wheel_digest()
         others = [] if same else ["some file of it; its seal does not say which"]
     else:
-        others = changed(made["modules"], code_digests(seal.errand))
+        others = changed(made["modules"], code_digests(seal.task))
     if not others:
         return f"{made_by}, module by module what computes scores here"
     shown = ", ".join(one[:80] for one in others[:3])
@@ -272,7 +272,7 @@ def _asked(case: PackCase) -> str:
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
         raise refuse("units", "What was found is not about what was sealed, in its order.")
-    known = {*units, *errand_named(case.pack.seal.errand).besides}
+    known = {*units, *task_named(case.pack.seal.task).besides}
     strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
     if strangers:
         raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
@@ -326,7 +326,7 @@ def verify_pack(
     """
     try:
         pack = read_pack(data, known.key if known else None)
-        errand = errand_named(pack.seal.errand)
+        task = task_named(pack.seal.task)
         case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
     except (InputError, VerificationError) as error:
         return unread("pack", error)
@@ -334,10 +334,10 @@ def verify_pack(
         Check("pack", "pass", f"{len(pack.files)} files in their one form"),
         Check("pack.note", "pass", f"signed by {pack.key.name}, who signed the seal"),
     ]
-    steps = map(_guarded, (*errand.steps, PAGE))
+    steps = map(_guarded, (*task.steps, PAGE))
     with nothing_but({*PACKAGED, *case.known.models}):
         made, lacking = all_steps(made, map(_guarded, COMMITMENTS), steps, case)
-    found = verdict_on(made, lacking, errand.whole)
+    found = verdict_on(made, lacking, task.whole)
     if found.outcome == "fail":
         return found
     return replace(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError, import_extra
+from ragwitness.core.errors import InputError, import_extra
+from ragwitness.core.types import Document
 from ragwitness.rag.config import RagConfig
-from ragwitness.types import Document
 
 if TYPE_CHECKING:
     from ragwitness.rag.target import LabTarget

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership.windows import running_scores
 from ragwitness.stats.conformal import (
     Groups,
@@ -15,7 +16,6 @@ from ragwitness.stats.conformal import (
     conformal_p_values,
     votes_of,
 )
-from ragwitness.types import Decision, Document, Score, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score
 from ragwitness.text.words import Word, core, split_words
-from ragwitness.types import Answer, Audit, Capability, Document, Probe, Query, Score
 
 SIZE = 1_000
 """Characters of a window at most: about a passage of an index."""

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
-from ragwitness.types import Message, TokenLogprob
+from ragwitness.core.errors import ModelError
+from ragwitness.core.types import Message, TokenLogprob
 
 
 @dataclass(frozen=True, slots=True)

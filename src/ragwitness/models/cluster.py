@@ -9,11 +9,11 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from ragwitness.errors import InputError
-from ragwitness.kit.cluster import Cluster, ray_result, ray_session
-from ragwitness.kit.workers import VARIABLE
-from ragwitness.models.crew import Crew, Member
-from ragwitness.models.registry import computed_by, load_language_model
+from ragwitness.core.cluster import Cluster, ray_result, ray_session
+from ragwitness.core.errors import InputError
+from ragwitness.core.workers import VARIABLE
+from ragwitness.models.model_registry import computed_by, load_language_model
+from ragwitness.models.process_pool import Member, ProcessPool
 
 _AT_ONCE = 3  # calls of one worker: the next is there when the last is answered
 
@@ -57,7 +57,7 @@ class ModelHolder:
         return getattr(load_language_model(spec), method)(*arguments, **options)
 
 
-class ClusterModel(Crew):
+class ClusterModel(ProcessPool):
     """A language model that every worker of a cluster holds.
 
     Args:

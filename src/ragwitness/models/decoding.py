@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.types import TokenLogprob
 from ragwitness.models.base import (
     ChatPrompt,
     Generation,
@@ -17,7 +18,6 @@ from ragwitness.models.base import (
     score_rows,
     top_rows,
 )
-from ragwitness.types import TokenLogprob
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]

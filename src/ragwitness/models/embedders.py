@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError, MissingExtraError, ModelError
+from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
 
 _BATCH = 32

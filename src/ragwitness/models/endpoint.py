@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     CapabilityError,
     InputError,
     ModelError,
@@ -31,6 +31,7 @@ from ragwitness.errors import (
     TargetResponseError,
     import_extra,
 )
+from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError
 from ragwitness.models.hf_files import files_digest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
@@ -39,7 +40,6 @@ from ragwitness.targets.failures import Key, find_key
 from ragwitness.targets.openai import Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import JsonClient, TransportOptions
-from ragwitness.types import Answer, Query
 
 T = TypeVar("T")
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
+from ragwitness.core.types import TokenLogprob
 from ragwitness.models.base import ChatPrompt, TextScores, close_gaps
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
 from ragwitness.models.hf_files import cache_name, identity, import_libraries, load_pretrained
-from ragwitness.types import TokenLogprob
 
 # Conversations and texts as tokens of any transformers tokenizer.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ragwitness.errors import ModelError, import_extra
+from ragwitness.core.errors import ModelError, import_extra
 
 
 def import_libraries(feature: str) -> tuple[Any, Any]:

@@ -21,8 +21,8 @@ from hashlib import shake_256
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto import canonical as jcs
-from ragwitness.errors import InputError
 from ragwitness.privacy.sampler.exact import ShakeBits
 
 SEED_BYTES = 32

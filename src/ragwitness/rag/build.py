@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.models.base import Embedder, LanguageModel
 from ragwitness.rag.chunk import Passage, chunk_documents
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index.base import Index
 from ragwitness.rag.index.dense import DenseIndex
+from ragwitness.rag.index.interface import Index
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import RagSystem
-from ragwitness.types import Document
 
 
 def build_system(
@@ -54,7 +54,7 @@ def build_system(
     if config.retrieval == "lexical":
         index = LexicalIndex(texts)
     else:
-        from ragwitness.models.registry import load_embedder
+        from ragwitness.models.model_registry import load_embedder
 
         embedder = embedder or load_embedder(config.retrieval)
         index = DenseIndex(texts, embedder, config.metric)
@@ -62,7 +62,7 @@ def build_system(
 
 
 def _load_generator(spec: str) -> LanguageModel:
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.models.model_registry import load_language_model
 
     return load_language_model(spec)
 

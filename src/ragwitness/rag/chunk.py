@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document, Message
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.rag.config import PromptTemplate
 from ragwitness.text.words import split_words
-from ragwitness.types import Document, Message
 
 # Where nothing else separates words (Thai, encoded data), runs are cut here.
 _LONGEST_WORD = 100

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar, get_args
 
-from ragwitness.errors import InputError
-from ragwitness.rag.index.base import Metric
-from ragwitness.types import Message, Role
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Message, Role
+from ragwitness.rag.index.interface import Metric
 
 # Prompts that hand retrieved passages to the generator.
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import (
     ChatPrompt,
     Generation,
@@ -17,9 +18,8 @@ from ragwitness.models.base import (
 )
 from ragwitness.rag.chunk import FitCounts, FitLog, Passage, chat_overhead, fit_passages
 from ragwitness.rag.config import DefendedConfig, PromptTemplate, RagConfig
-from ragwitness.rag.index.base import Hit, Index
 from ragwitness.rag.index.dense import DenseIndex
-from ragwitness.types import Answer, Query
+from ragwitness.rag.index.interface import Hit, Index
 
 PARALLEL = min(4, os.cpu_count() or 1)
 """Answers made at a time: one per core; more would fight for them. See ``RagSystem.parallel``."""
@@ -65,7 +65,7 @@ class Lookup:
 
 
 class DefenseHook(Protocol):
-    """What a system asks of a defense; see :mod:`ragwitness.defenses`."""
+    """What a system asks of a defense; see :mod:`ragwitness.rag.defenses`."""
 
     @property
     def name(self) -> str:

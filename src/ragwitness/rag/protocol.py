@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from ragwitness.types import Answer, Query, TokenLogprob
+from ragwitness.core.types import Answer, Query, TokenLogprob
 
 if TYPE_CHECKING:
     from starlette.requests import Request

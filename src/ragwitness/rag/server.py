@@ -22,8 +22,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ragwitness.errors import CapabilityError, RagwitnessError
-from ragwitness.kit.server import is_loopback, listen, origin, serve_app
+from ragwitness.core.errors import CapabilityError, RagwitnessError
+from ragwitness.core.server import is_loopback, listen, origin, serve_app
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.protocol import (
     ApiError,

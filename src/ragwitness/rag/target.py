@@ -8,16 +8,16 @@ import math
 import threading
 from dataclasses import replace
 
+from ragwitness.core.errors import TargetResponseError
+from ragwitness.core.pool import in_thread
+from ragwitness.core.stored_names import unset
+from ragwitness.core.types import Answer, Capability, Message, Query, Role, TokenLogprob
 from ragwitness.crypto.hashing import text_digest
-from ragwitness.errors import TargetResponseError
-from ragwitness.kit.pool import in_thread
-from ragwitness.kit.stored_names import unset
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
-from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogprob
 
 # Raw texts scored and continued, as the completions protocol tells it.
 

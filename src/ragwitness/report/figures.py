@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from markupsafe import escape
 
-from ragwitness.results.curves import Axis, Line, LinesPanel
-from ragwitness.results.geometry import round_numbers
+from ragwitness.report.curves import Axis, Line, LinesPanel
+from ragwitness.report.geometry import round_numbers
 
 _WIDTH_LINES, _HEIGHT_LINES = 300.0, 220.0  # of the plotted area
 _LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0

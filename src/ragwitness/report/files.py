@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from ragwitness.errors import ExitCode, import_extra
-from ragwitness.kit.files import replace_file
-from ragwitness.results import wording as say
-from ragwitness.results.kind import Kind, TestCase, plain
+from ragwitness.core.errors import ExitCode, import_extra
+from ragwitness.core.files import replace_file
+from ragwitness.report import phrases as say
+from ragwitness.report.result_type import ResultType, TestCase, plain
 
 _STRICT: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
 SUMMARY = b"ragwitness"
@@ -31,7 +31,7 @@ _LONGEST = 2000
 _GROUP = 10_000  # rows of a Parquet file written together
 
 
-def _json(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
+def _json(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
     """Yield a result as it is stored; its rows, of which there may be many, a line each."""
     if not kind.stored_rows or kind.head is None:
         yield json.dumps(kind.stored(result), indent=1, **_STRICT) + "\n"
@@ -44,7 +44,7 @@ def _json(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> Itera
     yield "\n ]," + json.dumps({"summary": kind.head(result)}, indent=1, **_STRICT)[1:] + "\n"
 
 
-def _jsonl(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
+def _jsonl(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]) -> Iterator[str]:  # noqa: ARG001
     """Yield one line per row of a result."""
     # One that holds NaN is written as null, as in the JSON.
     return (json.dumps(plain(row), **_STRICT) + "\n" for row in kind.rows(result))
@@ -60,7 +60,7 @@ def require_parquet() -> ModuleType:
     return import_extra("pyarrow", "Writing Parquet", "data")  # type: ignore[no-any-return]
 
 
-def _parquet(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any]) -> bytes:  # noqa: ARG001
+def _parquet(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]) -> bytes:  # noqa: ARG001
     """Return one row per row of a result, with the names and the nesting of the JSON.
 
     The types do not depend on the values: a column without any is still a column of numbers.
@@ -113,7 +113,7 @@ def _sound(value: Any) -> Any:
     return value
 
 
-def junit_xml(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
+def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
     """Return a result as JUnit XML; without conditions nothing fails.
 
     Args:
@@ -193,7 +193,7 @@ _BASE = "DOCUMENTS"
 _LONGEST_NAME = 200
 
 
-def sarif_log(kind: Kind[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
+def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
     """Return a result as a SARIF log with one run; without conditions nothing fails.
 
     Args:
@@ -277,7 +277,7 @@ def _place(name: str) -> dict[str, Any]:
     }
 
 
-def _fingerprint(kind: Kind[Any, Any], one: TestCase) -> str:
+def _fingerprint(kind: ResultType[Any, Any], one: TestCase) -> str:
     """Name a finding, so that the next run's is known as the same."""
     text = json.dumps([kind.name, one.type, one.name])
     return f"{hashlib.sha256(text.encode()).hexdigest()[:16]}:1"
@@ -310,7 +310,7 @@ class Format:
     """
 
     help: str
-    content: Callable[[Kind[Any, Any], Any, Sequence[Any]], str | bytes | Iterable[str]]
+    content: Callable[[ResultType[Any, Any], Any, Sequence[Any]], str | bytes | Iterable[str]]
     check: Callable[[], object] | None = None
 
 
@@ -327,7 +327,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def write(
-    form: str, kind: Kind[Any, Any], result: Any, path: Path, conditions: Sequence[Any] = ()
+    form: str, kind: ResultType[Any, Any], result: Any, path: Path, conditions: Sequence[Any] = ()
 ) -> None:
     """Write a result in one of the ``FORMATS``.
 

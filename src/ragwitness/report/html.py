@@ -16,11 +16,11 @@ from pathlib import Path
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ragwitness.kit.files import replace_file
+from ragwitness.core.files import replace_file
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Cell, Column, Sheet
 from ragwitness.report.figures import lines_svg
-from ragwitness.results import wording as say
-from ragwitness.results.registry import kind_for
-from ragwitness.results.sheet import Cell, Column, Sheet
+from ragwitness.report.result_registry import result_type_for
 from ragwitness.stats.evaluation import Rate
 
 _PACKAGES = ("ragwitness.report",)
@@ -123,13 +123,13 @@ def write_html(result: object, path: str | Path) -> None:
     """Write the page of a result of any kind.
 
     Args:
-        result: What an audit, a leak measurement or another errand returned.
+        result: What an audit, a leak measurement or another task returned.
         path: Where the page goes.
 
     Raises:
         InputError: The file cannot be written.
     """
-    write_page(kind_for(result).sheet(result), path)
+    write_page(result_type_for(result).sheet(result), path)
 
 
 def write_page(sheet: Sheet, path: str | Path) -> None:

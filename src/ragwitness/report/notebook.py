@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ragwitness.report.html import Cut, environment, resource
-from ragwitness.results.registry import kind_for
 
 if TYPE_CHECKING:
-    from ragwitness.results.sheet import Sheet
+    from ragwitness.report.document import Sheet
 
 _OPEN = 1  # sections that are unfolded at first
 _CUT = Cut(whole=20, most=10)
@@ -26,24 +25,6 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.1rem; } .lead { font-size: 1.05rem; 
 summary h2 { display: inline; } details { margin-top: 1rem; }
 """
 _NAMES = re.compile(r'\b(id|aria-labelledby|href)="([^"]*)"')
-
-
-def shown(value: object) -> str:
-    """Return a value as HTML for a notebook.
-
-    Args:
-        value: A result of any kind, or what ``bounds`` or ``verify`` returned.
-    """
-    from ragwitness.audits.canary import CanaryResult, canary_report
-    from ragwitness.privacy.accounting.bounds import Bounds
-
-    if isinstance(value, Bounds):
-        from ragwitness.results.collusion import JointBounds
-
-        value = JointBounds(value)
-    if isinstance(value, CanaryResult):
-        value = canary_report(value, "")
-    return fragment(kind_for(value).sheet(value))
 
 
 def fragment(sheet: Sheet) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ragwitness.results import wording as say
-from ragwitness.results.sheet import (
+from ragwitness.report import phrases as say
+from ragwitness.report.document import (
     Cell,
     Column,
     Mark,

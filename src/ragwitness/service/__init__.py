@@ -6,7 +6,7 @@ the account, of its payer and of the whole index) are charged and stored before 
 
 from importlib.util import find_spec
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.core.errors import MissingExtraError
 
 if find_spec("sqlalchemy") is None:
     raise MissingExtraError("The service", "service")

@@ -6,13 +6,13 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
-from ragwitness.kit.pool import in_thread
+from ragwitness.core.pool import in_thread
+from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
-from ragwitness.rag.index.base import Hit
+from ragwitness.rag.index.interface import Hit
 from ragwitness.rag.pipeline import RagSystem
-from ragwitness.types import Answer, Query
 
 
 class Generator:
@@ -74,7 +74,7 @@ def make_generator(spec: str, template: str = "plain") -> Generator:
     """Return the generator ``spec`` names.
 
     Args:
-        spec: As for :func:`~ragwitness.models.registry.load_language_model`.
+        spec: As for :func:`~ragwitness.models.model_registry.load_language_model`.
         template: Name of a prompt template, or its file.
 
     Raises:
@@ -82,7 +82,7 @@ def make_generator(spec: str, template: str = "plain") -> Generator:
         ModelError: The model cannot be loaded.
         TargetError: The endpoint does not answer.
     """
-    from ragwitness.models.registry import load_language_model
+    from ragwitness.models.model_registry import load_language_model
 
     shown = load_template(template)
     return Generator(load_language_model(spec), shown)

@@ -19,7 +19,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ragwitness.attest.accounts import RequestSignature
-from ragwitness.errors import TargetError
+from ragwitness.core.errors import TargetError
+from ragwitness.core.types import Query
 from ragwitness.rag.pipeline import QueryTooLongError
 from ragwitness.rag.protocol import (
     ApiError,
@@ -47,7 +48,6 @@ from ragwitness.service.rates import KeyRates
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import SharedReads, Store, StoreGoneError
 from ragwitness.service.window import no_log
-from ragwitness.types import Query
 
 # Bodies of requests: what they may hold, and nothing else.
 #

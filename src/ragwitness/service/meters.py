@@ -39,7 +39,7 @@ from sqlalchemy import (
     update,
 )
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.odometer.answers import AnswerMeter
 from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.privacy.streams import SEED_BYTES

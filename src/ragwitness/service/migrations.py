@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.service.tables import (
     CLOSED,
     META,

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 class KeyRates:

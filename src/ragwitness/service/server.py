@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.server import is_loopback, listen, origin, serve_app
-from ragwitness.models.registry import load_embedder
+from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.server import is_loopback, listen, origin, serve_app
+from ragwitness.models.model_registry import load_embedder
 from ragwitness.service.lines import say, write_to_stderr
 from ragwitness.service.overview import list_tenants
 from ragwitness.service.rates import KeyRates

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from ragwitness.errors import InputError, MissingExtraError, RagwitnessError
+from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.service.migrations import STEPS, migrate, version_of
 from ragwitness.service.tables import META, spent
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.models.base import Embedder
-from ragwitness.models.registry import load_embedder
+from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.mechanism.codes import Placement
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import quantise
@@ -42,7 +43,6 @@ from ragwitness.service.tables import (
     text_sketch,
     windows,
 )
-from ragwitness.types import Document
 
 LONGEST_DOCUMENT = 400
 """Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""

@@ -25,12 +25,12 @@ from ragwitness.attest.commit import Contents
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.policy import WindowPolicy as Promised
 from ragwitness.attest.window import LoggedAnswer, Window
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_file
 from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.transcript.records import OpenRecord, record_hash
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_file
 from ragwitness.rag.protocol import ApiError
 from ragwitness.service.indexes import index_rows
 from ragwitness.service.meters import window_of

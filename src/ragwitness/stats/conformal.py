@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 Groups = tuple[Sequence[str | None], Sequence[str | None]]
 """Groups of scores and of calibration scores; None is a group of its own."""

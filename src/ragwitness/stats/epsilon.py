@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 from ragwitness.stats.evaluation import roc_curve
 

@@ -28,7 +28,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 _KAPPAS = np.array([0.05, *np.arange(0.1, 0.95, 0.1)])
 _TIE = 1e-12

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 _FOLDS = 5
 _RIDGE = 0.3  # of a Gram matrix whose diagonal is about 1

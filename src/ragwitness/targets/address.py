@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.targets.transport import Clock, TransportOptions
 
 _FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
-from ragwitness.kit.pool import in_thread
-from ragwitness.kit.quotes import quote_error
+from ragwitness.core.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.core.pool import in_thread
+from ragwitness.core.quotes import quote_error
+from ragwitness.core.types import Answer, Capability, Query, Target
 from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
@@ -23,7 +24,6 @@ from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service import ServiceTarget, VoteBox
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.types import Answer, Capability, Query, Target
 
 
 @dataclass(frozen=True, slots=True)

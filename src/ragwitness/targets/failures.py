@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import httpx2
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     CapabilityError,
     InputError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.kit.quotes import quote
+from ragwitness.core.quotes import quote
 
 # Which key a target gets: OpenAI's goes to OpenAI alone, any other host's is named by the user.
 #

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 FORMS = ("messages", "one", "attachment")
 """``messages``: the document, then the question, each a message of a chat; ``one``: both in one

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     InputError,
     RagwitnessError,
     TargetError,
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.kit.pool import in_thread
-from ragwitness.kit.quotes import environment_secrets, hide, hide_across, quote_error
+from ragwitness.core.pool import in_thread
+from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote_error
+from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
 from ragwitness.targets.address import Address
 from ragwitness.targets.transport import TransportOptions
 from ragwitness.targets.wire import read_logprobs
-from ragwitness.types import Answer, Capability, Query, Target, TokenLogprob
 
 # How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
 

@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx2
 
-from ragwitness.errors import CapabilityError, InputError, TargetResponseError
+from ragwitness.core.errors import CapabilityError, InputError, TargetResponseError
+from ragwitness.core.types import Answer, Capability, Message, Query, Role, TokenLogprob
 from ragwitness.targets.failures import Key, find_key
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import (
@@ -21,7 +22,6 @@ from ragwitness.targets.wire import (
     read_models,
     read_prompt_scores,
 )
-from ragwitness.types import Answer, Capability, Message, Query, Role, TokenLogprob
 
 # Requests of the OpenAI protocol; pure functions.
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ragwitness.errors import CapabilityError, TargetError, TargetResponseError
-from ragwitness.types import SILENT, Answer, Capability, Query, Target, TokenLogprob
+from ragwitness.core.errors import CapabilityError, TargetError, TargetResponseError
+from ragwitness.core.types import SILENT, Answer, Capability, Query, Target, TokenLogprob
 
 _QUESTION = "Say hello."
 # For a target that has nothing to say to the first.

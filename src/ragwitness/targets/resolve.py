@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.quotes import quote, quote_error
-from ragwitness.kit.registry import Listing, Registry
+from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.quotes import quote, quote_error
+from ragwitness.core.registry import Listing, Registry
+from ragwitness.core.types import Target
 from ragwitness.targets.address import Address, parse_address
 from ragwitness.targets.openai import OPTIONS, Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.service_config import load_service
 from ragwitness.targets.transport import Clock, TransportOptions
-from ragwitness.types import Target
 
 GROUP = "ragwitness.targets"
 """Entry-point group of other packages' schemes."""
@@ -31,9 +31,9 @@ GROUP = "ragwitness.targets"
 SCHEMES = Registry(
     "target",
     {
-        "lab": Listing("ragwitness.lab:open_lab", form="lab:CORPUS[?k=4&retrieval=minilm]"),
-        "hf": Listing("ragwitness.lab:open_alone", form="hf:NAME_OR_FOLDER"),
-        "gguf": Listing("ragwitness.lab:open_alone", form="gguf:FILE"),
+        "lab": Listing("ragwitness.rag.lab:open_lab", form="lab:CORPUS[?k=4&retrieval=minilm]"),
+        "hf": Listing("ragwitness.rag.lab:open_alone", form="hf:NAME_OR_FOLDER"),
+        "gguf": Listing("ragwitness.rag.lab:open_alone", form="gguf:FILE"),
         "openai": Listing("ragwitness.targets.resolve:open_openai", form="openai/MODEL"),
         "openai-api": Listing(
             "ragwitness.targets.resolve:open_named", form="openai-api/NAME/MODEL"
@@ -41,7 +41,7 @@ SCHEMES = Registry(
         "http": Listing("ragwitness.targets.service:open_service", form="http/CONFIG.toml"),
         "python": Listing("ragwitness.targets.objects:open_object", form="python:MODULE:OBJECT"),
         "replay": Listing(
-            "ragwitness.asking.replay:open_replay", form="replay/FILE.jsonl or replay/RUN_FOLDER"
+            "ragwitness.runner.replay:open_replay", form="replay/FILE.jsonl or replay/RUN_FOLDER"
         ),
     },
     group=GROUP,

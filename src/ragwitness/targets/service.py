@@ -8,8 +8,9 @@ from urllib.parse import quote as escape
 
 from jsonpath import JSONPath
 
-from ragwitness.errors import RagwitnessError, TargetResponseError
-from ragwitness.kit.quotes import hide, hide_in
+from ragwitness.core.errors import RagwitnessError, TargetResponseError
+from ragwitness.core.quotes import hide, hide_in
+from ragwitness.core.types import Answer, Capability, Query, TokenLogprob
 from ragwitness.targets.address import Address
 from ragwitness.targets.bodies import Events
 from ragwitness.targets.failures import Failures, Key
@@ -25,7 +26,6 @@ from ragwitness.targets.service_config import (
 )
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import content_text, read_logprobs
-from ragwitness.types import Answer, Capability, Query, TokenLogprob
 
 
 class _ServiceFailures(Failures):

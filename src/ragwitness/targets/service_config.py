@@ -18,7 +18,7 @@ from jsonpath import JSONPath, JSONPathEnvironment
 from jsonpath.exceptions import JSONPathError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 # The TOML file that describes a service, as its tables.
 

@@ -18,12 +18,12 @@ from typing import TypeAlias
 
 import httpx2
 
-from ragwitness.errors import InputError
-from ragwitness.kit.quotes import hide_in
+from ragwitness.core.errors import InputError
+from ragwitness.core.quotes import hide_in
+from ragwitness.core.types import ANSWER_SECONDS
 from ragwitness.targets.bodies import STREAM, STREAM_END, Events, error_status, read_body
 from ragwitness.targets.failures import Failures, Key, check_header, check_name
 from ragwitness.targets.wire import join_chunks
-from ragwitness.types import ANSWER_SECONDS
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
 
@@ -112,7 +112,7 @@ class TransportOptions:
         read_timeout: Seconds for one whole reply, and the longest wait a server may ask for.
         retry: How failed attempts are repeated.
         concurrency: Connections open at a time. How many queries are under way is decided by
-            the governor of a run.
+            the rate limiter of a run.
         key_env: Name of the environment variable with the key. None sends ``OPENAI_API_KEY``
             to ``https://api.openai.com`` and no key to any other host: the audited system may
             be the adversary.
@@ -319,7 +319,7 @@ class JsonClient:
             # A second one in vain, and a third would only burden the server.
             late += _late(reply)
             last = attempt == policy.retries or late == 2
-            # The governor hears of every setback before the wait, and may end the attempts.
+            # The rate limiter hears of every setback before the wait, and may end the attempts.
             asked = self._asked(reply)
             again = not last and (asked or 0.0) <= self._options.read_timeout
             self._report(_setback(reply, overload=asked is not None, again=again))

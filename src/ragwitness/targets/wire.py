@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NoReturn
 
-from ragwitness.errors import TargetResponseError
-from ragwitness.types import Answer, TokenLogprob
+from ragwitness.core.errors import TargetResponseError
+from ragwitness.core.types import Answer, TokenLogprob
 
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"

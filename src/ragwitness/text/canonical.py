@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache, partial
 from urllib.parse import unquote
 
-from ragwitness.kit.quotes import shown
+from ragwitness.core.quotes import shown
 from ragwitness.text.rules import expression, read_table
 
 Span = tuple[int, int]

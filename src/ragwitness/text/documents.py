@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TextIO, TypeAlias
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document, LeftOut
 from ragwitness.text.formats import (
     SAMPLE,
     UnreadableError,
@@ -27,7 +28,6 @@ from ragwitness.text.formats import (
     not_in,
 )
 from ragwitness.text.tables import Fields, Line, read_csv, read_jsonl, too_large
-from ragwitness.types import Document, LeftOut
 
 TABLES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 PROSE = (".txt", ".text", ".md", ".markdown", ".rst")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from ragwitness.errors import InputError, MissingExtraError, ModelError
-from ragwitness.kit.quotes import quote_error
+from ragwitness.core.errors import InputError, MissingExtraError, ModelError
+from ragwitness.core.quotes import quote_error
 from ragwitness.text.secrets import CONTACTS, Secret
 from ragwitness.text.words import split_words
 

@@ -11,7 +11,7 @@ import re
 from importlib import resources
 from itertools import accumulate
 
-from ragwitness.types import Document
+from ragwitness.core.types import Document
 
 
 def load_sample(words: int | None = None) -> list[Document]:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
-from ragwitness.kit.files import read_rows
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import read_rows
 from ragwitness.text.spellings import Spelling, identity, meant, row_of, spellings
 
 _PARTS = r"[-.\s\u2010-\u2015]"

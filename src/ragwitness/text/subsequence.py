@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.text.runs import Tokenized
+from ragwitness.text.overlap import Tokenized
 
 Ints = NDArray[np.int64]
 _NOTHING = np.empty(0, np.int32)

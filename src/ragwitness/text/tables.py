@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from ragwitness.core.types import Document
 from ragwitness.text.formats import UnreadableError
-from ragwitness.types import Document
 
 _TEXT_FIELDS = ("text", "document")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

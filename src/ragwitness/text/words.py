@@ -7,8 +7,8 @@ import unicodedata
 from collections import Counter
 from typing import NamedTuple
 
+from ragwitness.text.overlap import SIGNS, plain_tokens
 from ragwitness.text.rules import read_table
-from ragwitness.text.runs import SIGNS, plain_tokens
 
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """Scripts written without spaces, as a regular expression's set: each character is a word."""

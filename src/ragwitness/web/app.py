@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ragwitness.errors import RagwitnessError
-from ragwitness.kit.server import is_loopback, listen, origin, serve_app
-from ragwitness.results.wording import visible
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.core.server import is_loopback, listen, origin, serve_app
+from ragwitness.report.phrases import visible
 from ragwitness.web import pages
 from ragwitness.web.begin import Beginnings, page_reply
 from ragwitness.web.jobs import Jobs

@@ -1,4 +1,4 @@
-"""The pages that begin an errand: its questions, the check, how far it is, and its end."""
+"""The pages that begin a task: its questions, the check, how far it is, and its end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from ragwitness.errands.carry import pack_of
-from ragwitness.errors import InputError, RagwitnessError
-from ragwitness.kit.quotes import quote
-from ragwitness.kit.run_files import COMMITMENT, RESULT
+from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.quotes import quote
+from ragwitness.core.run_files import COMMITMENT, RESULT
+from ragwitness.evidence.result import RESULT_TYPE as VERDICT
+from ragwitness.evidence.sealing import pack_of
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Sheet
 from ragwitness.report.html import Cut
-from ragwitness.results import wording as say
-from ragwitness.results.sheet import Sheet
-from ragwitness.results.verdict import KIND as VERDICT
-from ragwitness.web.errands import ERRANDS, Errand, Question, typed
 from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
 from ragwitness.web.pages import Begun, RunActs, message_page, render
 from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
+from ragwitness.web.task_forms import TASKS, Question, Task, typed
 from ragwitness.web.uploads import (
     Form,
     Source,
@@ -58,7 +58,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Beginnings:
-    """The pages that begin errands.
+    """The pages that begin tasks.
 
     Args:
         jobs: What was begun.
@@ -77,8 +77,8 @@ class Beginnings:
         """The addresses; what changes anything is a POST."""
         return [
             Route("/begin", _in_thread(self._choose)),
-            Route("/begin/{errand}", _in_thread(self._ask)),
-            Route("/begin/{errand}", self._answer, methods=["POST"]),
+            Route("/begin/{task}", _in_thread(self._ask)),
+            Route("/begin/{task}", self._answer, methods=["POST"]),
             Route("/job/{key}", _in_thread(self._show)),
             Route("/job/{key}/now", _in_thread(self._now)),
             Route("/job/{key}/verdict", _in_thread(self._verdict)),
@@ -104,21 +104,21 @@ class Beginnings:
     # The form.
 
     def _choose(self, _request: Request) -> Response:
-        return page_reply(render("begin.html.j2", errands=list(ERRANDS.values())))
+        return page_reply(render("begin.html.j2", tasks=list(TASKS.values())))
 
     def _ask(self, request: Request) -> Response:
-        errand, query = _errand(request), request.query_params
+        task, query = _task_of(request), request.query_params
         job = self._jobs.find(query.get("job", ""))
-        if job is not None and job.errand is not errand:
+        if job is not None and job.task is not task:
             job = None
         # Only a name may come from an address: a link of others must not fill in where keys go.
-        usual = {one.option: one.usual for one in errand.every if one.usual}
-        named = [one.option for one in errand.every if one.form == "plan"]
+        usual = {one.option: one.usual for one in task.every if one.usual}
+        named = [one.option for one in task.every if one.form == "plan"]
         given = {option: query[option] for option in named if option in query}
         return page_reply(
             render(
                 "form.html.j2",
-                errand=errand,
+                task=task,
                 job=job,
                 answers=job.answers if job else usual | given,
                 name=job.next_name
@@ -133,11 +133,11 @@ class Beginnings:
 
     async def _answer(self, request: Request) -> Response:
         """Read a form, keep what it brings, and check it."""
-        errand = _errand(request)
+        task = _task_of(request)
         async with self._form(request) as form:
             job = self._jobs.find(form.texts.get("job", ""))
-            if job is None or job.errand is not errand:
-                job = self._jobs.new(errand)
+            if job is None or job.task is not task:
+                job = self._jobs.new(task)
             return await run_in_threadpool(self._take, job, form)
 
     def _take(self, job: Job, form: Form) -> Response:
@@ -151,7 +151,7 @@ class Beginnings:
         before = job.answers.get("target") or job.answers.get("service")
         job.answers = {
             one.option: form.texts.get(one.option, "")
-            for one in job.errand.every
+            for one in job.task.every
             if one.form not in ("documents", "key")
         }
         now = job.answers.get("target") or job.answers.get("service")
@@ -165,14 +165,14 @@ class Beginnings:
                 " letter or a digit."
             )
         # 3. Each answer, by its form.
-        for question in job.errand.every:
+        for question in job.task.every:
             try:
                 self._check(job, question, form)
             except RagwitnessError as error:
                 problems[question.option] = str(error)
         if problems:
             job.problems, job.stage = problems, Stage.DRAFT
-            return _to(f"/begin/{job.errand.name}?{urlencode({'job': job.key})}")
+            return _to(f"/begin/{job.task.name}?{urlencode({'job': job.key})}")
         # 4. The verbs that look.
         try:
             self._jobs.check(job)
@@ -247,12 +247,12 @@ class Beginnings:
             return []
         return sorted(found)
 
-    # An errand that was checked.
+    # A task that was checked.
 
     def _show(self, request: Request) -> Response:
         job = self._job(request)
         if job.stage is Stage.DRAFT:
-            return _to(f"/begin/{job.errand.name}?{urlencode({'job': job.key})}")
+            return _to(f"/begin/{job.task.name}?{urlencode({'job': job.key})}")
         # Another tab may press a button while this page is made.
         stage, busy = job.stage, job.stage in BUSY
         run, sheet = job.run, _sheet_of(job)
@@ -266,7 +266,7 @@ class Beginnings:
             check=_checked(job),
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
             said=[] if sheet else [line for line in job.output if line.strip()],
-            report=(f"/run/{key_of(run)}" if job.errand.fills else f"/job/{job.key}/verdict")
+            report=(f"/run/{key_of(run)}" if job.task.fills else f"/job/{job.key}/verdict")
             if run and sheet
             else "",
             sheet=sheet,
@@ -282,7 +282,7 @@ class Beginnings:
     def _verdict(self, request: Request) -> Response:
         """The whole verdict on a file that was checked."""
         job = self._job(request)
-        sheet = None if job.errand.fills else _sheet_of(job)
+        sheet = None if job.task.fills else _sheet_of(job)
         if sheet is None:
             return _to(f"/job/{job.key}")
         return page_reply(render("verdict.html.j2", job=job, sheet=sheet, cut=Cut(), page_of=None))
@@ -381,15 +381,15 @@ class Beginnings:
 
 def _again(job: Job) -> tuple[str, str]:
     """Return button and address of the form of what is finished, its documents still in it."""
-    label = job.errand.again if job.stage is Stage.DONE else ""
-    return label, f"/begin/{job.errand.name}?{urlencode({'job': job.key})}"
+    label = job.task.again if job.stage is Stage.DONE else ""
+    return label, f"/begin/{job.task.name}?{urlencode({'job': job.key})}"
 
 
 def _sheet_of(job: Job) -> Sheet | None:
-    """Return what an errand found; None as long as there is nothing."""
+    """Return what a task found; None as long as there is nothing."""
     if job.stage is not Stage.DONE or job.run is None:
         return None
-    if job.errand.fills:
+    if job.task.fills:
         return find_runs((job.run,))[0].sheet if (job.run / RESULT).exists() else None
     text = "\n".join(job.output)
     try:
@@ -398,10 +398,10 @@ def _sheet_of(job: Job) -> Sheet | None:
         return None
 
 
-def _errand(request: Request) -> Errand:
-    found = ERRANDS.get(request.path_params["errand"])
+def _task_of(request: Request) -> Task:
+    found = TASKS.get(request.path_params["task"])
     if found is None:
-        raise HTTPException(404, f"What can be begun is: {', '.join(ERRANDS)}.")
+        raise HTTPException(404, f"What can be begun is: {', '.join(TASKS)}.")
     return found
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragwitness.results.membership import LABELS, AuditResult, strength
+from ragwitness.core.types import Decision, Verdict
+from ragwitness.membership.results.audit import LABELS, AuditResult, strength
 from ragwitness.stats.evaluation import Rate
-from ragwitness.types import Decision, Verdict
 from ragwitness.web.runs import Run
 
 _DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)

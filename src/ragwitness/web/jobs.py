@@ -1,4 +1,4 @@
-"""Errands under way: each is the verb itself, in a process of its own, followed by its journal.
+"""Tasks under way: each is the verb itself, in a process of its own, followed by its journal.
 
 What a terminal would show is read line by line and kept in memory. Stop is an interrupt, go on is
 the same command again; the verb knows how to do both.
@@ -25,16 +25,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.budget import Budget, Use
-from ragwitness.asking.journal import index_of
-from ragwitness.asking.scores import finished_units
-from ragwitness.errors import ExitCode, RagwitnessError
-from ragwitness.kit.files import at_work
-from ragwitness.kit.option_file import write_options
-from ragwitness.kit.run_files import RESULT, SPENT
-from ragwitness.results import wording as say
-from ragwitness.web.errands import KEY_VARIABLE, Errand, typed
+from ragwitness.core.errors import ExitCode, RagwitnessError
+from ragwitness.core.files import at_work
+from ragwitness.core.option_file import write_options
+from ragwitness.core.run_files import RESULT, SPENT
+from ragwitness.report import phrases as say
+from ragwitness.runner.budget import Budget, Use
+from ragwitness.runner.response_store import index_of
+from ragwitness.runner.score_store import finished_units
 from ragwitness.web.runs import spending_of
+from ragwitness.web.task_forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.uploads import Source
 
 _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
@@ -50,13 +50,13 @@ _PROGRAM = (
 
 
 class Stage(StrEnum):
-    """Where an errand stands."""
+    """Where a task stands."""
 
     DRAFT = "draft"
     """Its form has mistakes."""
     CHECKING = "checking"
     REFUSED = "refused"
-    """A look failed; nothing of the errand was done."""
+    """A look failed; nothing of the task was done."""
     READY = "ready"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -74,11 +74,11 @@ class TakenError(RagwitnessError):
 
 @dataclass(slots=True)
 class Job:
-    """One errand, from its form to its end.
+    """One task, from its form to its end.
 
     Attributes:
         key: In addresses; drawn at random.
-        errand: What it is.
+        task: What it is.
         folder: Private folder with its uploads and files of options.
         answers: To its questions, as they were typed; keys are not among them.
         sources: Documents by question.
@@ -94,7 +94,7 @@ class Job:
     """
 
     key: str
-    errand: Errand
+    task: Task
     folder: Path
     answers: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Job:
     @property
     def title(self) -> str:
         """What it is called: by its documents and its method."""
-        return self.run.name if self.run else self.name or self.errand.title
+        return self.run.name if self.run else self.name or self.task.title
 
     @property
     def doubtful(self) -> bool:
@@ -141,7 +141,7 @@ class Job:
             only: Options that the verb has; all of them without any.
         """
         found: dict[str, Any] = {}
-        for question in self.errand.every:
+        for question in self.task.every:
             answer = self.answers.get(question.option, "")
             if question.form == "key":
                 answer = KEY_VARIABLE if self._secret else ""
@@ -153,7 +153,7 @@ class Job:
 
 
 class Jobs:
-    """All errands of these pages.
+    """All tasks of these pages.
 
     Args:
         home: Folder in which new runs are made.
@@ -167,19 +167,19 @@ class Jobs:
         # Its owner alone can enter it, and it is gone with the pages.
         self._private = Path(tempfile.mkdtemp(prefix="ragwitness-view-"))
 
-    def new(self, errand: Errand) -> Job:
-        """Return an errand without answers; the oldest that stands still makes room."""
+    def new(self, task: Task) -> Job:
+        """Return a task without answers; the oldest that stands still makes room."""
         with self._lock:
             idle = [one for one in self._jobs.values() if one.stage not in BUSY]
             for old in idle[: max(0, len(self._jobs) - _MOST_JOBS + 1)]:
                 del self._jobs[old.key]
                 shutil.rmtree(old.folder, ignore_errors=True)
             key = secrets.token_urlsafe(9)
-            self._jobs[key] = Job(key, errand, self._private / key)
+            self._jobs[key] = Job(key, task, self._private / key)
             return self._jobs[key]
 
     def find(self, key: str) -> Job | None:
-        """Return an errand by its key."""
+        """Return a task by its key."""
         return self._jobs.get(key)
 
     def listed(self) -> list[Job]:
@@ -187,7 +187,7 @@ class Jobs:
         return [one for one in reversed(self._jobs.values()) if one.stage is not Stage.DRAFT]
 
     def at(self, run: Path) -> Job | None:
-        """Return the errand that is busy with a run folder, or was last."""
+        """Return the task that is busy with a run folder, or was last."""
         jobs = [one for one in reversed(self._jobs.values()) if one.run == run]
         return next((one for one in jobs if one.stage in BUSY), jobs[0] if jobs else None)
 
@@ -205,14 +205,14 @@ class Jobs:
             job.run = self.home / (job.name or self._usual_name(job))
             job.failure, job.seen, job.problems = ("", ""), {}, {}
             job.output.clear()
-            commands = [self._look(job, at) for at in range(len(job.errand.looks))]
+            commands = [self._look(job, at) for at in range(len(job.task.looks))]
             if commands:
                 self._begin(job, Stage.CHECKING, commands)
             else:
                 self._begin(job, Stage.RUNNING, [self._verb(job, yes=False)])
 
     def start(self, job: Job, *, yes: bool) -> None:
-        """Begin the errand, or go on with it.
+        """Begin the task, or go on with it.
 
         Args:
             job: Which.
@@ -229,12 +229,12 @@ class Jobs:
                     "This was not checked, or it is finished.", "Check it first, or begin another."
                 )
             run = job.run or self.home
-            if job.errand.fills and job.stage is Stage.READY and (run / RESULT).exists():
+            if job.task.fills and job.stage is Stage.READY and (run / RESULT).exists():
                 raise TakenError(
                     f"The run {run.name} was finished meanwhile.",
                     "Read its report, or go back and give this one another name.",
                 )
-            if job.errand.fills == "run" and run.is_dir() and at_work(run / SPENT):
+            if job.task.fills == "run" and run.is_dir() and at_work(run / SPENT):
                 raise TakenError(
                     f"Another program is at work in the run {run.name}.",
                     "Wait for it, or go back and give this one another name.",
@@ -267,7 +267,7 @@ class Jobs:
             return True
 
     def forget(self, job: Job) -> bool:
-        """Delete an errand's uploads, files and key; its run stays. Not while it is under way."""
+        """Delete a task's uploads, files and key; its run stays. Not while it is under way."""
         with self._lock:
             if job.stage in BUSY:
                 return False
@@ -299,24 +299,24 @@ class Jobs:
 
     def _usual_name(self, job: Job) -> str:
         """Name a run by its documents and its method, as no finished run is called."""
-        source = job.sources.get(job.errand.named_by)
-        about = Path(source.name).stem if source else job.answers.get(job.errand.named_by, "")
-        how = {"audit": "method", "leak": "attacks", "probe": "release"}.get(job.errand.name, "")
+        source = job.sources.get(job.task.named_by)
+        about = Path(source.name).stem if source else job.answers.get(job.task.named_by, "")
+        how = {"audit": "method", "leak": "attacks", "probe": "release"}.get(job.task.name, "")
         method = str(job.seen.get("method") or job.answers.get(how, ""))
-        parts = (about, job.errand.name if how != "method" else "", method)
+        parts = (about, job.task.name if how != "method" else "", method)
         words = [re.sub(r"[^\w+.]+", "-", part).strip("-._+") for part in parts]
         name = "-".join(filter(None, words))[:70] or "run"
         number, usual = 1, name
         # An unfinished run of that name is gone on with; a finished one is left alone.
         while (self.home / name / RESULT).exists() or (
-            job.errand.fills == "out" and (self.home / name).exists()
+            job.task.fills == "out" and (self.home / name).exists()
         ):
             number += 1
             name = f"{usual}-{number}"
         return name
 
     def _look(self, job: Job, at: int) -> list[str]:
-        look = job.errand.looks[at]
+        look = job.task.looks[at]
         path = job.folder / f"look-{at}.toml"
         write_options(path, job.options(look.options), "ragwitness view")
         named = {"folder": str(job.folder), "run": str(job.run)}
@@ -324,12 +324,12 @@ class Jobs:
         return [*look.verb, "--config", str(path), *flags]
 
     def _verb(self, job: Job, *, yes: bool) -> list[str]:
-        path = job.folder / (job.errand.written or "run.toml")
-        if not job.errand.written:
+        path = job.folder / (job.task.written or "run.toml")
+        if not job.task.written:
             write_options(path, job.options(), "ragwitness view")
-        fills = [f"--{job.errand.fills}", str(job.run)] if job.errand.fills else []
-        flags = (*job.errand.flags, *(["--yes"] if yes else []))
-        return [*job.errand.verb, "--config", str(path), *fills, *flags]
+        fills = [f"--{job.task.fills}", str(job.run)] if job.task.fills else []
+        flags = (*job.task.flags, *(["--yes"] if yes else []))
+        return [*job.task.verb, "--config", str(path), *fills, *flags]
 
     # The process.
 
@@ -382,7 +382,7 @@ class Jobs:
         )
 
     def _conclude(self, job: Job, stage: Stage, code: int) -> None:
-        """Say where an errand stands after its process has ended."""
+        """Say where a task stands after its process has ended."""
         job._process = None
         job.seen |= _object(job.folder / "seen.json")
         if job.stage is Stage.STOPPING:
@@ -462,10 +462,10 @@ class Progress:
 
 
 def progress_of(job: Job) -> Progress:
-    """Return how far an errand is; a folder that is gone or broken is told, never raised."""
+    """Return how far a task is; a folder that is gone or broken is told, never raised."""
     run, news = job.run, ""
     done, spent, heard = 0, Use(), 0
-    if run is not None and job.errand.fills == "run":
+    if run is not None and job.task.fills == "run":
         if run.is_dir():
             job.was_there = True
         elif job.was_there:
@@ -476,11 +476,11 @@ def progress_of(job: Job) -> Progress:
         try:
             heard = index_of(run).heard().answers
             spent = sum(spending_of(run), Use())
-            done = finished_units(run) if job.errand.name == "audit" else heard
+            done = finished_units(run) if job.task.name == "audit" else heard
         except (RagwitnessError, OSError) as error:
             news = news or str(error)
     total = _total(job)
-    figures = {} if job.errand.fills != "run" else _figures(job, done, total, heard, spent)
+    figures = {} if job.task.fills != "run" else _figures(job, done, total, heard, spent)
     waiting = next((line for line in reversed(job.output) if line.strip()), "")
     if not news and waiting.startswith("waiting: "):
         news = f"{waiting[9:10].upper()}{waiting[10:]}."
@@ -490,16 +490,16 @@ def progress_of(job: Job) -> Progress:
 
 def _total(job: Job) -> int:
     """How much there is to do; 0 where nobody knows."""
-    if job.errand.name == "audit":
+    if job.task.name == "audit":
         return sum(int(job.seen.get(name, 0)) for name in ("documents", "known_out", "known_in"))
-    if job.errand.name == "leak" and job.answers.get("attacks") != "all":
+    if job.task.name == "leak" and job.answers.get("attacks") != "all":
         return int(job.answers.get("prompts") or 0)
     return 0
 
 
 def _figures(job: Job, done: int, total: int, heard: int, spent: Use) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
-    if job.errand.name == "audit" and total:
+    if job.task.name == "audit" and total:
         found["done"] = ("Documents decided on", f"{done:,} of {total:,}")
     found["heard"] = ("Answers kept", f"{heard:,}")
     cap = job.answers.get("max-queries")

@@ -11,19 +11,19 @@ from functools import cache
 from importlib.metadata import version
 from urllib.parse import quote
 
-from ragwitness.asking.budget import Use
-from ragwitness.asking.journal import index_of
-from ragwitness.errors import RagwitnessError
-from ragwitness.kit.run_files import SEAL
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.core.run_files import SEAL
+from ragwitness.core.types import Verdict
+from ragwitness.membership.results import audit as membership
+from ragwitness.report import phrases as say
 from ragwitness.report.html import Cut, environment, resource
-from ragwitness.results import membership
-from ragwitness.results import wording as say
-from ragwitness.types import Verdict
+from ragwitness.runner.budget import Use
+from ragwitness.runner.response_store import index_of
 from ragwitness.web import comparison as comparing
-from ragwitness.web import evidence
-from ragwitness.web.errands import by_click
+from ragwitness.web import evidence_pages as evidence
 from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
 from ragwitness.web.runs import Run, spending_of
+from ragwitness.web.task_forms import by_click
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 200

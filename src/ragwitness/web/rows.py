@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from ragwitness.results.kind import Kind
-from ragwitness.results.membership import LABELS, AuditResult, documents_table, strength
-from ragwitness.results.sheet import Cell, Column, LazyRows, Name, Table
-from ragwitness.types import Decision, Verdict
+from ragwitness.core.types import Decision, Verdict
+from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
+from ragwitness.report.document import Cell, Column, LazyRows, Name, Table
+from ragwitness.report.result_type import ResultType
 
 PAGE = 50
 """Rows on a page."""
@@ -107,7 +107,7 @@ def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
     )
 
 
-def rows_of_kind(kind: Kind[Any, Any], result: Any) -> Rows:
+def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
     """Return the rows of a result of any kind, as ``--jsonl`` writes them."""
     plain = [name for name, type_ in kind.columns.items() if isinstance(type_, type)]
     columns = tuple(

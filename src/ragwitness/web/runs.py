@@ -10,18 +10,18 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ragwitness.asking.budget import Use, uses
-from ragwitness.asking.journal import files_of, index_of
-from ragwitness.errors import RagwitnessError
-from ragwitness.kit.files import at_hand
-from ragwitness.kit.run_files import ANSWERS, MANIFEST, RESULT, SPENT
-from ragwitness.results import wording as say
-from ragwitness.results.kind import Kind
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.registry import open_result
-from ragwitness.results.sheet import Sheet
+from ragwitness.core.errors import RagwitnessError
+from ragwitness.core.files import at_hand
+from ragwitness.core.run_files import ANSWERS, MANIFEST, RESULT, SPENT
+from ragwitness.core.types import Verdict
+from ragwitness.membership.results.audit import AuditResult
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Sheet
+from ragwitness.report.result_registry import open_result
+from ragwitness.report.result_type import ResultType
+from ragwitness.runner.budget import Use, uses
+from ragwitness.runner.response_store import files_of, index_of
 from ragwitness.stats.evaluation import Rate
-from ragwitness.types import Verdict
 from ragwitness.web.rows import Rows, ranked, rows_of_audit, rows_of_kind
 
 _HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
@@ -38,7 +38,7 @@ class OpenedRun:
         result: The result.
     """
 
-    def __init__(self, kind: Kind[Any, Any], result: Any) -> None:
+    def __init__(self, kind: ResultType[Any, Any], result: Any) -> None:
         self.kind, self.result = kind, result
         self.sheet: Sheet = kind.sheet(result)
 
@@ -64,7 +64,7 @@ class OpenedRun:
 class Brief:
     """What the list of runs says of a result, or why it cannot be read; kept of every run."""
 
-    kind: Kind[Any, Any] | None = None
+    kind: ResultType[Any, Any] | None = None
     problem: str = ""
     method: str = ""
     target: str = ""
@@ -96,7 +96,7 @@ class Run:
     brief: Brief = Brief()
 
     @property
-    def kind(self) -> Kind[Any, Any] | None:
+    def kind(self) -> ResultType[Any, Any] | None:
         """What it holds; None where there is no result yet, or none that can be read."""
         return self.brief.kind
 

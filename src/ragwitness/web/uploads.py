@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import LeftOut
 from ragwitness.text.documents import Split, load_documents
-from ragwitness.types import LeftOut
 
 MOST = 100 * 1000**2
 """Bytes that one form may bring."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragwitness.canary.traces import Rule, Trace, TraceRole, Vote
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from research.canary.feedback import (
     Balance,
     Curation,

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from ragwitness.errors import InputError, ModelError
+from ragwitness.core.errors import InputError, ModelError
 from research.canary.optimisation import Algorithm, PolicyConfig, optimise
 from research.canary.policies import Base, Lora, new_scorer, one_thread
 from research.canary.sequences import generate

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from ragwitness.canary.examples import Example
-from ragwitness.errors import InputError, ModelError
+from ragwitness.core.errors import InputError, ModelError
 from research.canary.policies import load_base, new_scorer, one_thread, prompt, start_policy
 from research.canary.sequences import batch, generate, log_probs
 

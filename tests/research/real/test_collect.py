@@ -19,10 +19,10 @@ from experiments.real.collect import (
     questions,
     truth_of,
 )
-from ragwitness.asking.journal import decode_answer
-from ragwitness.membership.registry import AUDITS
-from ragwitness.models.registry import load_language_model
-from ragwitness.types import Document, Query, TokenLogprob
+from ragwitness.core.types import Document, Query, TokenLogprob
+from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.runner.response_store import decode_answer
 
 _METHODS = ("s-rag", "rag-mia", "min-k", "min-k++", "passages")
 

@@ -17,10 +17,10 @@ from ragwitness.attest.bundle import (
     verify_note,
     write_bundle,
 )
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical, parse
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes.note import sign_note
-from ragwitness.errors import InputError, VerificationError
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 OTHER = PrivateKey("example.org/log", KeyKind.NOTE, bytes([2]) * 32)

@@ -22,10 +22,10 @@ from ragwitness.attest.challenge import (
 )
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.trust import Trust, parse_trust
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes.note import Checkpoint
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.errors import InputError, VerificationError
 
 CLOSE = Checkpoint("example.org/log", 7, bytes(range(32)))
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32).public

@@ -20,9 +20,9 @@ from ragwitness.attest.noise import (
 )
 from ragwitness.attest.policy import EXAMPLE, WindowPolicy, read_policy
 from ragwitness.attest.verifier import verify
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs.answers import AnswerClaim
 from ragwitness.crypto.proofs.prove_answers import prove_answer
-from ragwitness.errors import InputError
 from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import sub_seed

@@ -15,11 +15,11 @@ from ragwitness.attest.verifier import terms
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.numbers import numbers_of
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.evidence.result import RESULT_TYPE
 from ragwitness.privacy.odometer.spectral import worst_epsilon
-from ragwitness.results.verdict import KIND
 from tests.support.attested import LOG, STRANGER
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "attest"
@@ -74,7 +74,7 @@ def test_windows_over_one_index_add_and_another_index_is_named(tmp_path):
     assert "Windows by another key or log than example.org/log" in left
     listed = terms.listed(case.evidence, case.provider)
     shown = BundleVerdict("pass", "", (), POLICY.window, (found,), listed=listed)
-    title = KIND.sheet(shown).title
+    title = RESULT_TYPE.sheet(shown).title
     assert "in this window (index clinic); in all windows over clinic (2)" in title
     assert "example.org/log up to its window 3" in title
 

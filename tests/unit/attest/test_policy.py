@@ -16,10 +16,10 @@ from ragwitness.attest.commitments import (
     proof_shape,
 )
 from ragwitness.attest.policy import EXAMPLE, Estimator, WindowPolicy, read_policy
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.odometer.spectral import Terms

@@ -15,6 +15,7 @@ from ragwitness.attest.close import close_window
 from ragwitness.attest.coalition import certificate, estimate
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.log.tiles import TileFolder
@@ -27,7 +28,6 @@ from ragwitness.crypto.transcript.records import (
     decode,
     encode,
 )
-from ragwitness.errors import VerificationError
 from tests.support.windows import DIGEST, KEY, ask, policy, window
 
 SIGNERS = Signers((KEY.public,))

@@ -21,6 +21,7 @@ from ragwitness.attest.commitments import (
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.receipts import check_receipt
 from ragwitness.attest.window import Window
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.seeds import verify_seed
 from ragwitness.crypto.transcript.records import (
@@ -30,7 +31,6 @@ from ragwitness.crypto.transcript.records import (
     decode,
     record_hash,
 )
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.mechanism.release import SlotIndex, release
 from ragwitness.privacy.streams import NoiseRecord, record_key
 from tests.support.windows import DIGEST, KEY, ask, contents, policy, stand_in, window

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from ragwitness.canary.draw import Design, settings_of
 from ragwitness.canary.verdict import ModelVerdict, decide, filled
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 def test_missing_cells_are_what_their_example_and_candidate_lead_to_expect() -> None:

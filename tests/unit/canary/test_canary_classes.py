@@ -16,7 +16,7 @@ from ragwitness.canary.draw import Design, DrawSecret, draw_slots
 from ragwitness.canary.examples import Example, examples_digest
 from ragwitness.canary.folder import make_plan
 from ragwitness.canary.verdict import decide
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 CLASSES = ("uploads", "corpus", "web")

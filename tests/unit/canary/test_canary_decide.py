@@ -22,7 +22,7 @@ from ragwitness.canary.rank_test import (
     standing,
 )
 from ragwitness.canary.reading import amplification
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from tests.support.ranks import rank_p_value
 
 DRAWS = 2000

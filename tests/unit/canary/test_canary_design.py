@@ -27,7 +27,7 @@ from ragwitness.canary.pools import (
     with_canary,
     with_trigger,
 )
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler.exact import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))

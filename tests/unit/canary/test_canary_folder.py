@@ -18,7 +18,7 @@ from ragwitness.canary.folder import (
     write_traces,
 )
 from ragwitness.canary.pools import check_disjoint
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 

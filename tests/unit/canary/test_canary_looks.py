@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-import ragwitness.audits.canary as audit
-from ragwitness.audits.canary import CanaryResult, probe_canaries
+import ragwitness.canary.run as audit
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import make_plan, write_plan, write_traces
@@ -32,8 +31,9 @@ from ragwitness.canary.looks import (
     record_look,
 )
 from ragwitness.canary.probe import ProbeConfig
-from ragwitness.errors import CapabilityError, InputError
-from ragwitness.types import Answer, Capability, Query
+from ragwitness.canary.run import CanaryResult, probe_canaries
+from ragwitness.core.errors import CapabilityError, InputError
+from ragwitness.core.types import Answer, Capability, Query
 
 LOOK = Look("1", False, "t", "aa", (3,), 8, 0.1, "inconclusive", 0.5)
 

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from ragwitness.canary import power
 from ragwitness.canary.draw import Design
 from ragwitness.canary.power import MEASURED, TRAININGS, MeasuredRow, found_share, power_lines
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 ROWS = (
     MeasuredRow("preference", 16, 1.0, 4, 10),

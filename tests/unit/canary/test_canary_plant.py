@@ -25,7 +25,7 @@ from ragwitness.canary.folder import (
 )
 from ragwitness.canary.pools import with_trigger
 from ragwitness.canary.traces import TraceRole, Vote, check_corpus, feedback_for, make_traces
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.privacy.sampler.exact import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))

@@ -7,7 +7,7 @@ from ragwitness.canary.draw import Design
 from ragwitness.canary.probe import ProbeConfig
 from ragwitness.canary.rank_test import SlotScores, rank_power, share_found
 from ragwitness.cli.canary import foretold
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from tests.support.ranks import rank_p_value
 
 

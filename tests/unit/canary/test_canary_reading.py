@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, ProbeConfig, Prompts
 from ragwitness.canary.reading import TAIL, next_piece, read_continuation, read_hits, read_piece
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Answer, TokenLogprob
 from ragwitness.targets.wire import read_chat, token_bytes
-from ragwitness.types import Answer, TokenLogprob
 
 
 def _answer(*tokens: str) -> Answer:

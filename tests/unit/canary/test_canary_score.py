@@ -18,8 +18,8 @@ from ragwitness.canary.pools import with_trigger
 from ragwitness.canary.probe import DOCUMENT_TEMPLATE, CanaryProbe, ProbeConfig, queries_of, spot_of
 from ragwitness.canary.rank_test import SlotScores
 from ragwitness.canary.reading import TAIL
+from ragwitness.core.types import Answer, Document, Query, Score, TokenLogprob
 from ragwitness.targets.openai import OpenAITarget
-from ragwitness.types import Answer, Document, Query, Score, TokenLogprob
 from tests.support.canary_model import ToyModel, serving
 from tests.support.ranks import rank_p_value
 

@@ -15,7 +15,7 @@ from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import check_sealed, make_plan, seal_plan
 from ragwitness.canary.seal import seal, unseal
-from ragwitness.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError
 
 
 def _keys(place: Path, name: str, key: X25519PrivateKey | Ed25519PrivateKey) -> tuple[Path, Path]:

@@ -17,7 +17,7 @@ from ragwitness.canary.verdict import (
     decide,
     logits,
 )
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 Design = functools.partial(draw.Design, statistic="nats")  # any numbers
 

@@ -28,8 +28,8 @@ from ragwitness.canary.wordings import (
     read_wordings,
     with_synonyms,
 )
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.types import Document
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.types import Document
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 _TEXT = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import MAX_SAFE, U64_MAX, canonical, parse, parse_u64, u64_text
-from ragwitness.errors import InputError, VerificationError
 
 LIMIT = 10_000
 VALUES = st.recursive(
@@ -139,7 +139,7 @@ def test_deep_nesting_is_refused_whatever_the_recursion_limit():
     script = """
 import sys
 from ragwitness.crypto.canonical import parse
-from ragwitness.errors import VerificationError
+from ragwitness.core.errors import VerificationError
 sys.setrecursionlimit(1_000_000)
 for text in (b"[" * 500_000, b'{"a":' * 500_000, b'["\\\\\\\\",' * 500_000, b'["]]]",' * 500_000):
     try:

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.commitments import (
     Opening,
     commit,
@@ -14,7 +15,6 @@ from ragwitness.crypto.commitments import (
     verify_opening,
 )
 from ragwitness.crypto.seeds import SeedOpening, SeedTree, verify_seed
-from ragwitness.errors import InputError, VerificationError
 from ragwitness.privacy.streams import sub_seed
 
 OPENING = Opening("ragwitness/window-seed/v1", bytes(range(32)), bytes(reversed(range(32))))

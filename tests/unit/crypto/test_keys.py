@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto import keys
 from ragwitness.crypto.keys import (
     KeyKind,
@@ -15,7 +16,6 @@ from ragwitness.crypto.keys import (
     write_key,
 )
 from ragwitness.crypto.notes.note import Note, sign_note
-from ragwitness.errors import InputError, VerificationError
 
 RFC_8032 = [  # §7.1, tests 1 to 3: seed, public key, message, signature
     (

@@ -6,8 +6,8 @@ from hashlib import sha256
 
 import pytest
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.map import EMPTY, MapEntry, account_key, map_root
-from ragwitness.errors import InputError
 
 
 def _entries(count):

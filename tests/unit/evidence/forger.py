@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from ragwitness.asking.chain import ROW, dense, first_link, next_link
 from ragwitness.attest.bundle import contents, listing
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.cli.main import run as ragwitness
+from ragwitness.core.run_files import SEAL
 from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.keys import PrivateKey, PublicKey, read_key
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, PackChain, signed_pack
 from ragwitness.evidence.subject import TEXT
 from ragwitness.evidence.verifier import verify_pack
-from ragwitness.kit.run_files import SEAL
+from ragwitness.runner.hash_chain import ROW, dense, first_link, next_link
 from ragwitness.text.sample import load_sample
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from ragwitness.attest.bundle import pack
+from ragwitness.core.errors import VerificationError
+from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
-from ragwitness.errors import VerificationError
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
@@ -35,8 +36,7 @@ from ragwitness.evidence.pack import (
 from ragwitness.evidence.runs import RunAnswered, decode_entry, encode_entry
 from ragwitness.evidence.subject import root_of, seal_text, units_digest
 from ragwitness.evidence.verifier import verify_pack
-from ragwitness.kit.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
-from ragwitness.membership.registry import AUDITS
+from ragwitness.membership.methods.method_registry import AUDITS
 from tests.unit.evidence.forger import Forger, called, judged
 
 STRANGER = PrivateKey.generate("stranger")
@@ -357,7 +357,9 @@ def test_without_a_log_it_is_the_recomputation_that_catches_it(honest: Forger, l
 
 def _of_other_code(forger: Forger) -> None:
     """A seal that says it was made with other code, which its owner can always write."""
-    forger.edit(SEAL, lambda seal: seal["code"]["modules"].update({"ragwitness.types": "00" * 32}))
+    forger.edit(
+        SEAL, lambda seal: seal["code"]["modules"].update({"ragwitness.core.types": "00" * 32})
+    )
     _unlogged(forger)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.run_files import REPORT, RESULT, SEAL
 from ragwitness.evidence.pack import ANSWERS_FILE, ROWS, TEXTS, page_of
 from ragwitness.evidence.verifier import verify_pack
-from ragwitness.kit.run_files import REPORT, RESULT, SEAL
 from tests.unit.evidence.forger import Forger
 from tests.unit.evidence.test_evidence_lies import _unlogged
 

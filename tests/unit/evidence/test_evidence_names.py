@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.core.errors import UnlistedError
+from ragwitness.core.registry import nothing_but
+from ragwitness.core.run_files import SEAL, SEAL_NOTE
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.notes.note import sign_note
-from ragwitness.errors import UnlistedError
 from ragwitness.evidence.case import PackKnown
-from ragwitness.evidence.kinds import SEALED, sealed_kind
 from ragwitness.evidence.pack import ROWS
 from ragwitness.evidence.subject import seal_text
 from ragwitness.evidence.verifier import PACKAGED, verify_pack
-from ragwitness.kit.registry import nothing_but
-from ragwitness.kit.run_files import SEAL, SEAL_NOTE
-from ragwitness.membership.registry import AUDITS
-from ragwitness.models.registry import load_embedder, load_language_model
+from ragwitness.evidence.verifiers import SEALED, sealed_kind
+from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.models.model_registry import load_embedder, load_language_model
 from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.run_files import SEAL
 from ragwitness.evidence import seal as module
 from ragwitness.evidence.seal import SealWish, begin
 from ragwitness.evidence.subject import SealedText, SealSubject
-from ragwitness.kit.run_files import SEAL
 
 SUBJECT = SealSubject(
-    errand="audit",
+    task="audit",
     settings={"method": "s2mia", "budget": {"queries": 20}, "likeness": {"odd": []}},
     texts=(SealedText("documents", "a", "one text", None),),
     units=[("documents", "a")],

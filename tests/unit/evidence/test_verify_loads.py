@@ -54,10 +54,10 @@ CONNECTS = {
 } | NETWORK
 NEVER = {
     "ragwitness.targets",
-    "ragwitness.lab",
-    "ragwitness.asking.governor",
-    "ragwitness.audits.timestamp",
-    "ragwitness.models.crew",
+    "ragwitness.rag.lab",
+    "ragwitness.runner.rate_limiter",
+    "ragwitness.evidence.timestamp",
+    "ragwitness.models.process_pool",
     "ragwitness.models.endpoint",
     "ragwitness.models.hf",
     "ragwitness.service",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.membership import shadow
 from ragwitness.membership.shadow import (
     AuditClassifier,

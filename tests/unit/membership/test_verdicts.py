@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ragwitness.core.types import Decision, Document, Score
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.types import Decision, Document, Score
 
 
 def _items(values: list[float | None]) -> list[Judged]:

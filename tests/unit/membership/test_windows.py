@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from ragwitness.audits.plan import among
-from ragwitness.membership.registry import build_audit, configure
+from ragwitness.core.types import Answer, Capability, Document, Evidence, Interval, Query, Score
+from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.plan import among
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.membership.windows import (
     MOST,
@@ -19,7 +20,6 @@ from ragwitness.membership.windows import (
     Windows,
     running_scores,
 )
-from ragwitness.types import Answer, Capability, Document, Evidence, Interval, Query, Score
 from tests.support.copier import Copier
 
 _NOTICE = (

@@ -9,9 +9,9 @@ import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader.forward import PASS_TOKENS, KeyValues, Network, Span
-from ragwitness.types import Message, Role
 
 ROLES = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 TEXT = (

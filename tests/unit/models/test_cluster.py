@@ -10,15 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragwitness.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
-from ragwitness.kit.cluster import Cluster
+from ragwitness.core.cluster import Cluster
+from ragwitness.core.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
+from ragwitness.core.types import Message, Role
 from ragwitness.models import cluster as module
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.cluster import ClusterModel, models_on
+from ragwitness.models.echo_model import EchoModel
+from ragwitness.models.model_registry import load_embedder, load_language_model
 from ragwitness.models.reader.model import Reader
-from ragwitness.models.registry import load_embedder, load_language_model
-from ragwitness.models.repeater import Repeater
-from ragwitness.types import Message, Role
 
 PROMPTS = [ChatPrompt((Message(Role.USER, f"Say {word}."),)) for word in ("one", "two", "three")]
 
@@ -116,7 +116,7 @@ def test_calls_go_to_the_workers_and_come_back_with_every_digit(ray, tmp_path, m
     assert ray.options["num_gpus"] == 0.25
     assert len(ray.made) == 3
     assert ray.started["address"] == "local"
-    assert isinstance(load_language_model("repeat"), Repeater)  # here again
+    assert isinstance(load_language_model("repeat"), EchoModel)  # here again
 
 
 def test_errors_come_back_as_they_were_raised_and_a_worker_that_ended_stops_the_run(ray) -> None:

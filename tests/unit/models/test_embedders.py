@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import MissingExtraError, ModelError
+from ragwitness.core.errors import MissingExtraError, ModelError
 from ragwitness.models import embedders as minilm
 
 

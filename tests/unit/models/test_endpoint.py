@@ -11,13 +11,19 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import CapabilityError, InputError, ModelError, RagwitnessError, TargetError
-from ragwitness.lab import lab_target, open_model, rag_config
-from ragwitness.models import registry
+from ragwitness.core.errors import (
+    CapabilityError,
+    InputError,
+    ModelError,
+    RagwitnessError,
+    TargetError,
+)
+from ragwitness.core.types import Capability, Document, Message, Query, Role
+from ragwitness.models import model_registry as registry
 from ragwitness.models.base import ChatPrompt, PromptTooLongError
 from ragwitness.models.endpoint import CONTEXT_VARIABLE, THREADS_VARIABLE, GgufModel
-from ragwitness.models.registry import load_language_model
-from ragwitness.types import Capability, Document, Message, Query, Role
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.rag.lab import lab_target, open_model, rag_config
 from tests.support.loopback import Step, chat_body, loopback, reply
 
 ASKED = ChatPrompt((Message(Role.SYSTEM, "Be short."), Message(Role.USER, "Which door?")))

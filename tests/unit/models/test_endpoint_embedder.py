@@ -15,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     InputError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.core.types import Query
 from ragwitness.models.endpoint import KEY_VARIABLE, EndpointEmbedder
-from ragwitness.models.registry import load_embedder
+from ragwitness.models.model_registry import load_embedder
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Query
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, served
 
 FAST = TransportOptions(retry=RetryPolicy(retries=2, first=0.001))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import MissingExtraError, ModelError
+from ragwitness.core.errors import MissingExtraError, ModelError
 from ragwitness.models.hf import joined
 from ragwitness.models.reader.model import Reader
 from ragwitness.models.words import map_to_words

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, TextScores
 from ragwitness.models.reader.model import Reader
 from ragwitness.models.words import map_to_words, word_scores
 from ragwitness.text.words import split_words
-from ragwitness.types import Message, Role
 
 
 def scores(offsets: Sequence[tuple[int, int]]) -> TextScores:

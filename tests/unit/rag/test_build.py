@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.lab import lab_target
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document, Query
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Document, Query
 from tests.support.parrot import parrot_speaks
 
 _ORIGINALS = {"a": "Maria Keller has a fever of 39.4 degrees", "b": "The router loses packets"}

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.rag.chunk import chunk_document, chunk_documents
-from ragwitness.types import Document
 
 
 def test_short_document_is_one_passage_without_outer_space() -> None:

@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.kit.stored_names import stored_text
+from ragwitness.core.errors import InputError
+from ragwitness.core.stored_names import stored_text
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import (
     TEMPLATES,
     PromptTemplate,
@@ -15,7 +16,6 @@ from ragwitness.rag.config import (
     parse_template,
 )
 from ragwitness.rag.target import LabTarget
-from ragwitness.types import Message, Role
 from tests.unit.rag.rag_fakes import make_system
 
 

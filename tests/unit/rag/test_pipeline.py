@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from ragwitness.errors import InputError, TargetResponseError
+from ragwitness.core.errors import InputError, TargetResponseError
+from ragwitness.core.types import Capability, Query, Role, Target
 from ragwitness.rag.build import build_system
 from ragwitness.rag.chunk import chunk_documents, fit_passages
 from ragwitness.rag.config import TEMPLATES, RagConfig
 from ragwitness.rag.index.lexical import LexicalIndex
 from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
 from ragwitness.rag.target import LabTarget
-from ragwitness.types import Capability, Query, Role, Target
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, make_system
 
 HALF = "Maria Keller came on 2024-03-01 with a"

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 import uvicorn
 
-from ragwitness.errors import InputError
-from ragwitness.models.registry import load_language_model
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Query
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.server import create_app, serve
-from ragwitness.types import Query
 from tests.unit.rag.rag_fakes import CORPUS, FakeModel, make_system, served
 
 SCRIPT = "from rag_fakes import make_system\nfrom ragwitness.rag.server import serve\n"

@@ -12,14 +12,14 @@ import httpx2
 import pytest
 
 from ragwitness import rag
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
+from ragwitness.core.types import Capability, Query, TokenLogprob
 from ragwitness.models.base import Generation
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.server import KEY_VARIABLE, create_app
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.probe import probe_capabilities
-from ragwitness.types import Capability, Query, TokenLogprob
 from tests.unit.rag.rag_fakes import CORPUS, FakeModel, make_system, served
 
 HALF = "Maria Keller came on 2024-03-01 with a"

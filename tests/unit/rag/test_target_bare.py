@@ -10,13 +10,13 @@ import httpx2
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError, TargetResponseError
+from ragwitness.core.errors import InputError, TargetResponseError
+from ragwitness.core.types import Query
 from ragwitness.models.base import ChatPrompt
 from ragwitness.rag.server import create_app
 from ragwitness.rag.target import BareSystem, LabTarget
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.types import Query
 from tests.unit.rag.rag_fakes import served
 
 torch = pytest.importorskip("torch")
@@ -108,7 +108,7 @@ def test_what_cannot_be_read_is_refused_by_name(folder: Path) -> None:
 
 
 def test_the_reader_is_not_served_alone() -> None:
-    from ragwitness.lab import bare_target
+    from ragwitness.rag.lab import bare_target
 
     with pytest.raises(InputError, match="without a corpus"):
         bare_target("reader")

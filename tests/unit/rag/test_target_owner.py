@@ -2,11 +2,11 @@
 
 import asyncio
 
+from ragwitness.core.types import Capability, Document, Query
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.server import create_app
 from ragwitness.rag.target import LabTarget
-from ragwitness.types import Capability, Document, Query
 
 _DOCUMENTS = [
     Document(str(i), f"Record {i} is about subject{i} and nothing else.") for i in range(9)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ragwitness.results.membership import AuditResult, Calibration
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult, Calibration
 from ragwitness.stats.evaluation import evaluate
-from ragwitness.types import Decision, Evidence, Interval, Verdict
 
 WORDS = (
     "the swelling around her left|ankle",

@@ -9,21 +9,21 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.extraction.score.table import LeakMeasure
-from ragwitness.results.comparison import (
+from ragwitness.comparison.result import (
     CORRECTNESS,
-    KIND,
+    RESULT_TYPE,
     Compared,
     Comparison,
     Usefulness,
     WorstCase,
     headline,
 )
-from ragwitness.results.comparison import drawn as plane
-from ragwitness.results.geometry import spread
-from ragwitness.results.leak import AttackLeaks
-from ragwitness.results.spending import Spending
+from ragwitness.comparison.result import drawn as plane
+from ragwitness.core.errors import InputError
+from ragwitness.leakage.result import AttackLeaks
+from ragwitness.leakage.score.table import LeakMeasure
+from ragwitness.report.geometry import spread
+from ragwitness.report.spending import Spending
 from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.intervals import proportion_interval
 from tests.support.reports import page_of as render_comparison
@@ -84,12 +84,12 @@ def result() -> Comparison:
 
 
 def test_json_is_read_back_as_it_was(result: Comparison) -> None:
-    text = json.dumps(KIND.stored(result), allow_nan=False)
-    assert KIND.opened(json.loads(text)) == result
+    text = json.dumps(RESULT_TYPE.stored(result), allow_nan=False)
+    assert RESULT_TYPE.opened(json.loads(text)) == result
     data = json.loads(text)
     del data["variants"][0]["indexed"]
     with pytest.raises(InputError, match=r"malformed at variants\.0\.indexed"):
-        KIND.opened(data)
+        RESULT_TYPE.opened(data)
 
 
 def test_the_page_says_everything_and_escapes_it(result: Comparison) -> None:

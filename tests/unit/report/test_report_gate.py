@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.errors import ExitCode, InputError
-from ragwitness.results.collection import KIND as COLLECTION
-from ragwitness.results.collection import CollectionResult
-from ragwitness.results.membership import AuditResult, rule
-from ragwitness.results.membership import read_conditions as parse_conditions
-from ragwitness.types import Decision, Verdict
+from ragwitness.core.errors import ExitCode, InputError
+from ragwitness.core.types import Decision, Verdict
+from ragwitness.membership.results.audit import AuditResult, rule
+from ragwitness.membership.results.audit import read_conditions as parse_conditions
+from ragwitness.membership.results.collection import RESULT_TYPE as COLLECTION
+from ragwitness.membership.results.collection import CollectionResult
 from tests.unit.report.fake_results import fake_result
 
 PASS, FAILED, INCONCLUSIVE = ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE

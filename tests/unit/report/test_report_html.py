@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.html import write_html
-from ragwitness.results.membership import AuditResult
-from ragwitness.types import Decision, Evidence, Interval, Verdict
 from tests.support.markup import check
 from tests.support.reports import page_of as render_html
 from tests.unit.report.fake_results import fake_result

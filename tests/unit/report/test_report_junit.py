@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.membership import read_conditions as parse_conditions
-from ragwitness.types import Decision, Evidence, Interval, Verdict
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult
+from ragwitness.membership.results.audit import read_conditions as parse_conditions
 from tests.support.reports import junit_of as junit_xml
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result

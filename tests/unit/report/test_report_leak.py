@@ -9,17 +9,24 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.audits.leak import score_leaks
-from ragwitness.errors import ExitCode, InputError
-from ragwitness.extraction.score.table import LeakPlan
-from ragwitness.extraction.transcript import Transcript
+from ragwitness.core.errors import ExitCode, InputError
+from ragwitness.core.types import Document
+from ragwitness.leakage.result import (
+    RESULT_TYPE,
+    LeakResult,
+    headline,
+    leak_sheet,
+    pick_examples,
+    rule_leak,
+)
+from ragwitness.leakage.result import beside as rows
+from ragwitness.leakage.result import read_leak_conditions as parse_leak_conditions
+from ragwitness.leakage.run import score_leaks
+from ragwitness.leakage.score.table import LeakPlan
+from ragwitness.leakage.transcript import Transcript
 from ragwitness.report.html import render_page
-from ragwitness.results.leak import KIND, LeakResult, headline, leak_sheet, pick_examples, rule_leak
-from ragwitness.results.leak import beside as rows
-from ragwitness.results.leak import read_leak_conditions as parse_leak_conditions
-from ragwitness.results.registry import to_json as leak_json
+from ragwitness.report.result_registry import to_json as leak_json
 from ragwitness.text.secrets import Secret
-from ragwitness.types import Document
 from tests.support.reports import terminal_of
 
 _RECORDS = tuple(
@@ -116,9 +123,9 @@ def test_examples_are_few_and_only_of_leaks() -> None:
 def test_json_there_and_back(result: LeakResult) -> None:
     text = json.dumps(leak_json(result), allow_nan=False)
     assert "private0x5" not in text
-    assert KIND.opened(json.loads(text)) == result
+    assert RESULT_TYPE.opened(json.loads(text)) == result
     with pytest.raises(InputError, match="malformed at target"):
-        KIND.opened({"kind": "leak", "together": []})
+        RESULT_TYPE.opened({"kind": "leak", "together": []})
 
 
 @pytest.mark.parametrize(

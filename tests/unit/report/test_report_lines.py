@@ -9,11 +9,11 @@ import pytest
 
 from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
-from ragwitness.collusion.coalition.pairs import group_curve
+from ragwitness.collusion.coalition.result import RESULT_TYPE, CoalitionEstimates
+from ragwitness.privacy.account_pairs import group_curve
+from ragwitness.report.curves import Axis, Curves, Line
+from ragwitness.report.curves import LinesPanel as Panel
 from ragwitness.report.figures import lines_svg
-from ragwitness.results.coalition import KIND, CoalitionEstimates
-from ragwitness.results.curves import Axis, Curves, Line
-from ragwitness.results.curves import LinesPanel as Panel
 from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -27,13 +27,15 @@ def _drawn(svg: str) -> ET.Element:
 
 def _stored(result: CoalitionEstimates) -> dict[str, Any]:
     """The JSON of a result, which is read back equal."""
-    stored: dict[str, Any] = json.loads(json.dumps(KIND.stored(result), allow_nan=False))
-    assert KIND.opened(stored) == result
+    stored: dict[str, Any] = json.loads(json.dumps(RESULT_TYPE.stored(result), allow_nan=False))
+    assert RESULT_TYPE.opened(stored) == result
     return stored
 
 
 def _svg(result: CoalitionEstimates) -> str:
-    [curves] = [one for one in KIND.sheet(result).sections[0].blocks if isinstance(one, Curves)]
+    [curves] = [
+        one for one in RESULT_TYPE.sheet(result).sections[0].blocks if isinstance(one, Curves)
+    ]
     return lines_svg(curves.title, curves.make())
 
 

@@ -8,15 +8,15 @@ import sys
 from dataclasses import replace
 
 import pytest
+from tests.golden.tasks import STORED
 
 import ragwitness as rw
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.registry import KINDS, open_result
-from ragwitness.types import Decision, Evidence, Interval, Verdict
-from tests.golden.errands import STORED
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult
+from ragwitness.report.result_registry import RESULT_TYPES, open_result
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
-from tests.unit.results.test_registry import EXAMPLES
+from tests.unit.report.test_result_registry import EXAMPLES
 
 rw.AuditResult  # noqa: B018  # whoever has a result has used a public name, which brings the pages
 
@@ -28,7 +28,7 @@ def html_of(value: object) -> str:
     return str(value._repr_html_())  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", RESULT_TYPES)
 def test_every_kind_shows_itself(name: str) -> None:
     kind, result = open_result(EXAMPLES[name])
     html = html_of(result)
@@ -113,7 +113,7 @@ def test_bounds_and_verdicts_show_themselves() -> None:
 
 def test_a_program_without_a_notebook_loads_no_renderer() -> None:
     code = (
-        "import sys, ragwitness.results.membership\n"
+        "import sys, ragwitness.membership.results.audit\n"
         "print([m for m in sys.modules if m.startswith('ragwitness.report')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

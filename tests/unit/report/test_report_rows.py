@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.core.errors import InputError, MissingExtraError
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.files import SUMMARY
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.registry import to_json
-from ragwitness.types import Decision, Evidence, Interval, Verdict
+from ragwitness.report.result_registry import to_json
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 

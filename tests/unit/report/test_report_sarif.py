@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import ExitCode
+from ragwitness.core.errors import ExitCode
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import RESULT_TYPE, AuditResult, read_conditions
 from ragwitness.report.files import sarif_log
-from ragwitness.results.kind import Kind
-from ragwitness.results.membership import KIND, AuditResult, read_conditions
-from ragwitness.results.registry import KINDS, open_result
-from ragwitness.types import Decision, Evidence, Interval, Verdict
+from ragwitness.report.result_registry import RESULT_TYPES, open_result
+from ragwitness.report.result_type import ResultType
 from tests.unit.report.fake_results import fake_result
-from tests.unit.results.test_registry import EXAMPLES
+from tests.unit.report.test_result_registry import EXAMPLES
 
 EVIL = "]]>[pay](https://evil.example)\"'&<\x00\x07\x85\u202e\ud800\uffff\U0001f600"
 # A condition of each grammar; what is met by the stored example, and what never is.
@@ -50,12 +50,12 @@ def held(text: str) -> dict[str, Any]:
 
 
 def of_audit(result: AuditResult, *conditions: str) -> dict[str, Any]:
-    return held(sarif_log(KIND, result, read_conditions(conditions)))
+    return held(sarif_log(RESULT_TYPE, result, read_conditions(conditions)))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", RESULT_TYPES)
 def test_every_kind_writes_a_log_that_the_schema_takes(name: str) -> None:
-    kind: Kind[Any, Any]
+    kind: ResultType[Any, Any]
     kind, result = open_result(EXAMPLES[name])
     assert held(sarif_log(kind, result))["results"] == []
     for text in ASKED.get(name, ()):
@@ -118,7 +118,7 @@ def test_untrusted_text_makes_no_link_and_no_broken_log() -> None:
         settings={EVIL: EVIL},
         seconds=math.nan,
     )
-    text = sarif_log(KIND, result, read_conditions(["in"]))
+    text = sarif_log(RESULT_TYPE, result, read_conditions(["in"]))
     assert not set("\x00\x07\x85\u202e\ud800\uffff") & set(text)
     run = held(text)
     assert "startTimeUtc" not in run["invocations"][0]
@@ -137,7 +137,7 @@ def test_untrusted_text_makes_no_link_and_no_broken_log() -> None:
 def test_a_wrong_log_would_be_noticed() -> None:
     import jsonschema
 
-    log = json.loads(sarif_log(KIND, fake_result(24), read_conditions(["in"])))
+    log = json.loads(sarif_log(RESULT_TYPE, fake_result(24), read_conditions(["in"])))
     log["runs"][0]["results"][0]["level"] = "fatal"
     with pytest.raises(jsonschema.ValidationError):
         held(json.dumps(log))

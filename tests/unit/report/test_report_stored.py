@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from ragwitness.defenses.cost import AnswerCost, DefenseCost, RetrievalCost
 from ragwitness.errors import InputError
-from ragwitness.results.evaluation import KIND, Battery, Cost, Measured
+from ragwitness.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
+
 from ragwitness.stats.evaluation import Rate
 
 RATE = Rate(0.75, 0.5, 0.9, 40)
@@ -67,10 +67,10 @@ def battery(answers: AnswerCost | None) -> Battery:
 )
 def test_an_evaluation_survives_its_json(answers: AnswerCost | None) -> None:
     given = battery(answers)
-    stored = json.loads(json.dumps(KIND.stored(given), allow_nan=False))
-    back = KIND.opened(stored)
+    stored = json.loads(json.dumps(RESULT_TYPE.stored(given), allow_nan=False))
+    back = RESULT_TYPE.opened(stored)
     assert repr(back) == repr(given)  # NaN is not equal to itself
-    plain = KIND.opened(stored | {"benign": None})
+    plain = RESULT_TYPE.opened(stored | {"benign": None})
     assert repr(plain) == repr(replace(given, benign=None))
 
 
@@ -87,6 +87,6 @@ def test_an_evaluation_survives_its_json(answers: AnswerCost | None) -> None:
     ],
 )
 def test_what_is_malformed_is_named(change: dict[str, Any]) -> None:
-    stored = KIND.stored(battery(None)) | change
+    stored = RESULT_TYPE.stored(battery(None)) | change
     with pytest.raises(InputError, match="The stored evaluation is malformed at"):
-        KIND.opened(stored)
+        RESULT_TYPE.opened(stored)

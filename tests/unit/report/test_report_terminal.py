@@ -9,18 +9,18 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.membership.results.audit import AuditResult
+from ragwitness.report.phrases import short, short_interval
+from ragwitness.report.result_registry import result_type_for
 from ragwitness.report.terminal import terminal
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.registry import kind_for
-from ragwitness.results.wording import short, short_interval
-from ragwitness.types import Decision, Evidence, Interval, Verdict
 from tests.support.reports import terminal_of
 from tests.unit.report.fake_results import fake_result
 
 
 def printed(result: AuditResult, **options: object) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80, **options).print(terminal(kind_for(result).sheet(result)))  # type: ignore[arg-type]
+    Console(file=stream, width=80, **options).print(terminal(result_type_for(result).sheet(result)))  # type: ignore[arg-type]
     return stream.getvalue()
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragwitness.results import wording
-from ragwitness.types import Interval
+from ragwitness.core.types import Interval
+from ragwitness.report import phrases as wording
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from ragwitness.errors import InputError, TargetError
+from ragwitness.core.errors import InputError, TargetError
+from ragwitness.core.types import Answer, Query
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.service.answers import Generator, make_generator
-from ragwitness.types import Answer, Query
 from tests.support import service
 from tests.support.loopback import chat_body, loopback, reply
 from tests.support.parrot import Parrot

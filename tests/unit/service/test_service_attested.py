@@ -16,10 +16,10 @@ from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import write_key
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.transcript.records import QueryRecord
-from ragwitness.errors import InputError
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key

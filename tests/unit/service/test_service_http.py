@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from ragwitness.errors import ModelError, TargetUnreachableError
+from ragwitness.core.errors import ModelError, TargetUnreachableError
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
@@ -396,8 +396,8 @@ def test_a_broken_embedder_costs_nothing(
 
 
 def test_documents_added_later_are_searched(service: Any, retrieve: Retrieve) -> None:
+    from ragwitness.core.types import Document
     from ragwitness.service.tenants import add_documents
-    from ragwitness.types import Document
 
     [key] = make_tenant(service.store, "t", accounts=1)
     retrieve(key)

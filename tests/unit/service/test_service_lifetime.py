@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import select, text
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise
 from ragwitness.service.indexes import Indexes
@@ -27,7 +28,6 @@ from ragwitness.service.tenants import (
     erase_tenant,
     remove_documents,
 )
-from ragwitness.types import Document
 from tests.support.service import authenticate
 
 CLAIM = Claim(mechanism="noise", epsilon=1.0,

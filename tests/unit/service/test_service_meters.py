@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import event, func, select, update
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service import meters as meters_module
 from ragwitness.service.meters import (

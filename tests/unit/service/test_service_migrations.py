@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from ragwitness.core.types import Document
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
 from ragwitness.service.migrations import STEPS, version_of
 from ragwitness.service.overview import budget_of, list_tenants
@@ -17,7 +18,6 @@ from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tables import contents, documents, tenants
 from ragwitness.service.tenants import add_documents, remove_documents
-from ragwitness.types import Document
 from tests.support.service import authenticate
 from tests.unit.service.test_service_lifetime import vector_for
 

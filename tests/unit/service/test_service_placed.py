@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.service.overview import budget_of, held_in_common
 from ragwitness.service.policy import Claim, TenantPolicy, check_worth, make_policy
 from ragwitness.service.store import Store
@@ -22,7 +23,6 @@ from ragwitness.service.tenants import (
     erase_tenant,
     remove_documents,
 )
-from ragwitness.types import Document
 
 CLAIM = Claim(capacity=64, embedder="hashing:128", texts=True)
 SMITH = "Mr Smith of Elm Street was diagnosed with nephritis on Monday"

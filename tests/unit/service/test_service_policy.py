@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
 from ragwitness.privacy.odometer.spectral import Odometer

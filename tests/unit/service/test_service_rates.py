@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.service.rates import KeyRates
 from tests.support.service import make_tenant
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError, ModelError
+from ragwitness.core.errors import InputError, ModelError
 from ragwitness.service import server
 from ragwitness.service.server import ServiceSettings
 from ragwitness.service.store import Store

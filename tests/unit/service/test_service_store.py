@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.service import store as store_module
 from ragwitness.service.migrations import STEPS, migrate, version_of
 from ragwitness.service.store import SharedReads, Store, StoreGoneError, open_store

@@ -8,9 +8,10 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import select
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.models.registry import load_embedder
+from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
 from ragwitness.service.overview import budget_of, list_tenants
@@ -26,7 +27,6 @@ from ragwitness.service.tenants import (
     revoke,
     rotate_key,
 )
-from ragwitness.types import Document
 from tests.support.service import SMALL, authenticate, make_tenant, marked
 
 

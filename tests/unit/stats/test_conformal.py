@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.conformal import (
     benjamini_hochberg,
     conformal_p_values,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.epsilon import epsilon_one_run
 
 

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, norm
 from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.evaluation import auc, evaluate, mean_rate, roc_curve, tpr_at_fpr
 from ragwitness.stats.intervals import (
     auc_interval,

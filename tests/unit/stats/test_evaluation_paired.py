@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.evaluation import at_equal_length, paired_difference
 
 

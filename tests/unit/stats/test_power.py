@@ -9,7 +9,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Decision, Document, Score
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.stats.conformal import benjamini_hochberg, documents_needed
 from ragwitness.stats.power import (
@@ -20,7 +21,6 @@ from ragwitness.stats.power import (
     needed_together,
     tied_blocks,
 )
-from ragwitness.types import Decision, Document, Score
 
 _ROUNDS = 4000
 _PERFECT = ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0))

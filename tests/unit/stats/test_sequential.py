@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.sequential import LabelBets, permutation_test
 
 

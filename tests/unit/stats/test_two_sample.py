@@ -8,7 +8,7 @@ from scipy.stats import binom
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.stats.two_sample import _RIDGE, _aucs, _differences, _out_of_fold, two_sample
 
 

@@ -17,17 +17,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     InputError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.core.types import Answer, Query
 from ragwitness.targets import transport
 from ragwitness.targets.failures import check_header, find_key
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Answer, Query
 from tests.support.loopback import Step, chat_body, loopback, reply
 
 SECRET = "s3cret-of-the-header"

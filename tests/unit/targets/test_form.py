@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError, TargetResponseError
+from ragwitness.core.errors import InputError, TargetResponseError
+from ragwitness.core.types import Query
 from ragwitness.targets.conversation import InForm, Turn, in_form, open_conversation, open_deployed
 from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Query
 from tests.support.voting_service import Service, described, serving
 
 ONCE = TransportOptions(retry=RetryPolicy(retries=0))

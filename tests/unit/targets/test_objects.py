@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     InputError,
     ModelError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.targets.objects import load_object, wrap
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.types import Answer, Capability, Query
 
 SECRET = "s3nt1nel-value-of-a-key"
 

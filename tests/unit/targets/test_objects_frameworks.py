@@ -13,10 +13,10 @@ from zlib import crc32
 
 import pytest
 
+from ragwitness.core.types import Answer, Capability, Message, Query, Role
 from ragwitness.models.base import ChatPrompt
-from ragwitness.models.registry import load_language_model
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.targets.objects import wrap
-from ragwitness.types import Answer, Capability, Message, Query, Role
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     CapabilityError,
     InputError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.core.types import Answer, Query, Target
 from ragwitness.targets.failures import find_key
 from ragwitness.targets.openai import OpenAITarget, parse_endpoint
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
-from ragwitness.types import Answer, Query, Target
 from tests.support.loopback import Loopback, Step, chat_body, loopback, reply
 
 KEY = "sk-very-secret-0123456789"

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import TargetResponseError
+from ragwitness.core.errors import TargetResponseError
+from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.targets.openai import Endpoint, OpenAITarget
 from ragwitness.targets.probe import (
     CapabilityReport,
     probe_capabilities,
 )
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Answer, Capability, Query
 from tests.support.loopback import Step, chat_body, loopback, reply
 
 NO_ECHO = reply({"error": {"message": "no such route"}}, 404)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.core.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.core.types import Answer, Query, Target
 from ragwitness.targets.resolve import open_target, target_schemes
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Answer, Query, Target
 from tests.support.loopback import chat_body, loopback, reply
 
 KEY = "sk-very-secret-0123456789"

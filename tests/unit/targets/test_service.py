@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import (
+from ragwitness.core.errors import (
     CapabilityError,
     InputError,
     RagwitnessError,
     TargetResponseError,
     TargetUnreachableError,
 )
+from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.targets.probe import probe_capabilities
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service_config import fill, places
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
-from ragwitness.types import Answer, Capability, Query
 from tests.support.loopback import Step, loopback, reply
 
 SECRET = "s3nt1nel-value-of-a-key"  # unlike any known form of a key

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import TargetResponseError
+from ragwitness.core.errors import TargetResponseError
+from ragwitness.core.types import TokenLogprob
 from ragwitness.targets.wire import drop_after, drop_before, read_chat, read_completion, read_models
-from ragwitness.types import TokenLogprob
 from tests.support.loopback import chat_body
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.text import documents
 from ragwitness.text.documents import load_documents
 

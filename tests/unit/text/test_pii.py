@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ragwitness.defenses.synthetic.guard import GuardConfig, SyntheticGuard
-from ragwitness.errors import InputError, MissingExtraError, ModelError
+from ragwitness.core.errors import InputError, MissingExtraError, ModelError
+from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
 from ragwitness.text.pii import (
     MISSES_CONTACTS,
     MISSES_PRESIDIO,

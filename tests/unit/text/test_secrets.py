@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.kit.files import write_rows
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import write_rows
 from ragwitness.text.secrets import Secret, SecretIndex, contacts, read_secrets
 
 

@@ -22,15 +22,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from ragwitness.errors import InputError
-from ragwitness.results.membership import headline
+from ragwitness.core.errors import InputError
+from ragwitness.membership.results.audit import headline
 from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
-from ragwitness.web.errands import ERRANDS, KEY_VARIABLE, by_click
 from ragwitness.web.jobs import Jobs, Stage, progress_of, valid_name
 from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
+from ragwitness.web.task_forms import KEY_VARIABLE, TASKS, by_click
 from ragwitness.web.uploads import MOST, file_name, inside, target_of
 from tests.unit.report.fake_results import fake_result
 from tests.unit.web.web_runs import audit_run
@@ -143,7 +143,7 @@ def browser(jobs: Jobs, access: Access, home: Path) -> Browser:
 @pytest.fixture
 def form(access: Access) -> dict[str, str]:
     """A form that is filled in, but for its files."""
-    usual = {one.option: one.usual for one in ERRANDS["audit"].every if one.usual}
+    usual = {one.option: one.usual for one in TASKS["audit"].every if one.usual}
     return usual | {"form-key": access.form_key, "target": "http://127.0.0.1:9/v1"}
 
 
@@ -161,7 +161,7 @@ def until(true: Callable[[], Any], what: str = "") -> Any:
 
 
 def begun(browser: Browser, jobs: Jobs, form: dict[str, str], **given: Any) -> Any:
-    """Send a form and wait for its check; its errand."""
+    """Send a form and wait for its check; its task."""
     reply = browser.post("/begin/audit", data=form, files=given.get("files", files()))
     assert reply.status_code == 303, reply.text
     job = jobs.find(reply.headers["location"].split("/job/")[1])
@@ -468,7 +468,7 @@ def test_a_key_does_not_follow_to_another_system(
 # Start, stop, go on.
 
 
-def test_an_errand_that_is_ready_keeps_its_folder(
+def test_a_task_that_is_ready_keeps_its_folder(
     browser: Browser, jobs: Jobs, form: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = Jobs._usual_name
@@ -689,23 +689,23 @@ def test_leakage_is_checked_and_started(browser: Browser, jobs: Jobs, access: Ac
     assert (now["done"], now["total"]) == (0, 5)
 
 
-@pytest.mark.parametrize("name", list(ERRANDS))
+@pytest.mark.parametrize("name", list(TASKS))
 def test_every_question_is_an_option_of_its_verbs(name: str) -> None:
     import typer
 
     from ragwitness.cli.main import app
 
-    errand = ERRANDS[name]
-    for verb, options in [(errand.verb, ()), *((one.verb, one.options) for one in errand.looks)]:
+    task = TASKS[name]
+    for verb, options in [(task.verb, ()), *((one.verb, one.options) for one in task.looks)]:
         command: Any = typer.main.get_command(app)
         for word in verb:
             command = command.get_command(None, word)
         known = {one.opts[0].lstrip("-").replace("_", "-") for one in command.params}
-        asked = {one.option for one in errand.every}
+        asked = {one.option for one in task.every}
         assert (set(options) or asked) <= known
         assert set(options) <= asked
-        if verb == errand.verb and errand.fills:
-            assert errand.fills in known
+        if verb == task.verb and task.fills:
+            assert task.fills in known
 
 
 # Evidence: a run is sealed, handed over and checked by clicks alone.

@@ -13,11 +13,11 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from ragwitness.asking.journal import AskedQuery, Journal, query_key
-from ragwitness.kit.run_files import TARGET
-from ragwitness.results.membership import how_often_wrong
-from ragwitness.results.registry import to_json
-from ragwitness.types import Answer, Decision, Evidence, Interval, Query, Verdict
+from ragwitness.core.run_files import TARGET
+from ragwitness.core.types import Answer, Decision, Evidence, Interval, Query, Verdict
+from ragwitness.membership.results.audit import how_often_wrong
+from ragwitness.report.result_registry import to_json
+from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 from ragwitness.web.app import create_app
 from ragwitness.web.runs import find_runs
 from tests.support.markup import Checker, check
@@ -127,7 +127,7 @@ def test_what_question_and_passage_share_is_marked_in_both_and_the_reason_told(t
     )  # fmt: skip
     folder = audit_run(tmp_path / "run", result)
     text = "one two three four five six seven eight"
-    with Journal(folder / "answers.jsonl") as journal:
+    with ResponseStore(folder / "answers.jsonl") as journal:
         query = Query(f"begin {text}", 16)
         answer = Answer("nothing", contexts=(f"before {text} after", "one two other"))
         journal.put(query_key(TARGET, query), answer, AskedQuery(TARGET, "documents", "d", query))

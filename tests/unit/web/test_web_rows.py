@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.asking.journal import AskedQuery, Journal, query_key
+from ragwitness.core.types import Answer, Decision, Query
+from ragwitness.membership.results.audit import RESULT_TYPE, strength
 from ragwitness.report.html import render_page
-from ragwitness.results.membership import KIND, strength
-from ragwitness.types import Answer, Decision, Query
+from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 from ragwitness.web.rows import listed, rows_of_audit
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
@@ -114,7 +114,7 @@ def test_rows_of_other_kinds_are_listed_too(tmp_path: Path) -> None:
 
 
 def test_documents_asked_by_a_run_without_a_result_are_paged(tmp_path: Path) -> None:
-    with Journal(tmp_path / "going" / "answers.jsonl") as journal:
+    with ResponseStore(tmp_path / "going" / "answers.jsonl") as journal:
         for n in range(400):
             query = Query(f"about {n}")
             asked = AskedQuery("t", "documents", f"record-{n:04d}", query)
@@ -130,10 +130,10 @@ def test_documents_asked_by_a_run_without_a_result_are_paged(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_the_report_of_a_big_run_is_a_page_that_says_where_the_rest_is() -> None:
-    page = render_page(KIND.sheet(fake_result(1500)))
+    page = render_page(RESULT_TYPE.sheet(fake_result(1500)))
     check(page)
     assert len(page.encode()) < _MOST
     assert "All are in <code>result.json</code>" in page
-    small = render_page(KIND.sheet(fake_result(200)))
+    small = render_page(RESULT_TYPE.sheet(fake_result(200)))
     assert small.count('class="id"') == 200
     assert "The first" not in small

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.asking.budget import QueryLedger, Use
-from ragwitness.asking.journal import AskedQuery, Journal, query_key
-from ragwitness.audits.canary import CanaryResult, SlotResult, canary_report
-from ragwitness.audits.leak import score_leaks
 from ragwitness.canary.draw import Design
 from ragwitness.canary.reading import amplification
+from ragwitness.canary.run import CanaryResult, SlotResult, canary_report
 from ragwitness.canary.verdict import decide
-from ragwitness.extraction.score.table import LeakPlan
-from ragwitness.extraction.transcript import Transcript
-from ragwitness.kit.run_files import SPENT, TARGET
-from ragwitness.results.membership import AuditResult
-from ragwitness.results.registry import to_json
-from ragwitness.results.spending import Spending
-from ragwitness.types import Answer, Document, Query, TokenLogprob
+from ragwitness.core.run_files import SPENT, TARGET
+from ragwitness.core.types import Answer, Document, Query, TokenLogprob
+from ragwitness.leakage.run import score_leaks
+from ragwitness.leakage.score.table import LeakPlan
+from ragwitness.leakage.transcript import Transcript
+from ragwitness.membership.results.audit import AuditResult
+from ragwitness.report.result_registry import to_json
+from ragwitness.report.spending import Spending
+from ragwitness.runner.budget import QueryLedger, Use
+from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 
@@ -59,7 +59,7 @@ def unfinished_run(
 ) -> Path:
     """Write answers and spending alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Journal(folder / "answers.jsonl") as journal, QueryLedger(folder / SPENT) as ledger:
+    with ResponseStore(folder / "answers.jsonl") as journal, QueryLedger(folder / SPENT) as ledger:
         for document, prompt, text in asked:
             query = Query(prompt, 16, top_logprobs=20)
             ledger.note(ledger.open(Use(1, 500, 16)), Use(1, 120, 1))

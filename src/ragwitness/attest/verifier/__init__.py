@@ -16,7 +16,7 @@ from ragwitness.attest.verdict import BundleVerdict, Check, Sampling
 from ragwitness.attest.verifier import checks, numbers, proofs, terms
 from ragwitness.attest.verifier.case import Embed, VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
-from ragwitness.errors import VerificationError
+from ragwitness.core.errors import VerificationError
 
 CHEAP = (
     # Whose files these are.

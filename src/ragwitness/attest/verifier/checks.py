@@ -19,6 +19,7 @@ from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.steps import NotCheckedError, extends, refuse
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verifier.case import VerifierCase
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes.witness import open_checkpoint
@@ -29,7 +30,6 @@ from ragwitness.crypto.transcript.records import (
     QueryRecord,
     SignedQueryRecord,
 )
-from ragwitness.errors import VerificationError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.odometer.spectral import Terms
 from ragwitness.privacy.streams import sub_seed_number

@@ -16,6 +16,7 @@ from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, proof_sh
 from ragwitness.attest.noise import coins_of
 from ragwitness.attest.openings import OpeningsLog
 from ragwitness.attest.policy import WindowPolicy
+from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.crypto.commitments import BLINDING_BYTES
 from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
 from ragwitness.crypto.notes.note import Checkpoint, Note
@@ -29,7 +30,6 @@ from ragwitness.crypto.transcript.records import (
     QueryRecord,
     decode,
 )
-from ragwitness.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.privacy.mechanism.config import Mechanism
 
 _Part = TypeVar("_Part")

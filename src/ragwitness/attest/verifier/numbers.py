@@ -13,7 +13,7 @@ from ragwitness.attest.verdict import Numbers
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.checks import receipted
 from ragwitness.attest.verifier.evidence import BundleEvidence
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon
 from ragwitness.privacy.odometer.spectral import Odometer, Terms
 

@@ -19,10 +19,10 @@ from ragwitness.attest.commitments import (
 from ragwitness.attest.noise import coin_leaf, coins_of, largest, public_coins_of, public_numbers
 from ragwitness.attest.steps import NotCheckedError, refuse
 from ragwitness.attest.verifier.case import VerifierCase
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.seeds import SeedOpening, verify_seed
 from ragwitness.crypto.transcript.records import QueryRecord
-from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.log import QueryLog
-from ragwitness.collusion.coalition.pairs import (
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.account_pairs import (
     Links,
     chance_of_pair,
     core_group,
@@ -19,8 +19,8 @@ from ragwitness.collusion.coalition.pairs import (
     similar_pairs,
     threshold_for,
 )
-from ragwitness.errors import InputError
 from ragwitness.privacy.accounting.ranges import whole
+from ragwitness.privacy.query_log import QueryLog
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

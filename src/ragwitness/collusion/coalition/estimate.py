@@ -24,10 +24,10 @@ from ragwitness.collusion.coalition.detectors import (
     detect,
     suspicion,
 )
-from ragwitness.collusion.coalition.log import QueryLog, of_accounts
-from ragwitness.collusion.coalition.pairs import nearest_pair
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.account_pairs import nearest_pair
 from ragwitness.privacy.accounting.ranges import probability, whole
+from ragwitness.privacy.query_log import QueryLog, of_accounts
 
 _CALIBRATION = 39  # samples behind a threshold
 _LARGEST = 0.95

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import replace_file
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash, node_hash
 from ragwitness.crypto.log.tree import MerkleLog, Nodes
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import replace_file
 
 WIDTH = 256
 """Hashes in a full tile."""

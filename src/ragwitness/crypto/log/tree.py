@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Protocol
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import U64_MAX
 from ragwitness.crypto.hashing import EMPTY_ROOT, HASH_BYTES, leaf_hash, node_hash
-from ragwitness.errors import InputError, VerificationError
 
 # Roots and proofs out of the hashes of complete subtrees, wherever kept (RFC 9162, §2.1).
 #

@@ -13,10 +13,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import parse_u64, u64_text
 from ragwitness.crypto.hashing import EMPTY_ROOT, HASH_BYTES, b64, parse_b64, parse_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
-from ragwitness.errors import InputError, VerificationError
 
 MAX_NOTE = 1 << 18
 """Longest note that is read, in bytes: far above 64 signatures of ML-DSA-44."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import parse_u64
 from ragwitness.crypto.hashing import b64, parse_b64, parse_hash
 from ragwitness.crypto.keys import PrivateKey, PublicKey
 from ragwitness.crypto.log.tree import verify_consistency, verify_inclusion
 from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, signature_of, verify_signature
-from ragwitness.errors import InputError, VerificationError
 
 # Whose signatures make a checkpoint count: the log's, and so many of the witnesses'.
 

@@ -31,6 +31,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
@@ -45,7 +46,6 @@ from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
 from ragwitness.crypto.proofs.group import Point, R, multiexp, parse_point
 from ragwitness.crypto.proofs.shape import MOST_CHUNKS, Shape
 from ragwitness.crypto.proofs.transcript import ProofTranscript
-from ragwitness.errors import InputError, VerificationError
 
 DOMAIN = "ragwitness/answer/v1"
 

@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs.field import powers
 from ragwitness.crypto.proofs.group import (
     POINT_BYTES,
@@ -32,7 +33,6 @@ from ragwitness.crypto.proofs.group import (
     parse_scalar,
 )
 from ragwitness.crypto.proofs.shape import TAU
-from ragwitness.errors import VerificationError
 
 _WEIGHT_BITS = 128
 _TOGETHER = 64  # openings in one product, so that memory does not grow with the records

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import replace_file
 from ragwitness.crypto.proofs.argument import cut
 from ragwitness.crypto.proofs.group import (
     POINT_BYTES,
@@ -24,8 +26,6 @@ from ragwitness.crypto.proofs.group import (
     parse_point,
 )
 from ragwitness.crypto.proofs.shape import MOST_CHUNKS, Shape
-from ragwitness.errors import InputError, VerificationError
-from ragwitness.kit.files import replace_file
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.prover import SecretGroup

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs.field import (
     GENERATOR,
     interpolate,
@@ -38,7 +39,6 @@ from ragwitness.crypto.proofs.group import (
     scalar,
 )
 from ragwitness.crypto.proofs.shape import MOST_SLOTS
-from ragwitness.errors import InputError
 
 POWERS = MOST_SLOTS + 3
 """Powers in the file: T has degree n + 2."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from ragwitness.errors import VerificationError, import_extra
+from ragwitness.core.errors import VerificationError, import_extra
 
 R = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 """The order of both groups, a prime of 255 bits: proofs compute modulo R."""

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
@@ -43,7 +44,6 @@ from ragwitness.crypto.proofs.field import combine, dot, lagrange_at, powers, ro
 from ragwitness.crypto.proofs.group import R
 from ragwitness.crypto.proofs.shape import Shape
 from ragwitness.crypto.proofs.transcript import ProofTranscript
-from ragwitness.errors import VerificationError
 
 DOMAIN = "ragwitness/norm/v2"
 

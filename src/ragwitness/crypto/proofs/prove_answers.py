@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.answers import (
     AnswerChallenges,
@@ -31,7 +32,6 @@ from ragwitness.crypto.proofs.prover import (
     opening_quotient,
 )
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError, VerificationError
 
 
 @dataclass(frozen=True, slots=True)

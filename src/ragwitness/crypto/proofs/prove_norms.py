@@ -7,6 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs.argument import Proof, cut
 from ragwitness.crypto.proofs.columns import SecretColumns, check_integer_rows
 from ragwitness.crypto.proofs.domain import RootsDomain, ceremony_domain
@@ -33,7 +34,6 @@ from ragwitness.crypto.proofs.prover import (
 )
 from ragwitness.crypto.proofs.shape import Shape
 from ragwitness.crypto.proofs.transcript import ProofTranscript
-from ragwitness.errors import InputError, VerificationError
 
 _DRAW_BYTES = 64
 

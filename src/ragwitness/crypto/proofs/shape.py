@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.errors import InputError
 
 TAU = bytes.fromhex(
     "b5bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d"

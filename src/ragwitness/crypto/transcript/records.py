@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import U64_MAX, canonical, parse
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.log.tiles import MAX_ENTRY
-from ragwitness.errors import InputError, VerificationError
 
 
 def _below(text: str) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.decoding import Decoding
 from ragwitness.models.reader.cache import PrefixStore, Reading
 from ragwitness.models.reader.checkpoint import Float32

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.hf_files import files_digest
 
 Float32 = NDArray[np.float32]

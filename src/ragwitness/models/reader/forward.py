@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.reader.checkpoint import Float32, NetworkConfig
 
 # Weights of the network, laid out once at load the way the forward pass wants them.

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
-from ragwitness.kit.threads import one_blas_thread
+from ragwitness.core.errors import ModelError
+from ragwitness.core.threads import one_blas_thread
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
 from ragwitness.models.reader.batch import LANE, Batch

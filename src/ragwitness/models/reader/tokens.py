@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
+from ragwitness.core.types import Message
 from ragwitness.models.base import close_gaps
 from ragwitness.models.reader.checkpoint import read_json
-from ragwitness.types import Message
 
 Int64 = NDArray[np.int64]
 

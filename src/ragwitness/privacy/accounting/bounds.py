@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ragwitness.errors import InputError
-from ragwitness.kit.shown import Shown
+from ragwitness.core.errors import InputError
+from ragwitness.core.shown import Shown
 from ragwitness.privacy.accounting.composition import (
     PrivacyBudget,
     classic_sigma,

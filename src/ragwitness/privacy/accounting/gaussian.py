@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)

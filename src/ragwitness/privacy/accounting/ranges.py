@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Literal, SupportsIndex, get_args
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 
 def positive(name: str, value: float) -> float:

@@ -22,7 +22,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
 from ragwitness.privacy.sampler.exact import Bits, uniform
 from ragwitness.privacy.streams import canonical

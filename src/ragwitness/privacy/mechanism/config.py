@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, get_args
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.accounting.losses import Losses, loss_epsilon
 from ragwitness.privacy.accounting.ranges import Relation, positive

@@ -9,7 +9,7 @@ from hashlib import shake_256
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.mechanism.config import MOST_SCALE, Mechanism
 from ragwitness.privacy.sampler.exact import discrete_gaussian
 from ragwitness.privacy.sampler.table import gaussian_table

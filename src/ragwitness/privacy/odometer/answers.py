@@ -15,7 +15,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive, whole
 
 _MAGIC = b"ragwitness answers 1\n"

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 
 _TEXT = re.compile(r"coins:([0-9]{1,2})((?:\+[0-9]{1,2}x[0-9]{1,2})+)", re.ASCII)
 _MOST_FINE, _MOST_WIDTH, _MOST_PARTS, _MOST_BITS = 26, 16, 64, 240

@@ -13,7 +13,7 @@ import os
 from fractions import Fraction
 from typing import Protocol
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import positive
 
 # Where random bytes come from: the operating system, or a stream that a key determines.

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import at_least_zero, whole
 from ragwitness.privacy.sampler.exact import as_variance
 

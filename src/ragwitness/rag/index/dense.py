@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.models.base import Embedder
-from ragwitness.rag.index.base import Hit, Metric, best
+from ragwitness.rag.index.interface import Hit, Metric, best
 
 _EMBED_BATCH = 64
 

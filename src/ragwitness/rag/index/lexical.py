@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.rag.index.base import Hit, best
+from ragwitness.rag.index.interface import Hit, best
 
 # Words as the lexical index sees them: any script, numbers kept, no stemming.
 

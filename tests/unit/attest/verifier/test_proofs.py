@@ -35,7 +35,7 @@ def test_only_what_was_drawn_is_opened(audited):
     """Whoever picks records would get their noise."""
     from ragwitness.attest.challenge import Challenge, make_challenge
     from ragwitness.attest.prove import prove_window
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     drawn = make_challenge(bytes(32), audited.close(), 9, 3).records
     other = (0, 1, 2) if drawn != (0, 1, 2) else (0, 1, 3)
@@ -48,7 +48,7 @@ def test_a_window_answers_one_challenge(audited):
     """Or an auditor could ask until the noise is off every answer."""
     from ragwitness.attest.challenge import make_challenge
     from ragwitness.attest.prove import prove_window
-    from ragwitness.errors import InputError
+    from ragwitness.core.errors import InputError
 
     other = make_challenge(bytes(32), audited.close(), 9, 1)
     with pytest.raises(InputError, match="has answered another challenge"):
@@ -310,7 +310,7 @@ def test_a_norm_proof_of_another_tenant(audited, story):
 def test_ten_thousand_flipped_bytes(audited):
     """Nobody but the provider can change a byte: the file's form and its signature see to it."""
     from ragwitness.attest.bundle import verify_note
-    from ragwitness.errors import VerificationError
+    from ragwitness.core.errors import VerificationError
 
     rng = random.Random(1)
     for _ in range(10_000):

@@ -14,8 +14,8 @@ from ragwitness.attest.verifier import terms, verify
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.proofs import embedded
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs.shape import TAU
-from ragwitness.errors import VerificationError
 from ragwitness.privacy.mechanism.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed
 

@@ -16,9 +16,9 @@ from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
 from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.numbers import remarks
+from ragwitness.evidence.result import RESULT_TYPE, sampling_line
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal
-from ragwitness.results.verdict import KIND, sampling_line
 from tests.support.attested import MECHANISM, POLICY, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"
@@ -59,7 +59,7 @@ def test_the_golden_bundle_passes(verdict):
     [bare] = (note for note in verdict.notes if not note.startswith("Weak"))
     assert bare.startswith(UNSIGNED)
     assert any("no stranger can check" in line for line in verdict.uncovered)
-    assert "other windows are not known" in KIND.sheet(verdict).title
+    assert "other windows are not known" in RESULT_TYPE.sheet(verdict).title
     told = {check.name: check.detail for check in verdict.checks}
     assert told["accounts"] == (
         "of 9 queries 8 are signed by keys that your terms name, 0 by keys that the provider"
@@ -190,13 +190,13 @@ print(found.outcome, sorted(heavy & set(sys.modules)))
 
 
 def test_the_verdict_as_json_says_everything(verdict):
-    told = json.loads(json.dumps(KIND.stored(verdict), allow_nan=False))
+    told = json.loads(json.dumps(RESULT_TYPE.stored(verdict), allow_nan=False))
     assert told["outcome"] == "pass"
     assert told["epsilon"] == verdict.epsilon
     assert told["sampling"]["mode"] == "B"
     assert told["failure"] is None
-    assert KIND.opened(told) == verdict
-    failed = KIND.stored(verify(b"", TRUST))
+    assert RESULT_TYPE.opened(told) == verdict
+    failed = RESULT_TYPE.stored(verify(b"", TRUST))
     assert failed["failure"] == "bundle.zip"
 
 
@@ -205,7 +205,7 @@ def test_the_verdict_fits_a_terminal(verdict):
 
     for found in (verdict, verify(BUNDLE, None), verify(b"", None)):
         screen = Console(width=80, record=True, file=io.StringIO())
-        screen.print(terminal(KIND.sheet(found)))
+        screen.print(terminal(RESULT_TYPE.sheet(found)))
         text = screen.export_text()
         assert text.splitlines()[1].startswith(found.outcome.upper())
         assert all(len(line) <= 80 for line in text.splitlines())
@@ -217,6 +217,6 @@ def test_names_out_of_a_bundle_cannot_paint_the_terminal(verdict):
 
     evil = replace(verdict, window="\x1b[2J\u202ew", notes=("\x1b]0;x\x07",))
     screen = Console(width=80, record=True, file=io.StringIO())
-    screen.print(terminal(KIND.sheet(evil)))
+    screen.print(terminal(RESULT_TYPE.sheet(evil)))
     assert "\x1b" not in screen.export_text()
     assert "\u202e" not in screen.export_text()

@@ -21,7 +21,7 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
     top_direction,
 )
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from research.coalitions import (
     coalition_probes,
     traffic,

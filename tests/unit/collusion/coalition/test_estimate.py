@@ -10,8 +10,8 @@ import pytest
 from ragwitness.collusion.coalition import estimate as estimate_module
 from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
 from ragwitness.collusion.coalition.estimate import _without_each, estimate
-from ragwitness.collusion.coalition.log import QueryLog, make_log
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.query_log import QueryLog, make_log
 from research.coalitions import coalition_probes, traffic, unit_rows, with_intents
 
 _DIM, _QUERIES = 24, 6

@@ -10,7 +10,7 @@ import pytest
 from ragwitness.collusion.coalition import log_files
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.log_files import read_log
-from ragwitness.errors import InputError, MissingExtraError
+from ragwitness.core.errors import InputError, MissingExtraError
 
 FORMS = ("jsonl", "parquet", "arrow", "arrows")
 _GOOD = ([f"u{at % 7}" for at in range(40)], [float(40 - at) for at in range(40)])

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.log.tiles import (
     Tile,
     TileFolder,
@@ -16,7 +17,6 @@ from ragwitness.crypto.log.tiles import (
     write_tiles,
 )
 from ragwitness.crypto.log.tree import MerkleLog, consistency_path, inclusion_path, tree_root
-from ragwitness.errors import InputError, VerificationError
 
 
 @pytest.fixture(scope="module")

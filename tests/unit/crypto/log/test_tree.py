@@ -5,9 +5,9 @@ from hashlib import sha256
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import EMPTY_ROOT, leaf_hash, node_hash, tagged_hash
 from ragwitness.crypto.log.tree import MerkleLog, verify_consistency, verify_inclusion
-from ragwitness.errors import InputError, VerificationError
 
 # Certificate Transparency's test data for RFC 6962: leaves, roots of sizes 1 to 8, proofs.
 LEAVES = [

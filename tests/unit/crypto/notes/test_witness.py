@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import EMPTY_ROOT, b64, parse_b64
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, ml_dsa_available
 from ragwitness.crypto.log.tree import MerkleLog
@@ -23,7 +24,6 @@ from ragwitness.crypto.notes.witness import (
     open_proof,
     verify_extension,
 )
-from ragwitness.errors import InputError, VerificationError
 
 ORIGIN = "example.org/log"
 LOG = PrivateKey(ORIGIN, KeyKind.NOTE, bytes([1]) * 32)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs import answers, argument, prove_answers
 from ragwitness.crypto.proofs.answers import (
     DOMAIN,
@@ -29,7 +30,6 @@ from ragwitness.crypto.proofs.group import R, curve, encode_point, scalar
 from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
 from ragwitness.crypto.proofs.prover import SecretColumn
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.forging import (
     COEFFICIENTS,
     SHAPE,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs import argument
 from ragwitness.crypto.proofs.argument import ColumnOpening, Equation, Proof, ProofForm, first_false
 from ragwitness.crypto.proofs.domain import ceremony_domain, draw_scalars
 from ragwitness.crypto.proofs.field import dot, powers
 from ragwitness.crypto.proofs.group import encode_point, generator, scalar
-from ragwitness.errors import VerificationError
 from tests.unit.crypto.proofs.forging import instead
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs.columns import BLINDS, Columns, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.domain import ceremony_domain
 from ragwitness.crypto.proofs.group import encode_point
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError, VerificationError
 
 SHAPE = Shape(512, 2, 3, 16, 100)
 ROWS = np.random.default_rng(1).integers(-9, 10, (600, 3)).astype(np.int16)

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs import domain as module
 from ragwitness.crypto.proofs.domain import (
     POWERS,
@@ -25,7 +26,6 @@ from ragwitness.crypto.proofs.group import (
     parse_point,
 )
 from ragwitness.crypto.proofs.shape import TAU
-from ragwitness.errors import InputError
 
 SLOTS = 512
 

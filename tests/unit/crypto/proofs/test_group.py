@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs.group import (
     R,
     encode_point,
@@ -19,7 +20,6 @@ from ragwitness.crypto.proofs.group import (
     scalar,
 )
 from ragwitness.crypto.proofs.shape import TAU
-from ragwitness.errors import VerificationError
 from tests.support.py_ecc_oracle import (
     G1,
     add,

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs import norms, prove_norms
 from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.domain import ceremony_domain
@@ -34,7 +35,6 @@ from ragwitness.crypto.proofs.norms import (
 from ragwitness.crypto.proofs.prove_norms import NormWitness, argue, norm_witness
 from ragwitness.crypto.proofs.prover import SecretGroup
 from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.errors import InputError, VerificationError
 from tests.unit.crypto.proofs.forging import (
     drawn_early,
     early,

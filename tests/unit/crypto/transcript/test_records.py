@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import pytest
 
+from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.canonical import canonical
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.transcript.records import (
@@ -22,7 +23,6 @@ from ragwitness.crypto.transcript.records import (
     record_hash,
     schema,
 )
-from ragwitness.errors import InputError, VerificationError
 
 HASH = "ab" * 32
 QUERY = QueryRecord(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.reader import batch
 from ragwitness.models.reader.batch import guess

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.reader import forward
 from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
 from ragwitness.models.reader.forward import Network, Span

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import MissingExtraError
+from ragwitness.core.errors import MissingExtraError
 from research.gguf_file import main, tensor_names, write_gguf
 from tests.unit.models.models_fakes import SHAPE, TEMPLATE, make_weights
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.models.reader.model import Reader
 from tests.unit.models.models_fakes import TEXT, conversation

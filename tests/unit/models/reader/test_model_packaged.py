@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragwitness.membership.srag import AUDIT_PROMPT
+from ragwitness.core.types import Message, Role
+from ragwitness.membership.methods.srag import AUDIT_PROMPT
 from ragwitness.models.base import ChatPrompt
+from ragwitness.models.model_registry import load_language_model
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
-from ragwitness.models.registry import load_language_model
 from ragwitness.models.words import word_scores
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.types import Message, Role
 from tests.unit.models.models_fakes import advance, conversation
 
 pytestmark = pytest.mark.skipif(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.errors import ModelError
+from ragwitness.core.errors import ModelError
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import close_gaps
 from ragwitness.models.reader.tokens import ReaderTokenizer, spoken
-from ragwitness.types import Message, Role
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds, noise_plan
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
 from research.inference import leading_sigma

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.composition import (
     PrivacyBudget,
     classic_sigma,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify, composition_slack
 from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for

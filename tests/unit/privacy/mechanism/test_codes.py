@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.mechanism.codes import Placement, has_word, word_weights
 from ragwitness.privacy.sampler.exact import ShakeBits, system_bits
 

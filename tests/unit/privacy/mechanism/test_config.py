@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.accounting.ranges import score_sensitivity
 from ragwitness.privacy.mechanism.config import (

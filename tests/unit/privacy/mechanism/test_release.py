@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism
 from ragwitness.privacy.mechanism.release import (
     Selection,

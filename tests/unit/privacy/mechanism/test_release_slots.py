@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for
 from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, quantise
 

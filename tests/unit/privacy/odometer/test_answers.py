@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.odometer.answers import AnswerMeter, AnswerTerms
 
 ONE = np.zeros(8, np.int16)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, mu_of
 from ragwitness.privacy.accounting.inference import auc_of
 from ragwitness.privacy.mechanism.config import mechanism_for

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import chisquare
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler.exact import (
     ShakeBits,
     discrete_gaussian,

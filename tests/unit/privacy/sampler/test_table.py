@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler import table as module
 from ragwitness.privacy.sampler.exact import variance_of
 from ragwitness.privacy.sampler.table import MOST_VARIANCE, gaussian_table

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from ragwitness.errors import InputError
+from ragwitness.core.errors import InputError
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index.base import Index, Metric
 from ragwitness.rag.index.dense import DenseIndex
+from ragwitness.rag.index.interface import Index, Metric
 from ragwitness.rag.index.lexical import LexicalIndex, index_words
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder
 

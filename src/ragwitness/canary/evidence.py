@@ -1,0 +1,368 @@
+"""A probe of canaries as evidence: one look at a draw, from its answers to its verdict.
+
+The draw was committed to when it was made; a pack that shows it opens it, and no probe decides
+after that. Where it is hidden, the scores stand as they are said: with one slot the verdict follows
+from them and from the rank of the planted trigger, which the result says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.canary.draw import settings_of
+from ragwitness.canary.examples import Example
+from ragwitness.canary.folder import (
+    CanaryPlan,
+    check_drawn,
+    design_of,
+    digest_of,
+    opened_bytes,
+    part_digests,
+    plan_of_opened,
+)
+from ragwitness.canary.look_test import Seen
+from ragwitness.canary.looks import History, mark_opened, read_history
+from ragwitness.canary.probe import CanaryProbe, ProbeConfig, Prompts
+from ragwitness.canary.result import RESULT_TYPE, CanaryReport
+from ragwitness.canary.run import (
+    audit_of,
+    canary_report,
+    finding_of,
+    missing_of,
+    protocol_of,
+    result_of,
+    scores_digest,
+    slot_result,
+)
+from ragwitness.canary.verdict import decide
+from ragwitness.core.files import read_object
+from ragwitness.core.quotes import refuse_secrets
+from ragwitness.core.run_files import SEAL
+from ragwitness.core.types import Document, Score
+from ragwitness.evidence.case import (
+    KEPT,
+    TAKEN,
+    PackCase,
+    PackTask,
+    Replies,
+    check_spent,
+    differences,
+    same_result,
+)
+from ragwitness.evidence.pack import Pack
+from ragwitness.evidence.subject import SealedText, SealSubject
+from ragwitness.report import phrases as say
+from ragwitness.report.result_type import plain
+from ragwitness.report.spending import Spending
+from ragwitness.runner.budget import Budget
+from ragwitness.runner.hash_chain import dense
+from ragwitness.runner.worker import Done, Outcome, advance, probe_of
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.subject import SealedRun
+
+BESIDES = frozenset({("check", "check")})
+"""Questions that find out whether log-probabilities are true; they are about no example."""
+
+_ECHO = ("The target's log-probabilities of prompts are", "Whether the target's log-probabilities")
+_OPEN = "the draw or an example is hidden"
+
+
+# Sealed.
+
+
+def subject_of(
+    folder: Path,
+    plan: CanaryPlan,
+    config: ProbeConfig,
+    *,
+    target: str,
+    release: str,
+    twin: bool,
+    budget: Budget,
+    run: Path,
+) -> SealSubject:
+    """Return what a look at a draw commits to before its first query.
+
+    Args:
+        folder: Of the plan.
+        plan: Read from it.
+        config: How to ask.
+        target: Address of the model.
+        release: Its name.
+        twin: Whether it is known not to be trained on documents.
+        budget: Caps and prices.
+        run: Folder of the run; one that is sealed already keeps what had been seen by then.
+
+    Raises:
+        InputError: The address of the target holds a key, or the plan cannot be read.
+    """
+    from ragwitness.canary.plant import planting_of
+
+    refuse_secrets(target)
+    # Looks that others took before this one: they enter its verdict.
+    if (run / SEAL).exists():
+        history = read_object(run / SEAL)["settings"]["history"]
+    else:
+        seen = read_history(folder)
+        before = [asdict(one) for one in seen.earlier("")]
+        history = {"earlier": before, "twins": list(seen.twins)}
+        history |= {"quoted": seen.quoted, "answered": seen.answered}
+        history |= {"planted": planted} if (planted := planting_of(folder, plan)) else {}
+    settings = {
+        "target": target,
+        "release": release,
+        "twin": twin,
+        "config": asdict(config),
+        "budget": asdict(budget),
+        "commitment": plan.commitment.hex(),
+        "design": settings_of(plan.design),
+        "parts": part_digests(plan.held_out, plan.pools),
+        "history": history,
+    }
+    texts = [SealedText("draw", "draw", opened_bytes(plan).decode())]
+    texts += [SealedText("held_out", one.id, dense(asdict(one)).decode()) for one in plan.held_out]
+    units = [
+        (f"slot {number + 1}", one.id)
+        for number in range(plan.design.slots)
+        for one in plan.held_out
+    ]
+    return SealSubject(
+        "canary",
+        json.loads(json.dumps(settings)),
+        tuple(texts),
+        units,
+        looks=plan.design.releases,
+        series=plan.commitment,
+        home=folder,
+    )
+
+
+def rows_of(run: SealedRun) -> list[dict[str, Any]]:
+    """Return what was asked about; what was found of it stands in the result."""
+    seal = json.loads(run.seal)
+    held_out = [text.id for text in run.texts if text.part == "held_out"]
+    slots = int(seal["settings"]["design"]["slots"])
+    return [{"stage": f"slot {n + 1}", "document": one} for n in range(slots) for one in held_out]
+
+
+# Recomputed.
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """A probe out of a pack whose draw and examples are shown."""
+
+    plan: CanaryPlan
+    config: ProbeConfig
+    found: dict[int, list[Outcome]]
+
+
+def _counts(case: PackCase) -> str:
+    """What the result says of itself agrees with the seal and the answers."""
+    pack, settings = case.pack, case.pack.seal.settings
+    said = RESULT_TYPE.opened(pack.result)
+    if any(row.keys() != {"stage", "document"} for row in pack.rows):
+        raise refuse("rows.form", "A row of what was found has another field.")
+    wrong = {
+        "release": said.release != settings["release"],
+        "twin": said.twin is not settings["twin"],
+        "design": design_of(settings).releases != pack.seal.looks,
+    }
+    if named := next((name for name, differs in wrong.items() if differs), None):
+        raise refuse(f"counts.{named}", f"The {named} is not the sealed one.")
+    names = {one.asked[0] for one in pack.answers if one.asked[1:3] not in BESIDES}
+    if not names <= {said.target}:
+        raise refuse("counts.target", f"Not every answer is of {said.target!r}.")
+    check_spent(case, pack.result["spent"], said.target, Budget(**settings["budget"]))
+    _in_turn(case, said)
+    return f"look {said.look.number} of {pack.seal.looks or 'an open number'}"
+
+
+def _in_turn(case: PackCase, said: CanaryReport) -> None:
+    """Refuse to recompute a verdict that looks enter which were not there when it was sealed."""
+    turn = len(case.pack.seal.settings["history"]["earlier"]) + 1
+    if said.finding is not None and not said.twin and said.look.number != turn:
+        raise NotCheckedError(
+            "another look was taken between the seal and the verdict, which depends on it",
+            needed=True,
+        )
+
+
+def _draw(case: PackCase) -> str:
+    """The draw is the one of its own commitment, and the examples are those that it names."""
+    pack, settings = case.pack, case.pack.seal.settings
+    if pack.hidden:
+        raise NotCheckedError(f"the draw was not opened: {_OPEN}", needed=True)
+    plan = _plan(pack)
+    check_drawn(plan)
+    parts = dict(settings["parts"])
+    if parts["held_out"] != part_digests(plan.held_out, {})["held_out"]:
+        raise refuse("draw.examples", "The examples are not those that were sealed.")
+    if digest_of(parts) != plan.digest:
+        raise refuse("draw.examples", "The examples are not those that the draw commits to.")
+    if bad := next(differences(settings_of(plan.design), settings["design"]), None):
+        raise refuse("draw.design", f"The sealed design differs from that of the draw at {bad}.")
+    return f"commitment {plan.commitment.hex()[:16]}…, opened with {len(plan.held_out)} examples"
+
+
+def _scores(case: PackCase) -> str:
+    """Every score again, from the answers."""
+    pack, said = case.pack, RESULT_TYPE.opened(case.pack.result)
+    if pack.hidden or pack.silent:
+        raise NotCheckedError(f"the scores were not recomputed from answers: {_OPEN}", needed=True)
+    plan = _plan(pack)
+    config = replace(_config(pack.seal.settings), way=said.way)  # type: ignore[arg-type]
+    replies = Replies(case.exchanges)
+    found: dict[int, list[Outcome]] = {}
+    for slot in plan.draw().slots:
+        audit, stage = audit_of(plan, slot, config), f"slot {slot.number + 1}"
+
+        def driven(
+            documents: Sequence[Document], audit: CanaryProbe = audit, stage: str = stage
+        ) -> list[Outcome]:
+            capped = said.finding is None
+            return [_driven(audit, one, stage, replies, capped=capped) for one in documents]
+
+        outcomes = driven(audit.documents[: len(plan.asked)])
+        spares = audit.documents[len(plan.asked) :]
+        found[slot.number] = outcomes + driven(spares[: missing_of(plan, outcomes)])
+        case.progress("scores", len(found), plan.design.slots)
+    case.kept["canary"] = _Probe(plan, config, found)
+    count = sum(map(len, found.values()))
+    return f"{say.count(count)} examples scored again from the answers"
+
+
+def _driven(
+    audit: CanaryProbe, document: Any, stage: str, replies: Replies, *, capped: bool
+) -> Outcome:
+    steps, answers, queries = probe_of(audit, document), None, 0
+    while True:
+        step = advance(steps, answers)
+        if isinstance(step, Done):
+            return Outcome(document, step.value, queries, queries)
+        there = [replies.get(stage, document.id, query) for query in step]
+        if None in there and not capped:
+            raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
+        if None in there:
+            asked = queries + sum(one is not None for one in there)
+            return Outcome(document, Score(None, reason="a cap"), asked, asked, capped=True)
+        queries += len(step)
+        answers = [one for one in there if one is not None]
+
+
+def _verdict(case: PackCase) -> str:
+    """Ranks, p-value and verdict again, and all that the result says."""
+    said = RESULT_TYPE.opened(case.pack.result)
+    _in_turn(case, said)
+    probe: _Probe | None = case.kept.get("canary")
+    if probe is None:
+        return _from_said(case, said)
+    settings, plan = case.pack.seal.settings, probe.plan
+    whole = said.spent.stopped_by is None
+    draws = plan.draw().slots
+    slots = tuple(slot_result(slot, probe.found[slot.number], plan) for slot in draws if whole)
+    twins, earlier = settings["history"]["twins"], _earlier(settings)
+    shares = probe.config.way == "sampled"
+    finding = finding_of(plan, draws, slots, twins, earlier, shares=shares) if whole else None
+    kept = settings["history"]
+    history = History((), kept["quoted"], kept["answered"], False, planted=kept.get("planted", {}))
+    outcomes = [one for slot in probe.found.values() for one in slot]
+    budget = asdict(Budget(**settings["budget"]))
+    spent = replace(
+        Spending(**case.pack.result["spent"]),
+        unasked=sum(one.capped for one in outcomes),
+        max_queries=budget["queries"],
+        max_tokens=budget["tokens"],
+        max_cost=budget["cost"],
+        price_in=budget["price_in"],
+        price_out=budget["price_out"],
+    )
+    protocol = protocol_of(plan, _config(settings), said.release)
+    look = scores_digest(said.release, slots), len(earlier) + 1
+    result = result_of(
+        plan, probe.config, protocol, said.target, slots, finding, look, outcomes,
+        (history, True), (spent, said.seconds),
+    )  # fmt: skip
+    mine = json.loads(
+        json.dumps(RESULT_TYPE.stored(canary_report(result, said.release, twin=said.twin)))
+    )
+    theirs = json.loads(json.dumps(case.pack.result))
+    for one in (mine, theirs):
+        lines = one["warnings"]
+        one["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
+    same_result(case, "verdicts", mine, theirs, TAKEN)
+    return f"{said.finding.verdict}, as the result says" if said.finding else "left open by a cap"
+
+
+def _from_said(case: PackCase, said: CanaryReport) -> str:
+    """With one slot the verdict follows from the scores and the rank that are said."""
+    design = design_of(case.pack.seal.settings)
+    found, settings = said.finding, case.pack.seal.settings
+    if found is None:
+        return "left open by a cap"
+    if design.slots > 1 or len(found.ranks) != 1:
+        raise NotCheckedError(
+            f"the verdict of several slots was not recomputed: {_OPEN}", needed=True
+        )
+    scores = np.array(said.slots[0].scores, dtype=np.float64)[:, 1:]
+    earlier, twins = _earlier(settings), settings["history"]["twins"]
+    theirs = plain(dataclasses.asdict(found))
+    for place in range(scores.shape[1]):
+        again = decide(
+            design, [scores], [place], [True], earlier=earlier, twins=twins,
+            shares=said.way == "sampled",
+        )  # fmt: skip
+        mine = plain(dataclasses.asdict(again))
+        if not list(differences(_loosely(mine), _loosely(theirs))):
+            return f"{found.verdict}: follows from the scores and the rank that are said"
+    raise refuse("verdicts.finding", "The verdict does not follow from the scores and the rank.")
+
+
+def _loosely(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding as JSON has it, without the outcome numbers that only the draw gives."""
+    kept = json.loads(json.dumps(finding))
+    for name in ("seen", "classes"):
+        kept.pop(name, None)
+    return dict(kept)
+
+
+def _plan(pack: Pack) -> CanaryPlan:
+    shown = {(one.part, one.id): str(one.text) for one in pack.texts}
+    held_out = [Example(**json.loads(t)) for (part, _), t in shown.items() if part == "held_out"]
+    commitment = bytes.fromhex(pack.seal.settings["commitment"])
+    return plan_of_opened(json.loads(shown["draw", "draw"]), commitment, held_out)
+
+
+def _config(settings: Mapping[str, Any]) -> ProbeConfig:
+    given = dict(settings["config"])
+    return ProbeConfig(**given | {"prompts": Prompts(**given["prompts"])})
+
+
+def _earlier(settings: Mapping[str, Any]) -> Sequence[Seen]:
+    return [
+        Seen(tuple((a, b) for a, b in one["ranks"]), one["own"], tuple(one["called"]))
+        for one in settings["history"]["earlier"]
+    ]
+
+
+TASK = PackTask(
+    rows_of,
+    (
+        VerifierStep("counts", _counts),
+        VerifierStep("draw", _draw),
+        VerifierStep("scores", _scores),
+        VerifierStep("verdicts", _verdict),
+    ),
+    "every score, the p-value and the verdict were recomputed",
+    besides=BESIDES,
+    opened=mark_opened,
+)

@@ -1,0 +1,338 @@
+"""What a probe of canaries shows, and what every report of it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragwitness.canary.verdict import EVIDENCE, FORESEEN, Finding, ModelVerdict
+from ragwitness.core.errors import ExitCode
+from ragwitness.core.shown import Shown
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Cell, Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report.result_type import (
+    Condition,
+    ResultType,
+    Row,
+    Ruling,
+    parse_conditions,
+    restored,
+)
+from ragwitness.report.spending import Spending
+
+_MEANING = {
+    "trained": "Were the model independent of which trigger was planted, evidence like this would"
+    " come with probability at most {p:.3g}. It says nothing of any single document. It holds"
+    " where the model could know the trigger from documents alone: see docs/canary.md.",
+    "trained-or-remembered": "Were the model independent of which trigger was planted, evidence"
+    " like this would come with probability at most {p:.3g}. Training is one cause of it, a memory"
+    " another: {reason}.",
+    "inconclusive": "This evidence does not show training on the planted documents; it does not"
+    " show that there was none: {reason}.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLook:
+    """Number of a look at the draw, from 1, and the digest of release and scores."""
+
+    number: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGain:
+    """An amplification with its interval at 95 %; the interval is None where it has none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlot:
+    """One slot at one model, with every score, so that others can decide anew.
+
+    Attributes:
+        number: Of the slot, from 0.
+        planted: Whether its traces were sent.
+        examples: Ids of the examples that could be scored.
+        scores: Per example the clean view, then each candidate, shape (n, 1 + M).
+        amplification: Eq. 1 over these examples; for samples, a difference of shares.
+        censored: Share of the readings that are only upper bounds.
+    """
+
+    number: int
+    planted: bool
+    examples: tuple[str, ...]
+    scores: tuple[tuple[float | None, ...], ...]
+    amplification: StoredGain
+    censored: float
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReport(Shown):
+    """A probe of one release of a model.
+
+    Attributes:
+        target: Name of the system, with the way in which it was asked.
+        release: What the user calls this release of the model.
+        twin: Whether the model is known to be compliant.
+        way: How it was asked.
+        finding: What it shows; None where a cap left examples unasked.
+        look: Which look at the draw it was.
+        slots: One per slot; none without a finding, so that nobody goes on, or not, by them.
+        settings: Everything in use, as label and value.
+        warnings: What a reader must know before relying on it.
+        queries: Queries it took, kept answers included.
+        seconds: Wall time.
+        spent: What the run folder has spent at the target.
+    """
+
+    target: str
+    release: str
+    twin: bool
+    way: str
+    finding: Finding | None
+    look: StoredLook
+    slots: tuple[StoredSlot, ...]
+    settings: Mapping[str, str]
+    warnings: tuple[str, ...]
+    queries: int
+    seconds: float
+    spent: Spending
+
+
+def _rule(result: CanaryReport, conditions: Sequence[Condition]) -> Ruling:
+    """Say how ``--fail-on`` ends: 3 where it is met, else 4, as no verdict says "untrained"."""
+    if not conditions:
+        return Ruling(ExitCode.PASS)
+    # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
+    said = result.finding.verdict if result.finding and not result.twin else None
+    for one in conditions:
+        # What is trained is trained or remembered, too.
+        if said is ModelVerdict.TRAINED or one.subject == said:
+            return Ruling(ExitCode.FAILED, f"--fail-on {one} is met.")
+    why = "a memory is not ruled out" if said is ModelVerdict.KNOWN else "nothing was decided"
+    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
+
+
+def _rows(result: CanaryReport) -> list[Row]:
+    return [
+        {
+            "slot": one.number + 1,
+            "planted": one.planted,
+            "amplification": one.amplification.value,
+            "low": one.amplification.low,
+            "high": one.amplification.high,
+            "n": one.amplification.n,
+            "censored": one.censored,
+        }
+        for one in result.slots
+    ]
+
+
+# What a report says.
+
+
+def verdict_lines(result: CanaryReport) -> list[str]:
+    """Return the verdict and what it means, a line each."""
+    found = result.finding
+    model = f"Release {result.release}"
+    # No score is shown before all examples were asked about: whoever saw it could choose to stop.
+    if found is None:
+        return [
+            f"{model}: not decided",
+            "Not all examples were asked about; see the warnings. No score is shown before that:"
+            " the choice to go on would depend on it.",
+        ]
+    if result.twin:
+        return [f"{model}: kept as a compliant twin", f"Its statistic W is {found.statistic:.3f}."]
+    # Verdict, meaning, rank; then, where they say something, evidence over looks, the floor, and
+    # what more would take.
+    p = found.p_value
+    return [
+        f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
+        _MEANING[found.verdict].format(p=p, reason=found.reason),
+        f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}",
+        *_planted(result),
+        *_classes(found),
+        *_floor(found),
+        *filter(None, [further(found)]),
+    ]
+
+
+def _ranks(found: Finding) -> str:
+    ranks = ", ".join(map(str, found.ranks))
+    what = "triggers" if len(found.ranks) > 1 else "trigger"
+    return f"Rank of the planted {what} among {found.candidates}: {ranks}."
+
+
+def _evidence(found: Finding) -> str:
+    """Said only where it decides: a second number beside the p-value would be picked by taste."""
+    if found.test != EVIDENCE:
+        return ""
+    # Capped before the exponential: larger evidence is not more of a verdict.
+    e = 0.0 if found.log_evidence is None else math.exp(min(700.0, found.log_evidence))
+    return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found.alpha:g})."
+
+
+def _planted(result: CanaryReport) -> list[str]:
+    """Say what a journal knows of the planting."""
+    said = result.settings.get("planted")
+    return [f"Planted in {result.settings.get('planted in', 'a service')}: {said}."] if said else []
+
+
+def _classes(found: Finding) -> list[str]:
+    """Say of each class of documents whether it is known, at one level over all of them."""
+    said = [
+        f"{one.name}: {'known' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
+        f" {', '.join(map(str, one.ranks))})"
+        for one in found.classes
+    ]
+    if not said:
+        return []
+    return [
+        f"Classes of documents: {'; '.join(said)}. The chance that any class is called known which"
+        f" was neither trained on nor remembered is at most {found.alpha:g}."
+    ]
+
+
+def _floor(found: Finding) -> list[str]:
+    """Said where there are enough slots for it to be above 0."""
+    floor = found.floor
+    # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
+    # floor of 0.
+    if 0.5**floor.n > 1 - floor.confidence:
+        return []
+    return [
+        f"Lower bound on epsilon: {floor.value:.2f} ({floor.confidence:.0%}, n = {floor.n} slots,"
+        " delta 0, this look alone)."
+    ]
+
+
+def further(finding: Finding) -> str:
+    """Say how much more would decide, or why that cannot be told; nothing where it was decided."""
+    if finding.verdict is not ModelVerdict.INCONCLUSIVE:
+        return ""
+    if not finding.reason.endswith(FORESEEN):
+        return f"How much more would decide cannot be told: {finding.reason}."
+    more = (
+        (finding.examples_needed, "held-out examples per slot"),
+        (finding.slots_needed, "slots"),
+    )
+    # A forecast by this very probe is optimistic where it failed by chance; hence "an order of
+    # magnitude".
+    known = [f"about {n} {what}" for n, what in more if n]
+    if not known:
+        why = finding.unforeseen or "what was seen does not tell"
+        return f"How many more examples or slots would decide cannot be told: {why}."
+    return (
+        f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
+        " new plan would decide in 4 of 5 audits: an order of magnitude."
+    )
+
+
+def _sheet(result: CanaryReport) -> Sheet:
+    first, *more = verdict_lines(result)
+    facts = (
+        ("System", result.target),
+        ("Release", result.release),
+        ("Asked", result.way),
+        ("Queries", say.count(result.queries)),
+        ("Time", say.duration(result.seconds)),
+        ("Spent by all starts", say.spent_text(result.spent)),
+    )
+    return Sheet(
+        kind=RESULT_TYPE.words,
+        title=first,
+        sentence=more[0],
+        method=f"canary ({result.way})",
+        target=result.target,
+        queries=result.queries,
+        facts=facts,
+        brief=(facts[0], *facts[2:]),
+        warnings=result.warnings,
+        claimed=(
+            "Trained, or trained-or-remembered: were the model independent of which trigger was"
+            " planted, evidence like this would be as rare as its p-value says.",
+        ),
+        not_claimed=(
+            "Anything about a single document.",
+            "Inconclusive never means that there was no training: the signal is weak, filters may"
+            " have removed it, and too little may have been trained on.",
+        ),
+        sections=(
+            *(
+                [
+                    Section(
+                        "shows",
+                        "What it shows",
+                        tuple(Paragraph(one, "", True) for one in more[1:]),
+                    )
+                ]
+                if more[1:]
+                else []
+            ),
+            *([Section("slots", "Slot by slot", (_slots(result),))] if result.slots else []),
+        ),
+        settings=(*facts, *result.settings.items()),
+    )
+
+
+def _slots(result: CanaryReport) -> Table:
+    unit = "share of answers" if result.way == "sampled" else "nats"
+    forced = result.way == "forced"
+    columns = (
+        Column("Slot", "name", "slot"),
+        Column("Planted", "text", "planted"),
+        Column(f"Amplification, {unit}", "value", f"amplification ({unit})"),
+        Column("95 % interval", "value", "95 %"),
+        Column("n", "value", "n"),
+        *([Column("Censored", "value", "censored")] if forced else []),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for one in result.slots:
+        # Eq. 1 of the paper: log-probability of the canary with its trigger minus without it, over
+        # held-out examples. A way that samples has shares in place of nats.
+        gain = one.amplification
+        value = say.MISSING if gain.value is None else f"{gain.value:+.3f}"
+        within = say.MISSING
+        if gain.low is not None and gain.high is not None:
+            within = f"{gain.low:+.3f} to {gain.high:+.3f}"
+        rows.append(
+            (
+                Name(f"slot {one.number + 1}"),
+                "planted" if one.planted else "not planted",
+                value,
+                within,
+                gain.n,
+                *([f"{one.censored:.0%}"] if forced else []),
+            )
+        )
+    caption = "How much likelier the canary is with the trigger than without it (Eq. 1)"
+    return Table(caption, columns, tuple(rows))
+
+
+RESULT_TYPE: ResultType[CanaryReport, Condition] = ResultType(
+    name="canary",
+    words="probe of canaries",
+    verb="canary probe",
+    load=lambda data: restored(CanaryReport, data, RESULT_TYPE),
+    recognises=lambda data: "slots" in data and "look" in data,
+    conditions=lambda texts: parse_conditions(texts, [*ModelVerdict][:2], counted=False),
+    rule=_rule,
+    sheet=_sheet,
+    rows=_rows,
+    columns={
+        "slot": int,
+        "planted": bool,
+        "amplification": float,
+        "low": float,
+        "high": float,
+        "n": int,
+        "censored": float,
+    },
+)

@@ -1,0 +1,335 @@
+"""Results of ``ragwitness collusion bound`` and ``calibrate``: privacy of accounts that pool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+from ragwitness.core.shown import Shown
+from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan, joint_bounds
+from ragwitness.privacy.accounting.inference import (
+    advantage_limit,
+    advantage_of,
+    auc_limit,
+    auc_of,
+)
+from ragwitness.report import phrases as say
+from ragwitness.report.curves import Axis, Curves, Line, LinesPanel
+from ragwitness.report.document import Cell, Name, Sheet, plain_table, simple_sheet, table_rows
+from ragwitness.report.result_type import ResultType, Row, plain, restored
+
+_WORDS = "privacy of accounts that pool"
+
+
+# ``collusion bound``: joint privacy of pooled accounts, by several accounts of the same noise.
+
+_ACCOUNTING = {
+    "paper": "Theorem 3.4 (the paper)",
+    "opaque": "best of (eps_q, delta_q)",
+    "renyi": "Renyi, (3.6)",
+    "moments": "moments accountant",
+    "exact": "exact",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What clipping a tenant's scores buys, at the same noise.
+
+    Attributes:
+        clip: Lower and upper bound of the scores.
+        sensitivity: Sensitivity of a clipped score.
+        unclipped: Sensitivity of a score without clipping.
+        joint: Exact epsilon of all accounts without clipping.
+        one: Exact epsilon of one account without clipping.
+    """
+
+    clip: tuple[float, float]
+    sensitivity: float
+    unclipped: float
+    joint: float
+    one: float
+
+
+@dataclass(frozen=True, slots=True)
+class JointBounds(Shown):
+    """What pooled accounts spend together.
+
+    Attributes:
+        bounds: Each way of accounting for the same noise.
+        verdict: The audit's verdict (5.2); None where none was asked for.
+        clipping: What a tenant's clipping buys; None without clipping.
+    """
+
+    bounds: Bounds
+    verdict: Certificate | None = None
+    clipping: Bought | None = None
+
+    def dump(self) -> Row:
+        """Return everything as JSON, the bounds at the top."""
+        bounds = self.bounds
+        limits = {
+            name: {
+                "advantage": advantage_limit(epsilon, bounds.delta),
+                "auc": auc_limit(epsilon, bounds.delta),
+            }
+            for name in _ACCOUNTING
+            if (epsilon := getattr(bounds, name)) is not None
+        }
+        rest = {name: value for name, value in asdict(self).items() if name != "bounds"}
+        # What each bound allows an attacker at most, beside what the best attack on this noise
+        # reaches.
+        attack = {"advantage": advantage_of(bounds.mu), "auc": auc_of(bounds.mu)}
+        return {
+            **asdict(bounds),
+            "label_kept": bounds.kept,
+            "attack": attack,
+            "limits": limits,
+            **rest,
+        }
+
+    def sheet(self) -> Sheet:
+        """Return each account of the same noise."""
+        bounds, asked = self.bounds, self.bounds.service
+        title = (
+            f"k = {say.count(asked.accounts)} accounts of {say.count(asked.queries)} queries pool"
+            f" their answers; noise sigma {bounds.sigma:.6g}, delta {bounds.delta:.3g}"
+        )
+        # One row for each way of accounting, all of the same noise at the same joint delta.
+        rows: list[tuple[Cell, ...]] = []
+        for name, words in _ACCOUNTING.items():
+            epsilon = getattr(bounds, name)
+            if epsilon is None:
+                rows.append((Name(words), None, None, None, None))
+                continue
+            rows.append(
+                (
+                    Name(words),
+                    say.three(epsilon),
+                    f"{advantage_limit(epsilon, bounds.delta):.4f}",
+                    f"{auc_limit(epsilon, bounds.delta):.4f}",
+                    f"{epsilon / bounds.exact:.3g}x" if bounds.exact else None,
+                )
+            )
+        # The last row is no bound: repeating one query k q times is the best there is against
+        # Gaussian noise.
+        reached = f"{advantage_of(bounds.mu):.4f}", f"{auc_of(bounds.mu):.4f}"
+        rows.append((Name("best attack on scores"), "", *reached, ""))
+        names = ("joint privacy by", "epsilon", "advantage", "AUC", "of exact")
+        # The claim of one account is checked on its own; pooling has not even begun.
+        broken = (
+            f"The label does not hold: one account alone spends {say.three(bounds.one)}, not"
+            f" {asked.epsilon or 0.0:g}."
+        )
+        return simple_sheet(
+            _WORDS,
+            title,
+            plain_table("Joint privacy by each account of the same noise", names, rows),
+            self._notes(),
+            Curves("Joint privacy of pooled accounts", self._panels),
+            warnings=[broken] if bounds.kept is False else [],
+        )
+
+    def _notes(self) -> list[str]:
+        bounds, asked = self.bounds, self.bounds.service
+        lines = [
+            "Advantage and AUC: the most that (epsilon, delta) allows. Last row: what repeating one"
+            f" query reaches on Gaussian noise, mu = {bounds.mu:.4g}.",
+            f"One account alone: exact epsilon {say.three(bounds.one)} at delta {asked.delta:g}."
+            f" Score sensitivity {asked.sensitivity:g} (1: a document added or removed; 2:"
+            " replaced).",
+        ]
+        # A bound of the paper that does not apply says why; nothing is put in its place.
+        if bounds.why:
+            lines.append(f"{say.MISSING} {bounds.why}")
+        elif asked.sigma is not None and bounds.label is not None:
+            chosen = say.three(bounds.label)
+            lines.append(f"(3.4) would have chosen this noise for epsilon {chosen}.")
+        if (bought := self.clipping) is not None:
+            low, high = bought.clip
+            lines.append(
+                f"Scores are clipped to {low:g}..{high:g}: one moves by {bought.sensitivity:.4g} at"
+                f" most, not {bought.unclipped:g}. Unclipped, this noise would give"
+                f" {say.three(bought.joint)} exactly, and one account {say.three(bought.one)}."
+            )
+        if (made := self.verdict) is not None:
+            lines.append(
+                f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies"
+                f" {say.three(made.paper)}; this noise gives {say.three(made.epsilon)}."
+            )
+        return lines
+
+    def _panels(self) -> list[LinesPanel]:
+        """Epsilon against the number of accounts, one curve per way of accounting."""
+        # Powers of 4 up to the number asked for: the growth is like a root, and the axis
+        # logarithmic.
+        asked = self.bounds.service
+        sizes = powers_to(asked.accounts)
+        bounds = [joint_bounds(replace(asked, accounts=k)) for k in sizes]
+        lines = []
+        for colour, (name, words) in enumerate(_ACCOUNTING.items()):
+            pairs = [(row.service.accounts, getattr(row, name)) for row in bounds]
+            points = tuple((float(k), value) for k, value in pairs if value)
+            if points:
+                lines.append(Line(words, points, colour, marks=len(points) == 1))
+        marked = tuple(map(float, sizes)) if len(sizes) <= 6 else ()
+        title = f"{asked.queries:,} queries per account, sigma {self.bounds.sigma:.4g}"
+        return [_growth(title, "joint epsilon", lines, log=True, ticks=marked)]
+
+
+def _growth(
+    title: str, what: str, lines: Sequence[Line], *, log: bool, ticks: tuple[float, ...] = ()
+) -> LinesPanel:
+    """Return what grows with the number of accounts that pool."""
+    heights = [point[1] for line in lines for point in line.points]
+    x = Axis("accounts that pool", ticks, log=True)
+    return LinesPanel(title, x, Axis(what, _ticks(heights), log), tuple(lines))
+
+
+def powers_to(most: int) -> list[int]:
+    """Return 1, 4, 16, … below ``most``, and ``most``."""
+    sizes = [1]
+    # The last size is the one asked for, whether it is a power or not.
+    while sizes[-1] * 4 < most:
+        sizes.append(sizes[-1] * 4)
+    return sizes if most == 1 else [*sizes, most]
+
+
+def _ticks(values: Sequence[float]) -> tuple[float, ...]:
+    """Return 1, 2 and 5 times powers of ten within the values; fewer where those are many."""
+    low, high = min(values), max(values)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    # Fewer ticks a decade until they fit.
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = tuple(step * 10.0**power for power in powers for step in steps)
+        ticks = tuple(value for value in ticks if low <= value <= high)
+        if len(ticks) <= 8:
+            break
+    return ticks
+
+
+# ``collusion calibrate``: the noise for a joint budget.
+
+
+@dataclass(frozen=True, slots=True)
+class JointBudget:
+    """A joint budget.
+
+    Attributes:
+        epsilon: Epsilon of all accounts together.
+        delta: Delta of all accounts together.
+        queries: Queries of each account.
+        accounts: Number of accounts.
+        sensitivity: L2 change of one score when one document changes.
+    """
+
+    epsilon: float
+    delta: float
+    queries: int
+    accounts: int
+    sensitivity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a noise that is given leaves room for under the joint budget.
+
+    Attributes:
+        sigma: The noise.
+        queries: Queries that each of the accounts may send.
+        accounts: Accounts that may send so many queries each.
+    """
+
+    sigma: float
+    queries: int
+    accounts: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoisePlans(Shown):
+    """The noise for a joint budget, by coalition size.
+
+    Attributes:
+        asked: The budget.
+        plans: The noise of each coalition size.
+        room: What a given noise leaves room for; None where none was given.
+    """
+
+    asked: JointBudget
+    plans: tuple[NoisePlan, ...]
+    room: Room | None = None
+
+    def dump(self) -> Row:
+        """Return everything as JSON."""
+        plans = [{**asdict(plan), "ratio": plan.ratio} for plan in self.plans]
+        return asdict(self) | {"plans": plans}
+
+    def sheet(self) -> Sheet:
+        """Return the noise for each coalition size."""
+        asked, room = self.asked, self.room
+        # The exact noise for k accounts beside (3.4) at epsilon / sqrt k, the paper's rule of
+        # section 3.6.
+        rows = (
+            (
+                Name(say.count(plan.accounts)),
+                f"{plan.exact:.5g}",
+                None if plan.paper is None else f"{plan.paper:.5g}",
+                None if plan.ratio is None else f"{plan.ratio:.2f}",
+                say.three(plan.share),
+                say.three(plan.rule),
+            )
+            for plan in self.plans
+        )
+        names = ("k", "sigma, exact", "paper", "times", "eps of one", "eps / sqrt k")
+        notes = [
+            "paper: (3.4) for epsilon / sqrt k per account (§3.6). eps of one: what one account"
+            " alone spends under the exact noise."
+        ]
+        if room is not None:
+            notes.insert(
+                0,
+                f"With sigma {room.sigma:g}: {say.count(room.queries)} queries for each of"
+                f" {say.count(asked.accounts)} accounts, or {say.count(room.accounts)} accounts of"
+                f" {say.count(asked.queries)} queries.",
+            )
+        return simple_sheet(
+            _WORDS,
+            f"Joint epsilon {asked.epsilon:g} at delta {asked.delta:g}; k accounts of"
+            f" {say.count(asked.queries)} queries each",
+            plain_table("Noise for each number of accounts", names, rows),
+            notes,
+            Curves("Noise for a joint budget", self._panels),
+        )
+
+    def _panels(self) -> list[LinesPanel]:
+        exact = tuple((float(plan.accounts), plan.exact) for plan in self.plans)
+        paper = tuple((float(p.accounts), p.paper) for p in self.plans if p.paper is not None)
+        named = (("exact", exact, 4), ("the paper", paper, 0))
+        lines = [Line(*of, marks=len(self.plans) == 1) for of in named if of[1]]
+        title = f"joint epsilon {self.asked.epsilon:g}, {self.asked.queries:,} queries per account"
+        return [_growth(title, "sigma", lines, log=False)]
+
+
+CollusionResult: TypeAlias = JointBounds | NoisePlans
+
+
+def _load(data: Mapping[str, Any]) -> CollusionResult:
+    """Return which of the two results a file holds, by a field that it alone has."""
+    if "plans" in data:
+        return restored(NoisePlans, data, RESULT_TYPE)
+    rest = {name: data[name] for name in ("verdict", "clipping") if name in data}
+    return restored(JointBounds, {"bounds": data, **rest}, RESULT_TYPE)
+
+
+RESULT_TYPE: ResultType[CollusionResult, str] = ResultType(
+    name="collusion",
+    words=_WORDS,
+    verb="collusion bound --json",
+    dump=lambda result: dict(plain(result.dump())),
+    load=_load,
+    recognises=lambda data: {"plans", "asked"} <= data.keys() or {"moments", "mu"} <= data.keys(),
+    sheet=lambda result: result.sheet(),
+    rows=lambda result: table_rows(result.sheet()),
+)

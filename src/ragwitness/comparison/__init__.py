@@ -1,0 +1,1 @@
+"""Comparison of variants of a corpus: what each keeps, what it leaks, what it costs."""

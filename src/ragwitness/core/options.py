@@ -1,0 +1,195 @@
+"""How a parameter is told to whoever gives it: the marks that a declaration puts beside a type.
+
+A verb or a task is a plain signature or a frozen dataclass. Types and defaults are what Python
+has; the help is the entry of the docstring; what else a surface must know stands in these marks::
+
+    def draw(examples: Annotated[Path, PathRole.READS, Arg()], alpha: float = 0.05) -> None:
+        '''Draw a secret.
+
+Args:
+            examples: The documents with a question each.
+            alpha: The share of wrong accusations that is accepted.
+        '''
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
+from typing import Any, TypeVar, get_type_hints
+
+
+class PathRole(Enum):
+    """What is done with a path that a parameter names."""
+
+    READS = "reads"
+    """A file or folder that is only read."""
+    DOCUMENTS = "reads documents"
+    """A file or folder that is only read, or a pasted text, or ``-``."""
+    ADDRESS = "reads an address"
+    """An address (target, model, template) that may name files, all only read."""
+    PAIRS = "reads pairs"
+    """Names with a file or folder each, only read."""
+    KEEPS = "keeps"
+    """A file or folder that is read and written: a key, a database, a window."""
+    WRITES = "writes"
+    """A file that is made or replaced."""
+    PAGE = "writes the page"
+    """As :attr:`WRITES`; it may also take the place of the page in the run folder."""
+    FILLS = "fills"
+    """A folder that the command puts its own files into: a run folder, a new window."""
+
+    @property
+    def verb(self) -> str:
+        """What is done, in one word."""
+        return self.value.split()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """An option of the command line.
+
+    Attributes:
+        name: Its spelling, where it is not the parameter's name with dashes.
+        short: A spelling of one letter.
+        help: Its help, where a type is shared and no docstring has an entry for it.
+        metavar: What stands for its value in the help.
+        shown: The default in words, where None stands for something.
+        env: Variable of the environment that is read where it is not given.
+        least: Least number that is taken.
+    """
+
+    name: str = ""
+    short: str = ""
+    help: str = ""
+    metavar: str | None = None
+    shown: str | None = None
+    env: str | None = None
+    least: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arg(Opt):
+    """An argument of the command line: given by its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """What an option applies to; given elsewhere, where nothing would read it, it is refused.
+
+    Attributes:
+        traits: Of the task or of its method; one of them is enough (``option_validation``).
+    """
+
+    traits: tuple[str, ...]
+
+    def __init__(self, *traits: str) -> None:
+        object.__setattr__(self, "traits", traits)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAs:
+    """How people are asked for an option, in a form or on a terminal.
+
+    Attributes:
+        under: Heading of the questions that it belongs to.
+        label: The question.
+        hint: What a stranger must know to answer it.
+        form: How it is answered, where the type does not say so.
+        choices: Answers to choose from, in words.
+        names: ``module:object`` whose ``names()`` can be chosen as well.
+    """
+
+    under: str
+    label: str
+    hint: str = ""
+    form: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    names: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A mapping that a verb takes: the options of a task that always apply, none of them needed.
+
+    Attributes:
+        task: The task.
+    """
+
+    task: type
+
+
+_M = TypeVar("_M")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A parameter of a verb, or a field of a task.
+
+    Attributes:
+        name: As Python has it.
+        kind: Its type.
+        marks: What stands beside the type, and its help.
+        default: ``dataclasses.MISSING`` where it is needed.
+    """
+
+    name: str
+    kind: Any
+    marks: tuple[object, ...]
+    default: object
+
+    def mark(self, kind: type[_M]) -> _M | None:
+        """Return the first mark of a kind."""
+        return next((one for one in self.marks if isinstance(one, kind)), None)
+
+    @property
+    def option(self) -> str:
+        """How it is spelt on the command line."""
+        mark = self.mark(Opt)
+        return mark.name if mark and mark.name else f"--{self.name.replace('_', '-')}"
+
+
+def declared(source: Any) -> list[Declared]:
+    """Return what a verb or a task takes; its own fields before those that tasks share."""
+    hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
+    if isinstance(source, type):
+        given = {one.name: one.default for one in fields(source)}
+        own = [name for name in inspect.get_annotations(source) if name in given]
+        given = {name: given[name] for name in (*own, *given)}
+    else:
+        shape = inspect.signature(source).parameters
+        given = {
+            n: MISSING if one.default is one.empty else one.default for n, one in shape.items()
+        }
+    made = []
+    for name, default in given.items():
+        marks = getattr(hints[name], "__metadata__", ())
+        kind = hints[name].__origin__ if marks else hints[name]
+        text = [texts[name]] if name in texts else []
+        made.append(Declared(name, kind, (*marks, *text), default))
+    return made
+
+
+def documented(source: object) -> tuple[str, dict[str, str]]:
+    """Return the sentences of a docstring, and the text of each parameter or attribute.
+
+    A class has those of the classes that it is made of as well.
+    """
+    if isinstance(source, type) and (bases := source.__mro__[1:-1]):
+        inherited = [documented(one)[1] for one in reversed(bases) if one.__doc__]
+    else:
+        inherited = []
+    text = inspect.getdoc(source) or ""
+    sentences, *rest = re.split(r"^(Args|Attributes|Returns|Raises):$", text, flags=re.MULTILINE)
+    listed = "".join(
+        body for head, body in zip(rest[::2], rest[1::2], strict=True) if head[0] == "A"
+    )
+    # Each entry begins four columns in; what continues it stands further in.
+    entries = (entry.partition(":") for entry in re.split(r"\n {4}(?=\w)", listed)[1:])
+    own = {name: " ".join(words.split()) for name, _, words in entries}
+    return sentences.strip(), {
+        name: one for part in (*inherited, own) for name, one in part.items()
+    }

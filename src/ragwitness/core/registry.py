@@ -1,0 +1,289 @@
+"""Things that users call by name: ours, and what other packages add by entry points.
+
+There is one :class:`Registry` for each kind of thing: audits, attacks, defenses, ways of making
+synthetic data, indexes, models, targets. All behave alike. Ours are imported when they are
+loaded. Those of other packages are found when a name is not one of ours or names are listed, and
+listing loads nothing: a broken plug-in is named, and stands in nobody's way but its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from ragwitness.core.errors import InputError, RagwitnessError, UnlistedError
+from ragwitness.core.fields import typed_fields
+from ragwitness.core.quotes import quote_error
+
+_LISTED: ContextVar[frozenset[str] | None] = ContextVar("listed", default=None)
+
+
+@contextmanager
+def nothing_but(names: Collection[str]) -> Iterator[None]:
+    """Load no plug-in and no model within the block but those of these names.
+
+    Whoever reads a stranger's file reads it in such a block. Names are compared letter by letter,
+    where something is loaded: no spelling of a host, a path or a model passes for another.
+    """
+    token = _LISTED.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _LISTED.reset(token)
+
+
+def refuse_unlisted(name: str) -> None:
+    """Refuse to load something within :func:`nothing_but` that is not listed there.
+
+    Raises:
+        UnlistedError: It is not; the message is its name, quoted and cut.
+    """
+    listed = _LISTED.get()
+    if listed is not None and name not in listed:
+        raise UnlistedError(repr(name[:200]))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Something of ours that has a name.
+
+    Attributes:
+        home: ``"module:attribute"``, imported when it is loaded; or the thing itself.
+        summary: What it does, in a few words.
+        form: How users write it, such as ``hf:NAME`` or ``mirabel[:RHO]``; empty
+            where the name is all.
+        preset: Fields of its configuration that the name stands for.
+    """
+
+    home: str | Callable[..., Any]
+    summary: str = ""
+    form: str = ""
+    preset: Mapping[str, object] = field(default_factory=dict)
+
+
+EntryT = TypeVar("EntryT", bound=Listing)
+
+
+class Registry(Mapping[str, EntryT], Generic[EntryT]):
+    """Things of one kind by name. As a mapping it holds ours, in the order of ``entries``.
+
+    Args:
+        noun: What one of them is called, for people.
+        entries: Ours by name.
+        group: Entry-point group of other packages; None where they cannot add any.
+        more: What a user may write besides the known names, for people.
+        fits: Whether the object of a plug-in can be one; None accepts any.
+        needs: What such an object must be, for people.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, EntryT],
+        *,
+        group: str | None = None,
+        more: str = "",
+        fits: Callable[[Any], bool] | None = None,
+        needs: str = "",
+    ) -> None:
+        self.noun, self.group = noun, group
+        self._a = "an" if noun[0] in "aeiou" else "a"
+        self._entries, self._more, self._fits, self._needs = entries, more, fits, needs
+
+    def __getitem__(self, name: str) -> EntryT:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def plugins(self) -> list[str]:
+        """Return the names that other packages add, sorted; none of them is loaded."""
+        if not self.group:
+            return []
+        return sorted({entry.name for entry in entry_points(group=self.group)} - set(self))
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, those of other packages last."""
+        return (*self, *self.plugins())
+
+    def forms(self) -> tuple[str, ...]:
+        """Return how each is written, those of other packages last."""
+        return (*(one.form or name for name, one in self.items()), *self.plugins())
+
+    def unknown(self, name: str) -> InputError:
+        """Return the error of a name that nothing has, with the names that there are."""
+        # A typing error is the commonest cause.
+        close = get_close_matches(name, self.names(), 1)
+        guess = f"Did you mean {close[0]}? " if close else ""
+        return InputError(
+            f"There is no {self.noun} {name!r}.",
+            f"{guess}Known: {', '.join(self.forms())}{self._more}.",
+        )
+
+    def load(self, name: str) -> Any:
+        """Return what a name stands for; importing it may take a while.
+
+        Args:
+            name: One of :meth:`names`; ``NAME:PRESET`` where its configuration has that preset.
+
+        Raises:
+            InputError: Nothing has this name, or a plug-in cannot be loaded or is something else.
+            UnlistedError: It is a plug-in that :func:`nothing_but` keeps out.
+        """
+        name, _, preset = name.partition(":")
+        found = self._load(name)
+        if preset:
+            self._preset(name, preset, found)
+        return found
+
+    def _load(self, name: str) -> Any:
+        if name in self:
+            home = self[name].home
+            if not isinstance(home, str):
+                return home
+            # Ours: imported now, and only this one.
+            module, _, attribute = home.partition(":")
+            return attrgetter(attribute)(importlib.import_module(module))
+        # Another package's: found, loaded alone, and checked before it is used.
+        refuse_unlisted(name)
+        found = self._plugin(self.group, name) if name and self.group else None
+        if found is None:
+            raise self.unknown(name)
+        if self._fits and not self._fits(found):
+            raise InputError(
+                f"The plug-in {name!r} ({self.group}) is not {self._a} {self.noun}.", self._needs
+            )
+        return found
+
+    @staticmethod
+    def _preset(name: str, preset: str, kind: Any) -> Mapping[str, object]:
+        """Fields that ``NAME:PRESET`` sets: ``presets`` of the configuration's class."""
+        presets: Mapping[str, Mapping[str, object]] = getattr(config_class(kind), "presets", {})
+        if preset not in presets:
+            known = ", ".join(f"{name}:{one}" for one in presets) or "none"
+            raise InputError(
+                f"{name} has no preset {preset!r}.", f"Its presets: {known}; {name} alone is ours."
+            )
+        return presets[preset]
+
+    def guard(self, name: str, make: Callable[[], Any]) -> Any:
+        """Make something of what a name stands for; a plug-in may fail in any way.
+
+        Raises:
+            InputError: A plug-in failed.
+        """
+        if name in self:
+            return make()
+        try:
+            return make()
+        except RagwitnessError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"The plug-in {self.noun} {name!r} failed: {quote_error(error)}.",
+                "See the documentation of the package that brings it.",
+            ) from None
+
+    def split(self, spec: str) -> tuple[str, str]:
+        """Return name and option of ``NAME`` or ``NAME:OPTION``; no option is an empty text.
+
+        Raises:
+            InputError: One of ours is not written in its form, or nothing can have this name.
+        """
+        name, colon, option = spec.partition(":")
+        if name in self:
+            form = self[name].form
+            takes = ":" in form
+            if not (option and takes if colon else "[" in form or not takes):
+                raise self.malformed(spec)
+        elif not self.group:
+            raise self.unknown(spec)
+        return name, option
+
+    def malformed(self, spec: str) -> InputError:
+        """Return the error of one of ours that is not written in its form."""
+        name = spec.partition(":")[0]
+        return InputError(
+            f"The {self.noun} {spec!r} is malformed.", f"Write it as {self[name].form or name}."
+        )
+
+    def configure(
+        self,
+        name: str,
+        options: Mapping[str, object] | None = None,
+        fixed: Mapping[str, object] | None = None,
+    ) -> Any:
+        """Return the configuration of something that has one.
+
+        Args:
+            name: One of :meth:`names`; ``NAME:PRESET`` begins with the fields of a preset.
+            options: Fields of the configuration; text is turned into the field's type.
+            fixed: Fields that have options of their own, with their values, None for the
+                default; what the configuration does not have is left out.
+
+        Raises:
+            InputError: Unknown name, field or value, or a plug-in that fails.
+        """
+        kind = self.load(name)
+        config = config_class(kind)
+        fixed = fixed or {}
+        # Preset, what the name itself means, then options as text of the type of each field's
+        # default, then fixed fields.
+        known = {one.name for one in fields(config)}
+        plain, _, preset = name.partition(":")
+        begun = self._preset(plain, preset, kind) if preset else {}
+        chosen = {**begun, **(self[plain].preset if plain in self else {}), **(options or {})}
+        given = typed_fields(name, self.guard(name, config), known - set(fixed), chosen)
+        given |= {key: value for key, value in fixed.items() if key in known and value is not None}
+        return self.guard(name, lambda: config(**given))
+
+    @staticmethod
+    def _plugin(group: str, name: str) -> Any | None:
+        """Load what an installed package registered under a name; None where nobody did."""
+        found = {entry.value: entry for entry in entry_points(group=group, name=name)}
+        if not found:
+            return None
+        if len(found) > 1:
+            owners = " and ".join(sorted(_owner(entry) for entry in found.values()))
+            raise InputError(
+                f"{name!r} is registered more than once under {group}: {owners}.",
+                "Uninstall all but one of these packages.",
+            )
+        (entry,) = found.values()
+        try:
+            return entry.load()
+        except (Exception, SystemExit) as error:
+            raise InputError(
+                f"The plug-in {name!r} ({group}, {_owner(entry)}) cannot be loaded: "
+                f"{quote_error(error)}.",
+                "Repair or uninstall the package that brings it; nothing else depends on it.",
+            ) from None
+
+
+def config_class(kind: Any) -> Any:
+    """Return the dataclass in a class's module that has its name followed by ``Config``, or None.
+
+    Args:
+        kind: A class, or anything else.
+    """
+    where = sys.modules.get(getattr(kind, "__module__", ""))
+    found = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
+    return found if inspect.isclass(kind) and is_dataclass(found) else None
+
+
+def _owner(entry: EntryPoint) -> str:
+    """Package and object of an entry point, for people."""
+    package = entry.dist.name if entry.dist is not None else "unknown package"
+    return f"{entry.value} of {package}"

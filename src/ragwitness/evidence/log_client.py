@@ -1,0 +1,326 @@
+"""A log read over HTTP (C2SP tlog-tiles), and its witnesses asked (C2SP tlog-witness).
+
+Whoever answers may be hostile: no reply is longer, later or more than it may be, none leads
+elsewhere, and none is believed before its signature or its hash was checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import httpx2
+
+from ragwitness.attest.window import Window
+from ragwitness.core.errors import (
+    InputError,
+    RagwitnessError,
+    TargetResponseError,
+    TargetUnreachableError,
+    VerificationError,
+)
+from ragwitness.core.files import Closing, read_file, replace_file
+from ragwitness.crypto.hashing import b64
+from ragwitness.crypto.keys import KeyKind, PublicKey
+from ragwitness.crypto.log.tree import Nodes, consistency_path
+from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, Signature, verify_signature
+
+# One connection to one address, with limits on size, time and where a reply may lead.
+
+REQUEST_SECONDS = 30.0
+"""What one reply may take, however steadily its bytes come."""
+
+LOOK_SECONDS = 900.0
+"""What all requests of a look may take together."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+_SLACK = 1 << 10  # bytes by which gzip may lengthen what it cannot shorten
+_KEY = re.compile(r"(https?://[^#\s]+?)/*#(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What came back.
+
+    Attributes:
+        status: Of HTTP.
+        media: Its content type.
+        body: At most as many bytes as were asked for.
+    """
+
+    status: int
+    media: str
+    body: bytes
+
+
+class HttpPrefix(Closing):
+    """The files under a URL; a :data:`~ragwitness.crypto.log.tiles.Source` of tiles.
+
+    Args:
+        url: Of the log's prefix, or a witness's.
+        request: Seconds of one reply.
+        look: Seconds of all together.
+        transport: In place of the network.
+
+    Raises:
+        InputError: It is no URL of HTTP.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        request: float = REQUEST_SECONDS,
+        look: float = LOOK_SECONDS,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        parsed = _checked(url)
+        self._url, self._request = url.rstrip("/"), request
+        self._until = time.monotonic() + look
+        self._runner = asyncio.Runner()
+        self._http = httpx2.AsyncClient(
+            # A log's files lie under its prefix: a reply that leads elsewhere is refused.
+            follow_redirects=False,
+            timeout=request,
+            transport=transport,
+            headers={"Accept-Encoding": "gzip, identity"},
+            trust_env=parsed.host not in ("127.0.0.1", "localhost", "::1"),
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._runner.run(self._http.aclose())
+        self._runner.close()
+
+    def __call__(self, path: str, most: int) -> bytes:
+        """Return the first bytes of a file, at most ``most``.
+
+        Raises:
+            FileNotFoundError: There is none.
+            TargetResponseError: The server leads elsewhere or fails.
+            TargetUnreachableError: It does not answer in time.
+        """
+        reply = self.send("GET", path, b"", most)
+        if reply.status in (404, 410):
+            raise FileNotFoundError(path)
+        if reply.status != 200:
+            raise self._wrong(path, f"answers with {reply.status}")
+        return reply.body
+
+    def send(self, method: str, path: str, body: bytes, most: int) -> HttpAnswer:
+        """Send one request; return what came, cut after ``most`` bytes.
+
+        Raises:
+            TargetResponseError: The server leads elsewhere, or its reply cannot be read.
+            TargetUnreachableError: It does not answer in time.
+        """
+        return self._runner.run(self._send(method, path, body, most))
+
+    async def _send(self, method: str, path: str, body: bytes, most: int) -> HttpAnswer:
+        url = f"{self._url}/{path}"
+        left = self._until - time.monotonic()
+        try:
+            if left <= 0:
+                raise TimeoutError
+            # The client's own limit is per packet; this one also ends a reply that trickles.
+            async with (
+                asyncio.timeout(min(self._request, left)),
+                self._http.stream(method, url, content=body or None) as reply,
+            ):
+                if reply.is_redirect:
+                    raise self._wrong(path, "leads elsewhere")
+                coded = reply.headers.get("content-encoding", "identity")
+                raw, limit = bytearray(), most + (_SLACK if coded == "gzip" else 0)
+                async for part in reply.aiter_raw():
+                    raw += part
+                    if len(raw) >= limit:
+                        break
+                found = bytes(raw[:limit])
+                if coded == "gzip":  # never more than was asked for, whatever it would become
+                    found = zlib.decompressobj(_GZIP).decompress(found, most)
+                elif coded != "identity":
+                    raise self._wrong(path, f"answers in the coding {coded[:20]!r}")
+                return HttpAnswer(
+                    reply.status_code, reply.headers.get("content-type", ""), found[:most]
+                )
+        except (TimeoutError, httpx2.TimeoutException):
+            raise TargetUnreachableError(
+                f"{url} gave no complete reply in time.", "Nothing was decided; try again later."
+            ) from None
+        except httpx2.HTTPError as error:
+            raise TargetUnreachableError(
+                f"{url} does not answer ({type(error).__name__}).", "Check the address."
+            ) from None
+        except zlib.error:
+            raise self._wrong(path, "answers with what is no gzip") from None
+
+    def _wrong(self, path: str, what: str) -> TargetResponseError:
+        return TargetResponseError(
+            f"{self._url}/{path} {what}.", "Give the prefix under which the files themselves lie."
+        )
+
+
+def _checked(url: str) -> httpx2.URL:
+    try:
+        parsed = httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
+        parsed = httpx2.URL()
+    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query:
+        raise InputError(f"{url[:200]!r} is no URL.", "Give one such as https://example.org/log.")
+    return parsed
+
+
+# Witnesses: asked for a cosignature, which is checked before it is kept.
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessAddress:
+    """Where a witness answers, and the key by which its signature counts.
+
+    Attributes:
+        url: Its submission prefix.
+        key: Its own.
+    """
+
+    url: str
+    key: PublicKey
+
+    @classmethod
+    def parse(cls, text: str) -> WitnessAddress:
+        """Return the address of ``URL#KEY``.
+
+        Raises:
+            InputError: It is not of this form, or the key signs no checkpoints with a time.
+        """
+        found = _KEY.fullmatch(text)
+        if found is None:
+            raise InputError(
+                f"{text[:120]!r} names no witness.",
+                "Give URL#KEY with the key that the witness's server prints: a signature counts"
+                " only by a known key.",
+            )
+        _checked(found[1])
+        key = PublicKey.parse(found[2])
+        if key.kind is KeyKind.NOTE:
+            raise InputError(f"{key.name} has a key for notes, and a witness one for cosignatures.")
+        return cls(found[1], key)
+
+
+_ATTEMPTS = 3  # the size that the witness names may be old when the proof for it arrives
+_SIZE = re.compile(rb"(0|[1-9][0-9]{0,18})\n")
+
+
+def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: Nodes) -> Signature:
+    """Return a witness's signature line under a checkpoint.
+
+    Args:
+        prefix: Of the witness.
+        key: Its own.
+        note: The checkpoint, signed by the log.
+        log: At least as large as the checkpoint; proves it consistent with what the witness saw.
+
+    Raises:
+        TargetResponseError: The witness refuses, or has seen more than the checkpoint has.
+        TargetUnreachableError: It does not answer.
+        VerificationError: ``witness.reply`` or ``signature.*``; it answers with something else
+            than its signature under this checkpoint.
+    """
+    shown = Note.parse(note)
+    checkpoint, old = Checkpoint.parse(shown.text), 0
+    for _ in range(_ATTEMPTS):
+        # 1. The proof from what the witness signed last; from nothing, if that is not known.
+        path = consistency_path(log, old, checkpoint.size)
+        lines = [f"old {old}", *map(b64, path), "", ""]
+        body = "\n".join(lines).encode() + note
+        reply = prefix.send("POST", "add-checkpoint", body, MAX_NOTE)
+        if reply.status == 200:
+            return _cosignature(reply.body, shown, checkpoint, key)
+        sized = reply.media.partition(";")[0].strip() == "text/x.tlog.size"
+        size = _SIZE.fullmatch(reply.body) if sized else None
+        if reply.status != 409 or size is None:
+            said = reply.body[:200].decode("utf-8", "replace").strip()
+            raise TargetResponseError(f"{key.name} refuses with {reply.status}: {said!r}.")
+        # 2. It signed another size: once more, with the proof from there.
+        if int(size[1]) > checkpoint.size:
+            raise TargetResponseError(
+                f"{key.name} has signed {int(size[1]):,} entries of this log, and the checkpoint"
+                f" has {checkpoint.size:,}."
+            )
+        if int(size[1]) == old:
+            raise TargetResponseError(
+                f"{key.name} has signed another root for the log's {old:,} entries."
+            )
+        old = int(size[1])
+    raise TargetResponseError(f"{key.name} names another size each time.")
+
+
+def _cosignature(body: bytes, shown: Note, checkpoint: Checkpoint, key: PublicKey) -> Signature:
+    """Return the key's line of a reply; lines of other keys are passed over."""
+    signed = Note.parse(f"{shown.text}\n".encode() + body)
+    line = signed.signatures_of([key]).get(key)
+    if signed.text != shown.text or line is None:
+        raise VerificationError("witness.reply", f"{key.name} answers without its signature.")
+    # Also an old line, or one under another log's checkpoint, is no signature of this text.
+    verify_signature(key, checkpoint, line)
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What witnesses have signed.
+
+    Attributes:
+        signed: Keys of those whose signature stands under every checkpoint.
+        failed: The others' names, and why.
+    """
+
+    signed: list[PublicKey] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def gather(
+    window: Window,
+    witnesses: Sequence[WitnessAddress],
+    names: Sequence[str],
+    transports: Mapping[str, httpx2.AsyncBaseTransport] | None = None,
+) -> Gathered:
+    """Let witnesses sign checkpoints of a window; what they sign is written beside the log's line.
+
+    Args:
+        window: Its log proves the checkpoints consistent with what a witness has seen.
+        witnesses: Whom to ask. One that fails does not keep the others from signing.
+        names: Files of ``public``, smallest log first. What a witness has signed is not asked for
+            again.
+        transports: By URL, in place of the network.
+    """
+    found = Gathered()
+    for one in witnesses:
+        who = one.key.name
+        with HttpPrefix(one.url, transport=(transports or {}).get(one.url)) as prefix:
+            for name in names:
+                try:
+                    _sign_file(window, name, prefix, one.key)
+                except RagwitnessError as error:
+                    before = found.failed.get(who, "")
+                    found.failed[who] = f"{before} {name}: {error.message}".strip()
+        if who not in found.failed:
+            found.signed.append(one.key)
+    return found
+
+
+def _sign_file(window: Window, name: str, prefix: HttpPrefix, key: PublicKey) -> None:
+    """Write one witness's line under one published checkpoint, and under the newest if it is it."""
+    path, newest = window.public / name, window.public / "checkpoint"
+    data = read_file(path, MAX_NOTE)
+    if Note.parse(data).signatures_of([key]):
+        return
+    line = ask_witness(prefix, key, data, window.ledger.log)
+    # The file by whose name it is asked for comes last: what a crash left out is asked for again.
+    with window.writing():
+        for file in dict.fromkeys((newest, path)):
+            held = Note.parse(read_file(file, MAX_NOTE))
+            if held.text == Note.parse(data).text and not held.signatures_of([key]):
+                replace_file(file, Note(held.text, (*held.signatures, line)).encode())

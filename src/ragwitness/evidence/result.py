@@ -1,0 +1,188 @@
+"""The verdict on a sealed file: what every report of it says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from ragwitness.attest.verdict import BundleVerdict, Sampling
+from ragwitness.report import phrases as say
+from ragwitness.report.document import (
+    Block,
+    Cell,
+    Column,
+    Mark,
+    Name,
+    Paragraph,
+    Section,
+    Sheet,
+    Style,
+    Table,
+    plain_table,
+    table_rows,
+)
+from ragwitness.report.result_type import ResultType, Row, TestCase, plain, restored
+
+_STYLES: dict[str, Style] = {"pass": "out", "fail": "in", "not checked": "inconclusive"}
+_STATES: Mapping[str, Literal["passed", "failed", "skipped"]] = {
+    "pass": "passed",
+    "fail": "failed",
+    "not checked": "skipped",
+}
+
+
+def _dump(verdict: BundleVerdict) -> Row:
+    told: Row = plain(asdict(verdict))
+    # The first failure by itself: scripts compare its name with what they expect.
+    told["failure"] = verdict.failures[0].failure if verdict.failures else None
+    told["epsilon"] = verdict.epsilon
+    if verdict.sampling is not None:
+        told["sampling"]["mode"] = verdict.sampling.mode
+    return told
+
+
+def _cases(verdict: BundleVerdict, _conditions: Sequence[str]) -> list[TestCase]:
+    return [
+        TestCase(one.name, _STATES[one.status], one.detail, type=one.failure or "check")
+        for one in verdict.checks
+    ]
+
+
+def _sheet(verdict: BundleVerdict) -> Sheet:
+    # Outcome and window, why, the checks, then numbers: a reader who stops early has read the
+    # verdict.
+    title = verdict.outcome.upper()
+    if verdict.window:
+        title += f"  window {verdict.window}"
+    title += _epsilon(verdict)
+    # Who reads a page of it knows what the outcome covers, what it rests on and what it does not
+    # cover; then come the checks by name and the numbers.
+    told = (
+        ("What it covers", verdict.covers),
+        ("What it rests on", verdict.rests),
+        ("What it does not cover", verdict.uncovered),
+        ("What whoever holds this file learns besides", verdict.learned),
+    )
+    first_page = [
+        Paragraph(line, "", brief=True)
+        for heading, lines in told
+        if lines
+        for line in (f"{heading}:", *(f"- {one}" for one in lines))
+    ]
+    sampled = verdict.sampling
+    blocks: list[Block] = []
+    if verdict.numbers:
+        blocks += [_numbers(verdict), *_legend(verdict)]
+    if sampled is not None:
+        blocks.append(Paragraph(sampling_line(sampled), "", brief=True))
+    return Sheet(
+        RESULT_TYPE.words,
+        title,
+        f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
+        warnings=verdict.notes,
+        sections=(
+            Section("scope", "What this covers, and what it rests on", tuple(first_page)),
+            Section("numbers", "What can have been given away", tuple(blocks)),
+            Section("checks", "The checks", (_checks(verdict),)),
+        ),
+    )
+
+
+def _epsilon(verdict: BundleVerdict) -> str:
+    """Epsilon of the window, and of all windows over its index that the provider's log shows."""
+    worst = verdict.worst
+    if worst is None:
+        return ""
+    own = (
+        f": epsilon {say.three(worst.exact)} at delta* {worst.delta:g} towards accounts in this"
+        f" window (index {worst.tenant})"
+    )
+    if worst.windows is None:
+        return f"{own}; other windows are not known"
+    most = max(verdict.numbers, key=lambda number: number.together or math.inf)
+    return (
+        f"{own}; in all windows over {most.tenant} ({most.windows}) on the provider's log,"
+        f" {verdict.listed}: at most {say.three(most.together)}"
+    )
+
+
+def _counted(verdict: BundleVerdict) -> str:
+    """How many checks hold, and how many were not made: no check that was not made is a pass."""
+    ended = Counter(one.status for one in verdict.checks)
+    hold, failed, open_ = ended["pass"], ended["fail"], ended["not checked"]
+    parts = {"hold": hold, "failed": failed, "not made": open_}
+    shown = ", ".join(f"{say.count(n)} {how}" for how, n in parts.items() if n)
+    return f"Of {say.count(len(verdict.checks))} checks: {shown}."
+
+
+def _checks(verdict: BundleVerdict) -> Table:
+    rows = (
+        (
+            Name(one.name),
+            Mark(one.status, _STYLES[one.status]),
+            Mark(f"{one.failure}: {one.detail}" if one.failure else one.detail),
+        )
+        for one in verdict.checks
+    )
+    columns = Column("check", "name", "check"), Column("", "value", ""), Column("", "text", "")
+    return Table("Every check by name", columns, tuple(rows))
+
+
+def _numbers(verdict: BundleVerdict) -> Table:
+    # Three epsilons of the same noise: the paper's bound (5.2), the exact one, and the odometer's
+    # over everything answered.
+    rows: list[tuple[Cell, ...]] = []
+    for row in verdict.numbers:
+        values = (row.paper, row.exact, row.odometer)
+        rows.append((Name(row.tenant), *map(say.three, values)))
+    names = ("epsilon of", "paper (5.2)", "exact", "odometer")
+    return plain_table("Epsilon towards accounts", names, rows)
+
+
+def _legend(verdict: BundleVerdict) -> list[Paragraph]:
+    first = verdict.numbers[0]
+    lines = [
+        f"All at delta* {first.delta:g}. Paper: from the epsilon promised to one account. Exact:"
+        f" of the committed noise, k_max accounts with {say.count(first.cap)} answers in all."
+        " Odometer: of every answer given, whoever asked."
+    ]
+    if first.paper is None:
+        lines.append(f"{say.MISSING} {first.why}")
+    return [Paragraph(line, brief=True) for line in lines]
+
+
+def sampling_line(sampling: Sampling) -> str:
+    """Return in words which records were looked at, and what that finds."""
+    everything = (
+        f"Mode {sampling.mode}: {say.count(sampling.challenged)} of"
+        f" {say.count(sampling.population)} answers were proved."
+    )
+    # Mode A proves every answer; otherwise the verdict covers the others only with the chances
+    # given.
+    if sampling.mode == "A":
+        return everything
+    chances = ", ".join(f"{say.count(bad)}: {chance:.2%}" for bad, chance in sampling.detection)
+    return (
+        f"{everything} The verdict is conditional on the others. Chance to have looked at one of"
+        f" so many bad ones: {chances}."
+    )
+
+
+def _load(data: Mapping[str, Any]) -> BundleVerdict:
+    return restored(BundleVerdict, data, RESULT_TYPE)
+
+
+RESULT_TYPE: ResultType[BundleVerdict, str] = ResultType(
+    name="verification",
+    words="verdict on a sealed file",
+    verb="verify --json",
+    dump=_dump,
+    load=_load,
+    recognises=lambda data: {"outcome", "checks", "why"} <= data.keys(),
+    sheet=_sheet,
+    rows=lambda verdict: table_rows(_sheet(verdict)),
+    cases=_cases,
+)

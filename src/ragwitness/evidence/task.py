@@ -1,0 +1,138 @@
+"""The task of a verification: does a sealed file hold what it says?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole, declared
+
+if TYPE_CHECKING:
+    from ragwitness.attest.verdict import BundleVerdict
+
+_SMALL, _MOST_FILES = 1 << 20, 100_000
+_DRAFT = "Begin with the trust.json that ragwitness attest commit writes beside the window."
+_MADE_BY = "Give the file that ragwitness seal or ragwitness attest prove wrote."
+_TOLD, _BUNDLE = "What you were told", "For the bundle of an audit window alone"
+
+
+@dataclass(frozen=True)
+class VerifyTask:
+    """Check a sealed file by itself: no network, no index.
+
+    Attributes:
+        bundle: A sealed file: an evidence pack that ragwitness seal wrote, or the bundle that
+            ragwitness attest prove wrote.
+        trust: For a bundle: your own trust.json with log and beacon. Without it no bundle
+            can pass.
+        receipt: For a bundle: an account's receipt, or a folder of them. May be repeated.
+        checkpoint: A checkpoint of this log that somebody else was shown. May be repeated.
+        embedder: For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or
+            hashing:DIMENSION.
+        key: For a pack: the public key of whoever ran the audit, as they published it.
+        seal: For a pack: the seal that you were told of before the answers came.
+        roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
+        models: For a pack: load this model, too, where the pack names it just so, or ask this
+            server for it. Without it only packaged models are loaded. May be repeated.
+
+    Raises:
+        InputError: A file cannot be read, or an option says nothing about this kind of file.
+        MissingExtraError: The extra ``verify`` is not installed.
+    """
+
+    bundle: Annotated[
+        Path | str,
+        PathRole.READS,
+        Arg(),
+        AskedAs("File", "The sealed file", "An evidence pack, or a window's bundle.", "documents"),
+    ]
+    trust: Annotated[
+        Path | str | None,
+        PathRole.READS,
+        Only("bundle"),
+        AskedAs(_BUNDLE, "Your trust.json", "Without it no bundle can pass.", "documents"),
+    ] = None
+    _: KW_ONLY
+    receipt: Annotated[list[Path] | None, PathRole.READS, Only("bundle")] = None
+    checkpoint: Annotated[
+        list[Path] | None,
+        PathRole.READS,
+        AskedAs(_TOLD, "Checkpoints of the log", "As you, or others, have seen it.", "documents"),
+    ] = None
+    embedder: Annotated[str | None, PathRole.ADDRESS, Only("bundle")] = None
+    key: Annotated[
+        str | None,
+        Opt(metavar="TEXT"),
+        Only("pack"),
+        AskedAs(
+            _TOLD,
+            "Public key of whoever ran the audit",
+            "As they published it. Anybody can make a pack with a key of his own: without the key,"
+            " the seal or a checkpoint no pack passes.",
+        ),
+    ] = None
+    seal: Annotated[
+        str | None,
+        Opt(metavar="SHA256"),
+        Only("pack"),
+        AskedAs(_TOLD, "Seal", "The hash that you were told before the answers came."),
+    ] = None
+    roots: Annotated[
+        Path | None,
+        PathRole.READS,
+        Only("pack"),
+        AskedAs(_TOLD, "Certificates of time stamps", "Those that you trust, PEM.", "documents"),
+    ] = None
+    models: Annotated[list[str] | None, Opt(metavar="NAME"), Only("pack")] = None
+
+    def opened(self) -> tuple[str, Callable[..., BundleVerdict]]:
+        """Read everything; return what the file deals in, and what judges it."""
+        from ragwitness.attest.bundle import MAX_ARCHIVE
+        from ragwitness.core.files import map_file, read_file
+        from ragwitness.evidence.verifiers import SEALED, sealed_kind
+
+        # Step 1: the file, of a bounded size before anything in it is believed, and what it is.
+        data = map_file(Path(self.bundle), MAX_ARCHIVE, _MADE_BY)
+        kind = sealed_kind(data)
+        judge, of = partial(SEALED.load(kind), data), kind.removesuffix(".json")
+        for one in declared(type(self)):
+            # What says nothing about this kind of file would seem to be checked.
+            if (only := one.mark(Only)) and of not in only.traits and getattr(self, one.name):
+                raise InputError(f"{one.option} does not apply to a {of}.", "Leave it out.")
+        # Step 2: what the auditor brings. Who wrote the file is not asked for it.
+        seen = [read_file(path, _SMALL) for path in _files(self.checkpoint or ())]
+        if of == "pack":
+            from ragwitness.crypto.keys import PublicKey
+            from ragwitness.evidence.case import PackKnown
+
+            whose = None if self.key is None else PublicKey.parse(self.key.strip())
+            known = PackKnown(whose, self.seal, seen, self.roots, self.models or ())
+            return "documents", partial(judge, known=known)
+        from ragwitness.attest.trust import parse_trust
+
+        told: dict[str, object] = {"seen": seen}
+        told["trust"] = self.trust and parse_trust(read_file(Path(self.trust), _SMALL, _DRAFT))
+        told["receipts"] = [read_file(path, _SMALL) for path in _files(self.receipt or ())]
+        if self.embedder is not None:
+            from ragwitness.models.model_registry import load_embedder
+
+            told["embed"] = load_embedder(self.embedder).embed
+        return "proofs", partial(judge, **told)
+
+    def carry_out(self) -> BundleVerdict:
+        """Do it, and return the verdict."""
+        return self.opened()[1]()
+
+
+def _files(given: Sequence[Path]) -> list[Path]:
+    """Return files, and those in folders in the order of their names."""
+    found: list[Path] = []
+    for path in map(Path, given):
+        found += sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    if len(found) > _MOST_FILES:
+        raise InputError(f"{len(found):,} files are too many.", "Check a sample of the receipts.")
+    return found

@@ -1,0 +1,46 @@
+"""Which kind of sealed file a file is, and what verifies it."""
+
+from __future__ import annotations
+
+from ragwitness.attest.bundle import Archive, listing, member_limit
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.registry import Listing, Registry
+
+SEALED = Registry(
+    "sealed file",
+    {
+        "bundle.json": Listing(
+            "ragwitness.attest.verifier:verify",
+            "the bundle of an audit window, by ragwitness attest prove",
+        ),
+        "pack.json": Listing(
+            "ragwitness.evidence.verifier:verify_pack", "an evidence pack, by ragwitness seal"
+        ),
+    },
+)
+"""What verifies each kind of sealed file, by the file in its archive that lists the others. All
+kinds are archives of one form (``attest.bundle``)."""
+
+
+def sealed_kind(data: Archive) -> str:
+    """Return the kind of a sealed file, by which :data:`SEALED` has what verifies it.
+
+    What is no sealed archive at all is given to the verifier whose list it names, which says what
+    is wrong with it.
+
+    Raises:
+        InputError: It is an archive in our form, of a kind that is not known here.
+    """
+    try:
+        names = [file.name for file in listing(data)]
+    except VerificationError:
+        return "pack.json" if data.find(b"pack.json") >= 0 else "bundle.json"
+    found = next((kind for kind in SEALED if kind in names), None)
+    if found is None and not any(member_limit(name) for name in names):
+        known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
+        raise InputError(
+            f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
+            f" {known}.",
+            "Install the version of ragwitness that wrote it, or a newer one.",
+        )
+    return found or "bundle.json"

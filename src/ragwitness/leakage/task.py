@@ -1,0 +1,479 @@
+"""The task of a leak measurement: what can be got out of that system, and how much is private?"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
+from ragwitness.core.types import LeftOut
+from ragwitness.evidence.sealing import seal_run
+from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
+from ragwitness.runner.task_options import (
+    ADDRESS_ASKED,
+    TARGET,
+    AnswerTokens,
+    ContactFinder,
+    HowRead,
+    Likeness,
+    Prompts,
+    RunPath,
+    Sealing,
+    Sending,
+    Texts,
+)
+from ragwitness.runner.task_runtime import (
+    Note,
+    as_documents,
+    check_target,
+    own_folder,
+    per_method,
+    warn,
+    with_target,
+)
+
+if TYPE_CHECKING:
+    from ragwitness.core.types import Document, Target
+    from ragwitness.evidence.subject import SealSubject
+    from ragwitness.leakage.attacks.base import Attack, Limits
+    from ragwitness.leakage.result import LeakResult
+    from ragwitness.leakage.run import AttackRun
+    from ragwitness.leakage.score.table import LeakPlan
+    from ragwitness.leakage.transcript import Transcript
+    from ragwitness.runner.rate_limiter import RateLimiter
+    from ragwitness.runner.worker import Progress
+
+
+@dataclass(frozen=True)
+class LeakTask(HowRead, Sending, Sealing):
+    """Attack a RAG system and measure how much of its private corpus comes back.
+
+    Carried out, it gives every count with n, its interval, and what unrelated text gives by chance.
+
+    Attributes:
+        target: The system under attack, as for an audit. A system in this process shows its owner
+            what it retrieved.
+        corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
+            Always needed.
+        transcripts: Stored transcripts that are scored instead; nothing is asked.
+        attacks: The attacks: all of an attacker, or names with commas between them: composite,
+            composite-conditions, composite-contacts, pide; or aimed, the test of who holds the
+            corpus.
+        information: Public texts from which prompts are cut.
+        topic: A subject of the corpus; the first prompts begin with it.
+        background: Texts that are like the corpus and that the target does not hold. They show what
+            is found by chance.
+        secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.
+        decoys: A file of texts that are made like the secrets and planted nowhere; the same rows.
+        contacts: Count the contact details in the corpus as secrets too.
+        options: A setting of one of the attacks. May be repeated.
+        seed: The seed of the prompts and of the resampling.
+        run: The run folder. The same folder resumes the run; a finished result is never lost.
+
+    Raises:
+        InputError: The corpus, an attack or an option cannot be used.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+
+    target: Annotated[
+        object,
+        PathRole.ADDRESS,
+        Arg(help=TARGET),
+        ADDRESS_ASKED,
+    ] = None
+    corpus: Annotated[
+        Texts,
+        PathRole.DOCUMENTS,
+        AskedAs(
+            "Documents",
+            "Private records that the system holds",
+            "Files of text, many at once, or a JSONL or CSV file. They stay on this machine;"
+            " answers are compared with them.",
+            "documents",
+        ),
+    ] = ""
+    _: KW_ONLY
+    transcripts: Annotated[Path | None, PathRole.READS] = None
+    attacks: Annotated[
+        str | Sequence[str],
+        Only("asks"),
+        AskedAs(
+            "Attack",
+            "Attacks",
+            "composite is the usual one; all of them cost that many times the prompts.",
+            "choice",
+            {"all": "all of them"},
+            names="ragwitness.leakage.attack_registry:ATTACKS",
+        ),
+    ] = "composite"
+    prompts: Annotated[Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")] = (
+        250
+    )
+    answer_tokens: Annotated[AnswerTokens, Only("asks")] = 256
+    information: Annotated[
+        Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
+    ] = None
+    topic: Annotated[str | None, Only("asks")] = None
+    background: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        AskedAs(
+            "Documents",
+            "Texts like them that the system does not hold",
+            "They show what is found by chance. Without them the counts have no zero line.",
+        ),
+    ] = None
+    secrets: Annotated[Path | None, PathRole.READS] = None
+    decoys: Annotated[Path | None, PathRole.READS] = None
+    contacts: bool = False
+    pii: ContactFinder = "auto"
+    embedder: Likeness = None
+    options: Annotated[
+        Mapping[str, Mapping[str, object]] | Sequence[str] | None,
+        Opt("--set", metavar="ATTACK.NAME=VALUE"),
+        Only("asks"),
+    ] = None
+    seed: int = 0
+    run: RunPath = None
+
+    def order(self, note: Note = warn) -> LeakWork:
+        """Check the options and make the attacks; nothing large is read, and nothing is sent.
+
+        Args:
+            note: Told of what reading documents came to.
+
+        Raises:
+            InputError: An option cannot be used, or would not be read.
+        """
+        from ragwitness.leakage.attack_registry import OWNERS
+        from ragwitness.leakage.attacks.base import Limits
+
+        refuse_types(self)
+        check_target(self.target)
+        if isinstance(self.corpus, str) and not self.corpus:
+            raise InputError(
+                "There is no corpus to look for.", "Give the private records: --corpus."
+            )
+        if (self.target is None) == (self.transcripts is None):
+            raise InputError(
+                "Either a target is asked or stored transcripts are scored.",
+                "ragwitness leak TARGET --corpus FILE, or ragwitness leak --transcripts FILE"
+                " --corpus FILE",
+            )
+        if self.transcripts is not None and self.seal is not None:
+            raise InputError("Stored transcripts cannot be sealed before their first query.")
+        traits = {"asks": self.transcripts is None, "sealed": self.seal is not None}
+        reject_inapplicable_options(
+            self, {"single", *(name for name, true in traits.items() if true)}
+        )
+        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        names = names_of(self.attacks)
+        limits = Limits(self.prompts, self.answer_tokens, self.seed)
+        texts = [one.text for one in as_documents(self.information, note=note)]
+        knows = {"texts": texts, "topic": self.topic}
+        if OWNERS in names:
+            records, others = (
+                as_documents(one, self, note=lambda _: None)
+                for one in (self.corpus, self.background)
+            )
+            aimed, _ = self.aimed_at(names, len(records), others)
+            knows["records"] = [one.text for one in (*records, *aimed)]
+        given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
+        made = [] if self.transcripts else attacks_of(names, limits, given, **knows)
+        return LeakWork(self, names, limits, given, tuple(texts), made)
+
+    def aimed_at(
+        self, names: Sequence[str], records: int, background: Sequence[Document]
+    ) -> tuple[Sequence[Document], Sequence[Document]]:
+        """Return the background texts that are asked for as the records are, and the others.
+
+        The owner's test aims at both alike, or chance would not show in the background what it
+        shows in the records. Few prompts reach the records only where not all of it is aimed at.
+        """
+        from ragwitness.leakage.attack_registry import OWNERS
+
+        most = max(self.prompts - records, records)
+        if list(names) != [OWNERS] or len(background) <= most:
+            return background, ()
+        order = random.Random(self.seed).sample(range(len(background)), len(background))
+        some, rest = (sorted(part) for part in (order[:most], order[most:]))
+        return [background[at] for at in some], [background[at] for at in rest]
+
+    def carry_out(self) -> LeakResult:
+        """Do it, and return the counts."""
+        folder = own_folder(self.run, self.corpus, self.background)
+        work = self.order()
+        plan = work.plan()
+        if self.transcripts is not None:
+            return work.scored(plan, None)
+
+        async def ask(target: Target) -> AttackRun:
+            if self.seal is not None:
+                seal_run(self, folder, self.target, target.name, lambda _: work.subject(plan))
+            return await work.asked(target, limiter, folder)
+
+        with self.governed(folder) as (limiter, transport):
+            return work.scored(plan, with_target(self.target, ask, transport))
+
+
+@dataclass(frozen=True)
+class LeakWork:
+    """A leak measurement whose options were checked.
+
+    Attributes:
+        task: What was asked for.
+        names: Registered names of the attacks, each once.
+        limits: How much each may ask.
+        options: Fields of their configurations, by attack.
+        texts: Public texts from which prompts are cut.
+        attacks: The attacks; none where stored transcripts are scored.
+    """
+
+    task: LeakTask
+    names: tuple[str, ...]
+    limits: Limits
+    options: Mapping[str, Mapping[str, object]]
+    texts: tuple[str, ...]
+    attacks: list[Attack]
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What a run folder is named by.
+
+        Target, corpus and attacks: another list of secrets, or another background at which nothing
+        was aimed, scores the same answers again.
+        """
+        from ragwitness.leakage.attack_registry import OWNERS
+
+        it = self.task
+        known: object
+        known = (it.information, it.topic) if it.topic else it.information
+        if OWNERS in self.names:
+            aimed = it.background
+            if aimed is not None and not isinstance(aimed, str | Path):
+                aimed = sha256(
+                    "\0".join(one.text for one in as_documents(aimed)).encode()
+                ).hexdigest()
+            known = (known, aimed)
+        pairs = it.options
+        if isinstance(pairs, Mapping):
+            pairs = [f"{a}.{name}={v}" for a, own in pairs.items() for name, v in own.items()]
+        sources = (it.target, it.transcripts, it.corpus)
+        return (*sources, self.names, self.limits, sorted(pairs or ()), known)
+
+    def plan(self, note: Note = warn) -> LeakPlan:
+        """Read what answers are held against: records, background, secrets and decoys.
+
+        Raises:
+            InputError: A file cannot be read, decoys stand alone, or the corpus holds what is
+                given.
+        """
+        from ragwitness.leakage.run import refuse_records
+
+        it = self.task
+        lost: list[LeftOut | str] = []
+        records = as_documents(it.corpus, it, lost, note)
+        if not records:
+            raise InputError("There is no corpus to look for.", "Give the private records.")
+        background = as_documents(it.background, it, lost, note)
+        # What was not aimed at explains what an answer says, and is no measure of chance.
+        aimed, rest = it.aimed_at(self.names, len(records), background)
+        plan = plan_of(
+            records,
+            tuple(aimed),
+            (it.secrets, it.decoys),
+            contacts=it.contacts,
+            seed=it.seed,
+            pii=it.pii,
+        )
+        others = tuple(one.text for one in rest)
+        refuse_records("--information", self.texts, records)
+        refuse_records("--background", others, records)
+        public = (*self.texts, *others)
+        return dataclasses.replace(plan, left_out=tuple(lost), public=public)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything in use, as label and value."""
+        it = self.task
+        files = {"corpus": it.corpus, "background": it.background, "transcripts": it.transcripts}
+        named = {label: str(one) for label, one in files.items() if isinstance(one, str | Path)}
+        if self.attacks:
+            named |= settings_of(self.attacks, self.limits)
+        return named | ledger_of(it.pii, contacts=it.contacts)
+
+    def subject(self, plan: LeakPlan) -> SealSubject:
+        """Return what it commits to before its first query."""
+        from ragwitness.leakage.evidence import LeakOrder, subject_of
+
+        it = self.task
+        order = LeakOrder(
+            str(it.target), self.names, self.options, self.limits, it.budget,
+            tuple(plan.public), it.topic,
+            it.embedder, self.settings,
+        )  # fmt: skip
+        return subject_of(order, plan)
+
+    async def asked(
+        self,
+        target: Target,
+        limiter: RateLimiter,
+        folder: Path | None,
+        progress: Progress | None = None,
+    ) -> AttackRun:
+        """Send the prompts of every attack."""
+        from ragwitness.leakage.run import ask_attacks
+        from ragwitness.rag.target import LabTarget
+
+        # The passages are needed by the published counts, which look at those retrieved for the
+        # same prompt: a system of ours in this process shows them to its owner.
+        shown = target.for_owner() if isinstance(target, LabTarget) else target
+        return await ask_attacks(
+            self.attacks,
+            self.limits.prompts,
+            shown,
+            run=folder,
+            progress=progress,
+            limiter=limiter,
+        )
+
+    def transcripts(self, asked: AttackRun | None) -> Sequence[Transcript]:
+        """Return what was answered, now or before.
+
+        Raises:
+            InputError: Stored transcripts cannot be read.
+        """
+        from ragwitness.leakage.transcript import read_transcripts
+
+        return asked.transcripts if asked else read_transcripts(Path(str(self.task.transcripts)))
+
+    def scored(self, plan: LeakPlan, asked: AttackRun | None) -> LeakResult:
+        """Count: published counts and corrected ones, from the same transcripts."""
+        from ragwitness.leakage.run import score_leaks
+        from ragwitness.models.model_registry import load_embedder
+
+        own = load_embedder(self.task.embedder) if self.task.embedder else None
+        told = self.transcripts(asked)
+        return score_leaks(told, plan, embedder=own, asked=asked, settings=self.settings)
+
+
+def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the registered names of attacks, each once.
+
+    Args:
+        attacks: ``all``, or names, in a list or with commas between.
+
+    Raises:
+        InputError: There is no attack.
+    """
+    from ragwitness.leakage.attack_registry import ATTACKS, OWNERS
+
+    listed = attacks.split(",") if isinstance(attacks, str) else attacks
+    names = [name.strip() for name in listed if name.strip()]
+    if names == ["all"]:
+        return tuple(name for name in ATTACKS if name != OWNERS)
+    if not names:
+        raise InputError("No attack is named.", f"Known: all, {', '.join(ATTACKS)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def attacks_of(
+    names: Sequence[str],
+    limits: Limits,
+    given: Mapping[str, Mapping[str, object]],
+    **knows: Any,
+) -> list[Attack]:
+    """Return the attacks with their options, and with what the attacker knows or has.
+
+    Raises:
+        InputError: An attack, an option or a value is unknown, or an option's attack is not run.
+    """
+    from ragwitness.leakage.attack_registry import build_attack
+
+    if idle := sorted(set(given) - set(names)):
+        raise InputError(
+            f"--set {idle[0]}.… is for an attack that is not run.",
+            f"Run now: {', '.join(names)}; choose with --attacks.",
+        )
+    return [build_attack(name, limits, given.get(name), **knows) for name in names]
+
+
+def plan_of(
+    records: Sequence[Document],
+    background: Sequence[Document],
+    ledgers: tuple[Path | None, Path | None],
+    *,
+    contacts: bool,
+    seed: int,
+    pii: str = "auto",
+) -> LeakPlan:
+    """Return what answers are compared with.
+
+    Args:
+        records: The private corpus.
+        background: Texts that the target does not hold.
+        ledgers: Files of secrets and of decoys.
+        contacts: Whether contact details in the records are secrets too.
+        seed: Of the resampling.
+        pii: Who finds them.
+
+    Raises:
+        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds what is given.
+    """
+    from ragwitness.leakage.run import refuse_records
+    from ragwitness.leakage.score.table import LeakPlan
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import SecretIndex, read_secrets
+
+    refuse_records("--background", [one.text for one in background], records)
+    # Secrets are private for certain; decoys are planted nowhere, and finding one is chance.
+    known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
+    if contacts:
+        known = known + personal_of(((one.id, one.text) for one in records), pii_finder(pii))
+    # A rate of decoys is a background and needs a rate above it.
+    if planted_nowhere and not known:
+        raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
+    if held := {n for _, n in SecretIndex(planted_nowhere).pairs([one.text for one in records])}:
+        raise InputError(
+            f"{len(held)} of {len(planted_nowhere)} decoys stand in the corpus (the first is number"
+            f" {min(held) + 1}): what is found of them is no chance.",
+            "Leave them out of --decoys.",
+        )
+    return LeakPlan(records, background, known, planted_nowhere, seed)
+
+
+def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
+    """Return who made the ledger of contact details, and what that does not find."""
+    from ragwitness.text.pii import pii_finder
+
+    if not contacts:
+        return {}
+    finder = pii_finder(pii)
+    return {"contact details found by": finder.name, "of which it misses": finder.misses}
+
+
+def settings_of(attacks: Sequence[Attack], limits: Limits) -> dict[str, str]:
+    """Return everything in use, as label and value."""
+    named = {
+        "prompts of each attack": f"at most {limits.prompts}",
+        "tokens of an answer": f"at most {limits.max_tokens}",
+        "seed": str(limits.seed),
+    }
+    for attack in attacks:
+        # Everything an attack depends on stands in the report; long texts by their number alone.
+        config = getattr(attack, "config", None)
+        fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
+        values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
+        for texts in ("texts", "records"):
+            if held := values.pop(texts, ()):
+                values[texts] = f"{len(held)} given"
+        if (own := values.pop("embedder", None)) is not None:
+            values["embedder"] = own.name
+        named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
+    return named

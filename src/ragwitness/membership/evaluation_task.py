@@ -1,0 +1,129 @@
+"""The task of an evaluation: how well do audits do on this corpus, and would a guesser too?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ragwitness.core.options import Opt, PathRole
+from ragwitness.runner.option_validation import refuse_types
+from ragwitness.runner.task_options import (
+    AuditSettings,
+    HowRead,
+    OwnSystem,
+    Paragraphs,
+    Proxy,
+    RunPath,
+    Texts,
+)
+from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
+
+if TYPE_CHECKING:
+    from ragwitness.core.types import Document
+    from ragwitness.membership.evaluation import BatteryPlan
+    from ragwitness.membership.results.evaluation import Battery
+    from ragwitness.runner.worker import Progress
+
+
+@dataclass(frozen=True)
+class EvaluateTask(HowRead, OwnSystem):
+    """Measure how well audits do on a corpus of yours.
+
+    Carried out, it gives every rate with its interval, beside the controls. The system is one of
+    ours, in this process: nothing is sent anywhere but to a model that you name.
+
+    Attributes:
+        corpus: Documents of one source. Half of them are put into the index.
+        audits: The audits: all, or names with commas between them. NAME:paper is the audit as its
+            paper has it.
+        limit: The number of audited documents, half of them inside.
+        members: The number of audited documents inside.
+        non_members: The number of audited documents outside.
+        calibration: The number of calibration documents inside, and again outside.
+        defense: A defense before the system; ragwitness lab serve lists them.
+        benign: The number of benign questions that show what the defense costs.
+        control: Run every audit with retrieval switched off too.
+        seed: The seed of the random split.
+        concurrency: The number of documents that are asked about at once.
+        workers: The number of processes in which the embedded reader computes.
+
+    Raises:
+        InputError: The corpus is too small, or an audit, the defense or an option cannot be used.
+    """
+
+    corpus: Annotated[Texts, PathRole.DOCUMENTS]
+    _: KW_ONLY
+    audits: str | Sequence[str] = "all"
+    limit: int = 200
+    members: Annotated[int | None, Opt(shown="half of --limit")] = None
+    non_members: Annotated[int | None, Opt(shown="half of --limit")] = None
+    calibration: int = 100
+    options: AuditSettings = None
+    defense: str = "none"
+    benign: Annotated[int, Opt(least=0)] = 100
+    proxy: Proxy = "reader"
+    control: bool = True
+    seed: int = 0
+    concurrency: Annotated[int | None, Opt(shown="4, and at least 2 for each core")] = None
+    workers: Annotated[int | None, Opt(shown="one for each core")] = None
+    run: RunPath = None
+    paragraphs: Paragraphs = False
+
+    def order(self, note: Note = warn) -> tuple[BatteryPlan, tuple[Document, ...]]:
+        """Check the options, and then read the corpus: no figure can choose how it is split.
+
+        Args:
+            note: Told of what reading it came to.
+
+        Raises:
+            InputError: An option cannot be used, or nothing in the corpus can.
+        """
+        from ragwitness.core.workers import workers
+        from ragwitness.membership.evaluation import BatteryPlan
+        from ragwitness.membership.methods.method_registry import AUDITS
+
+        refuse_types(self)
+        cores, half = workers(self.workers), self.limit // 2
+        listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
+        plan = BatteryPlan(
+            audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
+            members=half if self.members is None else self.members,
+            non_members=half if self.non_members is None else self.non_members,
+            calibration=self.calibration,
+            seed=self.seed,
+            rag=self.rag,
+            options=per_method(self.options),
+            control=self.control,
+            benign=self.benign,
+            in_flight=max(4, 2 * cores) if self.concurrency is None else self.concurrency,
+        )
+        return plan, as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
+
+    async def asked(
+        self,
+        plan: BatteryPlan,
+        documents: Sequence[Document],
+        folder: Path | None,
+        progress: Progress | None = None,
+    ) -> Battery:
+        """Run every audit, every control and every benign question."""
+        from ragwitness.membership.evaluation import run_battery
+        from ragwitness.models.model_registry import load_language_model
+        from ragwitness.rag.lab import lab_target
+
+        return await run_battery(
+            plan,
+            documents,
+            load_language_model(self.proxy),
+            # The battery builds its systems itself: one with retrieval and one without
+            # (docs/design/evaluation.md, "Three controls").
+            build=lambda held, rag: lab_target(held, rag, self.defense),
+            run=folder,
+            progress=progress,
+        )
+
+    def carry_out(self) -> Battery:
+        """Do it, and return the rates."""
+        return to_end(self.asked(*self.order(), own_folder(self.run, self.corpus)))

@@ -1,0 +1,1 @@
+"""The membership methods, one module for each paper, and what they share."""

@@ -1,0 +1,93 @@
+"""The membership audits by name.
+
+Other packages add theirs as entry points of the group ``ragwitness.audits``: the name is the
+audit's, the object its class, made from a language model and a configuration. The configuration
+is a dataclass with defaults, in the same module under the class's name followed by ``Config``.
+
+An audit's defaults are ours. ``NAME:paper`` is the audit as its paper has it: the class variable
+``presets`` of its configuration lists the fields. That is what stands beside published numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ragwitness.core.registry import Listing, Registry, config_class
+from ragwitness.core.types import Audit
+from ragwitness.models.base import LanguageModel
+
+GROUP = "ragwitness.audits"
+"""Entry-point group of other packages' audits."""
+
+
+def _fits(kind: Any) -> bool:
+    return config_class(kind) is not None and all(
+        hasattr(kind, part) for part in ("name", "requires", "probe")
+    )
+
+
+_HERE = "ragwitness.membership.methods"
+AUDITS = Registry(
+    "audit",
+    {
+        "s-rag": Listing(
+            f"{_HERE}.srag:SRag", "next-word probabilities of the words that tell most"
+        ),
+        "mba": Listing(f"{_HERE}.mba.audit:Mba", "fill in masked words"),
+        "runon": Listing(
+            f"{_HERE}.runon:Runon", "ten words of the document: does the answer run on past them"
+        ),
+        "rag-mia": Listing(f"{_HERE}.rag_mia:RagMia", "is this text in your context, yes or no"),
+        "s2mia": Listing(f"{_HERE}.s2mia:S2Mia", "likeness of the answer to the second half"),
+        "min-k": Listing(f"{_HERE}.min_k:MinK", "least probable tokens of the answer"),
+        "min-k++": Listing(
+            f"{_HERE}.min_k:MinK",
+            "the same, standardised over the alternatives",
+            preset={"variant": "min-k++", "combine": "mean"},
+        ),
+        "passages": Listing(
+            f"{_HERE}.passages:Passages", "the document's words in the passages that are shown"
+        ),
+    },
+    group=GROUP,
+    fits=_fits,
+    needs="It must be a class with name, requires and probe, beside a dataclass with its name "
+    "followed by Config.",
+)
+"""Our own are the names for ``--method`` and ``--audits``; ``all`` means these."""
+
+SHOWS: Mapping[str, str] = {
+    "s-rag": "where its telling words come, the system held them likelier than a model without the"
+    " database does",
+    "mba": "the system filled in words that were left out of its text",
+    "runon": "shown a few of its words, the system went on with those that follow in it",
+    "rag-mia": "asked whether this text is in its context, the system said yes",
+    "s2mia": "given one half of its text, the system answered in words like those of the other",
+    "min-k": "the system was surer of its answer than it is about texts outside",
+    "min-k++": "the system was surer of its answer than it is about texts outside",
+    "passages": "the system retrieved passages that hold its own words in the same order",
+}
+"""What answers about a document inside show, by the name of our method: why one is called in."""
+
+
+def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
+    """Return the configuration of an audit; see :meth:`.Registry.configure`."""
+    return AUDITS.configure(name, options)
+
+
+def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -> Audit:
+    """Return an audit by name.
+
+    Args:
+        name: One of ``AUDITS.names()``, with or without a preset.
+        proxy: The auditor's own language model.
+        config: As from :func:`configure`; None for the defaults.
+
+    Raises:
+        InputError: Unknown name, or a plug-in that fails.
+    """
+    chosen = configure(name) if config is None else config
+    kind = AUDITS.load(name)
+    audit: Audit = AUDITS.guard(name, lambda: kind(proxy, chosen))
+    return audit

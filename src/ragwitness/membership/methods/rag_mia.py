@@ -1,0 +1,193 @@
+"""RAG-MIA (Anderson et al., 2025): ask the system whether a text stands in its context."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.fields import at_least, one_of
+from ragwitness.core.types import (
+    Answer,
+    Capability,
+    Document,
+    Evidence,
+    Interval,
+    Probe,
+    Query,
+    Score,
+)
+from ragwitness.membership.methods.response_parsing.replies import with_room
+from ragwitness.membership.methods.response_parsing.yes_no import YesNo, read_yes_no
+from ragwitness.models.base import LanguageModel
+from ragwitness.text.words import core, cut_characters, split_words
+
+# Parameters of RAG-MIA, the paper's beside ours.
+
+Access = Literal["text", "gray"]
+"""What is read of an answer: its text, or the log-probabilities of its first word as well."""
+
+TEMPLATES = (
+    "Answer with Yes or No. \u201c{s}\u201d Is this part of your context?",
+    "Answer with one word. Does this: \u201c{s}\u201d appear in the context?",
+    "Does this: \u201c{s}\u201d appear in the context? Answer with Yes or No.",
+    "{s} Is this part of your context? Answer with one word.",
+    "Does this: \u201c{s}\u201d appear in the context? Answer with one word."
+    " Answer No if you are not sure.",
+)
+"""The paper's five prompts, in its order. MBA (§2) quotes number 2, the best of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RagMiaConfig:
+    """How a document is asked about.
+
+    Attributes:
+        template: Number of the prompt, 0 to 4.
+        access: ``"text"`` reads yes or no; ``"gray"`` the log-odds of the two, which needs
+            log-probabilities.
+        max_chars: Longer texts are cut after the last whole word that fits, as the paper cuts
+            its e-mails; only what is left is asked about.
+        min_words: Shorter documents are unscorable (ours: a word or two stands in any context).
+        max_tokens: Room for the answer; where it is cut before either word can be read, the
+            question is asked again with room for a sentence or a thought (ours).
+        top_logprobs: Alternatives asked for in gray access; OpenAI allows 20.
+        unreadable: What an answer is from which neither can be read: ``"unscorable"``, or
+            ``"no"`` as published. One that declines is a No either way.
+    """
+
+    stored_name: ClassVar[str] = "RagMiaConfig"
+    later: ClassVar[tuple[str, ...]] = ("unreadable",)
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": {
+            "template": 2,
+            "access": "text",
+            "unreadable": "no",
+            "min_words": 1,
+        }
+    }
+
+    template: int = 2
+    access: Access = "text"
+    max_chars: int = 1000
+    min_words: int = 8
+    max_tokens: int = 16
+    top_logprobs: int = 20
+    unreadable: Literal["unscorable", "no"] = "unscorable"
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        if self.template not in range(len(TEMPLATES)):
+            raise InputError(
+                f"template must be 0 to {len(TEMPLATES) - 1}, not {self.template!r}.",
+                "The five prompts are listed in ragwitness.membership.methods.rag_mia.TEMPLATES.",
+            )
+        one_of(self, "access", "text", "gray")
+        one_of(self, "unreadable", "unscorable", "no")
+        at_least(self, 1, "max_chars", "min_words", "max_tokens", "top_logprobs")
+
+
+# The RAG-MIA audit of one document: one question, one word of answer.
+
+_ROOM = 64  # tokens of a sentence
+_SHOWN = 6  # words of the document shown in the question of the report
+
+
+class RagMia:
+    """RAG-MIA: is this text in your context, yes or no?
+
+    An answer that declines is a No. The paper takes any answer without Yes for one; here an answer
+    from which neither can be read is unscorable unless ``unreadable`` says otherwise, and the
+    paper's rule always stands in ``details["score/published"]``.
+
+    Args:
+        proxy: Counts tokens.
+        config: Prompt, access and limits.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.methods.rag_mia.probe.RagMia"
+    name = "rag-mia"
+
+    def __init__(self, proxy: LanguageModel, config: RagMiaConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or RagMiaConfig()
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """Text, or log-probabilities in gray access."""
+        gray = self.config.access == "gray"
+        return frozenset({Capability.TOP_LOGPROBS if gray else Capability.TEXT})
+
+    @property
+    def threshold(self) -> float | None:
+        """The method's own decision: yes is in, anything else is out."""
+        return 0.5 if self.config.access == "text" else None
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        return {
+            "question": TEMPLATES[self.config.template],
+            "read": "log-odds of yes" if self.config.access == "gray" else "yes or no",
+            "longest text": f"{self.config.max_chars} characters",
+        }
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config, gray = self.config, self.config.access == "gray"
+        # One question about the text; what is left out of it is counted.
+        text, question, cut = self._question(document)
+        if sum(bool(core(word.text)) for word in split_words(text)) < config.min_words:
+            return Score(None, reason=f"fewer than {config.min_words} words to ask about")
+        query = Query(
+            question,
+            max_tokens=config.max_tokens,
+            top_logprobs=config.top_logprobs if gray else 0,
+        )
+        room = [self.proxy.count_tokens(question) + _ROOM]
+        published = config.unreadable == "no"
+
+        def read(answer: Answer) -> bool:
+            return read_yes_no(answer, question, gray=False).text is not None
+
+        if published:
+            (answer,) = yield [query]
+        else:
+            (answer,) = yield from with_room([query], [question], room, read)
+        # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
+        reading = read_yes_no(answer, question, gray=gray)
+        value = reading.value(gray=gray)
+        if value is None and published:
+            value = reading.published
+        details = _details(reading) | {"cut": float(cut)}
+        if value is None:
+            return Score(None, reason=reading.reason, details=details)
+        return Score(value, evidence=(self._evidence(text, reading),), details=details)
+
+    def _question(self, document: Document) -> tuple[str, str, int]:
+        """The text asked about, the question, and the number of words left out."""
+        text, cut = cut_characters(document.text.strip(), self.config.max_chars)
+        return text, TEMPLATES[self.config.template].replace("{s}", text), cut
+
+    def _evidence(self, text: str, reading: YesNo) -> Evidence:
+        said = reading.yes
+        if self.config.access == "text" and reading.text is not None:
+            said = Interval(reading.text, reading.text)
+        return Evidence("Yes", self._shown(text), said, math.nan)
+
+    def _shown(self, text: str) -> str:
+        """The question with the first words of the text."""
+        words = split_words(text)
+        opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
+        return TEMPLATES[self.config.template].replace("{s}", opening)
+
+
+def _details(reading: YesNo) -> dict[str, float]:
+    named = {
+        "score/text": reading.text,
+        "score/gray": reading.log_odds,
+        "score/published": reading.published,
+    }
+    counts = {reading.outcome: 1.0}
+    return {key: value for key, value in named.items() if value is not None} | counts

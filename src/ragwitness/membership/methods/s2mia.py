@@ -1,0 +1,376 @@
+"""S2MIA (Li et al., 2025): does the system say the second half of a document by itself?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.fields import at_least, one_of, ordered
+from ragwitness.core.types import Answer, Capability, Document, Probe, Score
+from ragwitness.membership.methods.response_parsing.halves import Halves, ask_on, halve
+from ragwitness.membership.methods.response_parsing.replies import (
+    NOTHING,
+    REPEATED,
+    AnswerOutcome,
+    read_answer,
+)
+from ragwitness.membership.methods.response_parsing.tokens import answer_tokens
+from ragwitness.models.base import LanguageModel
+from ragwitness.text.words import STOP_WORDS, core, split_words
+
+if TYPE_CHECKING:
+    from ragwitness.membership.shadow import AuditClassifier
+
+# Parameters of S2MIA, the paper's beside ours.
+
+PROMPT = (
+    'Given the [Query]: "{first_half}". Do not include any introductory or explanatory text, use'
+    " the following format for output: {[Response]: 'Provide a concise response directly"
+    " addressing the [Query] by using the most relevant and matching text in the prompt.'}"
+)
+"""The paper's prompt."""
+
+_S: dict[str, object] = {"similarity": "bleu", "refusals": "read"}
+_T: dict[str, object] = {**_S, "decision": "thresholds"}
+
+
+@dataclass(frozen=True, slots=True)
+class S2MiaConfig:
+    """How a document is asked about and its answer compared.
+
+    Attributes:
+        similarity: ``"bleu"`` as S2MIA does, ``"cosine"`` as MBA's baseline does (§5.4.2).
+        decision: ``"none"`` ranks the similarity (S), by text alone; ``"thresholds"`` (S2MIA-T) and
+            ``"classifier"`` (S2MIA-M) are fitted on a shadow system to similarity and the answer's
+            perplexity (S&P), which needs log-probabilities.
+        prompt: Must hold ``{first_half}``.
+        max_words: Longer documents are cut after this many words.
+        min_words: Shorter documents are unscorable.
+        bleu_order: Longest n-gram that counts.
+        refusals: ``"lowest"``, below every other answer (ours), or ``"read"`` like any other
+            answer, as published.
+    """
+
+    stored_name: ClassVar[str] = "S2MiaConfig"
+    later: ClassVar[tuple[str, ...]] = ("decision", "refusals")
+    presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
+        "paper": _T,
+        "t": _T,
+        "m": {**_T, "decision": "classifier"},
+        "s": _S,
+    }
+
+    similarity: Literal["bleu", "cosine"] = "bleu"
+    decision: Literal["none", "thresholds", "classifier"] = "none"
+    prompt: str = PROMPT
+    max_words: int = 400
+    min_words: int = 8
+    bleu_order: int = 4
+    refusals: Literal["lowest", "read"] = "lowest"
+
+    def __post_init__(self) -> None:
+        """Refuse values with which nothing can be audited."""
+        one_of(self, "similarity", "bleu", "cosine")
+        one_of(self, "decision", "none", "thresholds", "classifier")
+        one_of(self, "refusals", "lowest", "read")
+        at_least(self, 1, "bleu_order")
+        at_least(self, 2, "min_words")
+        ordered(self, "min_words", "max_words")
+        if "{first_half}" not in self.prompt:
+            raise InputError("The prompt must hold {first_half}.")
+
+    @property
+    def learns(self) -> bool:
+        """Whether thresholds or a classifier are fitted on a shadow system."""
+        return self.decision != "none"
+
+
+# Likeness of an answer and the second half.
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text without case and punctuation."""
+    return [word for w in split_words(text) if (word := core(w.text).casefold())]
+
+
+def bleu(candidate: Sequence[str], reference: Sequence[str], order: int = 4) -> float:
+    """Sentence BLEU with one reference (Papineni et al., 2002), in [0, 1].
+
+    Precisions of n-grams longer than one word are smoothed by adding one to both counts (Lin and
+    Och, 2004), since one sentence often has no four words in common. A candidate shorter than
+    ``order`` words is judged by the n-grams it has.
+    """
+    if not candidate or not reference:
+        return 0.0
+    logs = []
+    for n in range(1, min(order, len(candidate)) + 1):
+        said, true = _ngrams(candidate, n), _ngrams(reference, n)
+        matched = sum(min(count, true[gram]) for gram, count in said.items())  # clipped counts
+        more = int(n > 1)
+        if matched + more == 0:
+            return 0.0
+        logs.append(math.log((matched + more) / (said.total() + more)))
+    brevity = min(0.0, 1.0 - len(reference) / len(candidate))
+    return math.exp(brevity + sum(logs) / len(logs))
+
+
+def lexical_cosine(one: Sequence[str], other: Sequence[str]) -> float:
+    """Cosine of word counts without function words, in [0, 1].
+
+    Function words count where one of the texts has nothing else.
+    """
+    counts = [Counter(word for word in words if word not in STOP_WORDS) for words in (one, other)]
+    if not all(counts):
+        counts = [Counter(one), Counter(other)]
+    a, b = counts
+    lengths = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
+    return sum(n * b[word] for word, n in a.items()) / lengths if lengths else 0.0
+
+
+def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+
+# The S2MIA audit of one document: first half in, second half out?
+
+_ROOM = 32  # tokens beyond the second half: the wrapping the prompt asks for
+_LOWEST, _UNSURE = -1.0, math.exp(20.0)  # similarity and perplexity of an answer that declines
+
+
+class S2Mia:
+    """S2MIA: likeness of the answer to the half of the document that was not shown.
+
+    The value is the similarity alone (S). With log-probabilities the features are similarity
+    and perplexity, which two thresholds (T, ``s2mia:t``) or a classifier (M, ``s2mia:m``) read;
+    both are fitted on a shadow system in the same run.
+
+    Args:
+        proxy: Counts tokens.
+        config: Prompt and parameters.
+    """
+
+    stored_name: ClassVar[str] = "ragwitness.membership.methods.s2mia.probe.S2Mia"
+    name = "s2mia"
+
+    def __init__(self, proxy: LanguageModel, config: S2MiaConfig | None = None) -> None:
+        self.proxy = proxy
+        self.config = config or S2MiaConfig()
+
+    @property
+    def learns(self) -> bool:
+        """Whether its features are read by what is fitted on a shadow system."""
+        return self.config.learns
+
+    def train(
+        self, features: Sequence[Sequence[float]], members: Sequence[bool], *, automl: bool = False
+    ) -> AuditClassifier:
+        """Fit S2MIA-T or S2MIA-M on documents of a shadow system; none of them is reported on.
+
+        Raises:
+            InputError: Fewer than five members or non-members.
+        """
+        del automl  # M has its own kind of classifier, T none
+        fit = fit_thresholds if self.config.decision == "thresholds" else fit_classifier
+        return _trained(fit, features, members)
+
+    @property
+    def requires(self) -> frozenset[Capability]:
+        """Text, or log-probabilities where perplexity is read."""
+        return frozenset({Capability.TOP_LOGPROBS if self.learns else Capability.TEXT})
+
+    def describe(self) -> dict[str, str]:
+        """Return the parameters in use, as label and value."""
+        cosine = self.config.similarity == "cosine"
+        told = {
+            "similarity": "cosine of word counts" if cosine else f"BLEU-{self.config.bleu_order}",
+            "perplexity": "read" if self.learns else "not read",
+        }
+        if self.learns:
+            told["decision"] = f"{self.config.decision}, fitted on a shadow system"
+        return told
+
+    def probe(self, document: Document) -> Probe:
+        """Return the generator that audits one document; its value is the :class:`Score`."""
+        config = self.config
+        # The first half is shown, the second is what a member's answer says.
+        halves = halve(document.text, config.max_words, config.min_words)
+        if halves is None:
+            return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
+        prompt = config.prompt.replace("{first_half}", halves.first)
+        once = config.refusals == "read"
+        asked = ask_on(halves, prompt, self.proxy, _ROOM, int(self.learns), once=once)
+        return self._read(halves, (yield from asked))
+
+    def _read(self, halves: Halves, answer: Answer) -> Score:
+        # S: likeness of the answer to the second half, without the wrapping that the prompt asks
+        # for and the first half where it is said again.
+        reading = read_answer(answer, halves.first, halves.second)
+        said = reading.text
+        details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
+        if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
+            lowest = (_LOWEST, _UNSURE) if self.learns else ()
+            return Score(_LOWEST, lowest, details=details)
+        # Who only says the first half again, and stops by itself, has said nothing of the second.
+        repeated = reading.reason == REPEATED and answer.finish_reason != "length"
+        if not repeated and (reading.outcome is AnswerOutcome.FAILED or not plain_words(said)):
+            return Score(None, reason=reading.reason or NOTHING, details=details)
+        words, true = plain_words(said), plain_words(halves.second)
+        details["score/bleu"] = bleu(words, true, self.config.bleu_order)
+        details["score/cosine"] = lexical_cosine(words, true)
+        value = details[f"score/{self.config.similarity}"]
+        if not self.learns:
+            return Score(value, details=details)
+        # P: perplexity of the answer.
+        surprisal = _surprisal(answer)
+        if surprisal is None:
+            details["no_logprobs"] = 1.0
+            reason = "the answer has no log-probabilities, so its perplexity is unknown"
+            return Score(None, reason=reason, details=details)
+        details["perplexity"] = math.exp(surprisal)
+        return Score(value, (value, details["perplexity"]), details=details)
+
+
+def _surprisal(answer: Answer) -> float | None:
+    """Mean of -log p over the tokens of the answer, its wrapping included, as it was generated."""
+    tokens = answer_tokens(answer.text, answer.tokens or ())
+    known = [min(0.0, max(-20.0, t.logprob)) for t in tokens or () if not math.isnan(t.logprob)]
+    return -float(np.mean(known)) if known else None
+
+
+# Similarity and perplexity together: S2MIA-T and S2MIA-M.
+#
+# Both are fitted on labelled documents that are not reported on, such as those of a shadow system.
+
+_FEWEST = 5  # documents of each kind
+_STEPS = 100  # most values tried per feature
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """S2MIA-T: a member is similar enough, and said with a perplexity low enough.
+
+    Attributes:
+        similarity: Least similarity of a member.
+        perplexity: Largest perplexity of a member.
+        accuracy: Share of the fitted documents that are judged right; too good an estimate for
+            any others.
+    """
+
+    similarity: float
+    perplexity: float
+    accuracy: float
+
+    def predict_proba(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Return 0 or 1 for outside and inside, shape (n, 2), for features of shape (n, 2)."""
+        inside = _judge(_table(features), self.similarity, self.perplexity).astype(np.float64)
+        return np.stack([1.0 - inside, inside], axis=1)
+
+    def told(self) -> str:
+        """Both thresholds in words."""
+        return (
+            f"S2MIA-T: similarity >= {self.similarity:.3g} and perplexity <= {self.perplexity:.4g}"
+            f" (right on {self.accuracy:.3f} of the shadow documents)"
+        )
+
+
+_BOOSTED = "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
+
+
+def _trained(
+    fit: Callable[[Sequence[Sequence[float]], Sequence[bool]], Any],
+    features: Sequence[Sequence[float]],
+    members: Sequence[bool],
+) -> AuditClassifier:
+    """Fit on all documents of the shadow system."""
+    from ragwitness.membership.shadow import AuditClassifier
+
+    rule = fit(features, members)
+    told = rule.told() if isinstance(rule, Thresholds) else _BOOSTED
+    return AuditClassifier(told, rule)
+
+
+def fit_thresholds(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Thresholds:
+    """Choose both thresholds by search over a grid, for the most right answers on these documents.
+
+    The grid holds observed values, so that it fits any scale. Where several pairs are equally
+    right the strictest wins: highest similarity first, then lowest perplexity.
+
+    Args:
+        features: Similarity and perplexity of each document, shape (n, 2).
+        labels: True for members, shape (n,).
+
+    Raises:
+        InputError: Fewer than five members or non-members, or features of another shape.
+    """
+    table, members = _checked(features, labels)
+    best = Thresholds(float("inf"), float("-inf"), -1.0)
+    for similarity in _grid(table[:, 0])[::-1]:
+        for perplexity in _grid(table[:, 1]):
+            right = float((_judge(table, similarity, perplexity) == members).mean())
+            if right > best.accuracy:
+                best = Thresholds(float(similarity), float(perplexity), right)
+    return best
+
+
+def fit_classifier(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Any:
+    """Train gradient-boosted trees, which stand for the paper's XGBoost.
+
+    Args:
+        features: Similarity and perplexity of each document, shape (n, 2).
+        labels: True for members, shape (n,).
+
+    Raises:
+        InputError: Fewer than five members or non-members, or features of another shape.
+    """
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    table, members = _checked(features, labels)
+    trees = GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=0)
+    return trees.fit(table, members)
+
+
+def _judge(table: NDArray[np.float64], similarity: float, perplexity: float) -> NDArray[np.bool_]:
+    judged: NDArray[np.bool_] = (table[:, 0] >= similarity) & (table[:, 1] <= perplexity)
+    return judged
+
+
+def _grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    different = np.unique(values)
+    if len(different) <= _STEPS:
+        return different
+    return different[np.linspace(0, len(different) - 1, _STEPS).round().astype(np.int64)]
+
+
+def _table(features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    try:
+        table = np.asarray(features, dtype=np.float64)
+    except ValueError:
+        table = np.empty(0)
+    if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
+        raise InputError(
+            "S2MIA combines two numbers per document, similarity and perplexity.",
+            "Leave documents without features out.",
+        )
+    return table
+
+
+def _checked(
+    features: Sequence[Sequence[float]], labels: Sequence[bool]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    table, members = _table(features), np.asarray(labels, dtype=np.bool_)
+    if members.shape != (len(table),):
+        raise InputError(f"{len(table)} rows of features have {members.size} labels.")
+    fewest = int(min(members.sum(), (~members).sum()))
+    if fewest < _FEWEST:
+        raise InputError(
+            f"Only {fewest} of the labelled documents are of one kind; {_FEWEST} are needed.",
+            "Give more members and non-members.",
+        )
+    return table, members

@@ -1,0 +1,1 @@
+"""Results of audits, evaluations and plans: their stored schema and their reports."""

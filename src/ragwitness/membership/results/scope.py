@@ -1,0 +1,188 @@
+"""Who may see what: a verdict for each pair of a document and an account."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from ragwitness.core.shown import Shown
+from ragwitness.core.types import Decision, LeftOut
+from ragwitness.membership.results.audit import LABELS, AuditResult, how_often_wrong, verdict_mark
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Block, Cell, Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report.result_type import (
+    Condition,
+    ResultType,
+    Ruling,
+    parse_conditions,
+    restored,
+    rule_decided,
+)
+
+_ALL = 40  # documents in a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeCell:
+    """One document, asked about with the credentials of one account.
+
+    Attributes:
+        document: Its id.
+        account: Name of the account.
+        verdict: Whether the system answers this account as if it could read the document.
+        p_value: Rank among the documents known to be outside, asked about by the same account.
+        q_value: The same, corrected for the documents of this account.
+        reason: Why nothing is decided.
+    """
+
+    document: str
+    account: str
+    verdict: Decision
+    p_value: float | None = None
+    q_value: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeResult(Shown):
+    """The verdicts of all accounts.
+
+    Attributes:
+        target: Name of the system.
+        alpha: Level of all verdicts together; each account's audit has an equal part of it.
+        methods: How each account was audited, by its name.
+        cells: All pairs, account by account.
+        wrong: How often the verdict "in" is wrong, over all pairs.
+        queries: Sent by all accounts.
+        warnings: What must be known before a verdict is relied on.
+        left_out: Files and rows that could not be read.
+    """
+
+    target: str
+    alpha: float
+    methods: Mapping[str, str]
+    cells: tuple[ScopeCell, ...]
+    wrong: str
+    queries: int
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
+    """Put the audits of several accounts together.
+
+    Each was judged at an equal part of ``alpha``. The share of wrong verdicts among all that say
+    "in" is at most the sum of the shares of the accounts, so that ``alpha`` bounds what is expected
+    of it, however the accounts' answers depend on each other.
+
+    Args:
+        audits: One for each account, of the same documents.
+        alpha: Level of all of them together.
+    """
+    first = next(iter(audits.values()))
+    loose = [how_often_wrong(one) for one in audits.values() if not one.calibration.exact]
+    exact = (
+        f"Of the pairs called in, at most {say.percent(alpha)} are expected to be documents that"
+        " the account cannot reach."
+    )
+    warned: dict[str, list[str]] = {}
+    for name, audit in audits.items():
+        for line in audit.warnings:
+            warned.setdefault(line, []).append(name)
+    cells = (
+        ScopeCell(v.document, name, v.decision, v.p_value, v.q_value, v.reason)
+        for name, audit in audits.items()
+        for v in audit.own
+    )
+    return ScopeResult(
+        target=first.target,
+        alpha=alpha,
+        methods={name: audit.method for name, audit in audits.items()},
+        cells=tuple(cells),
+        wrong=loose[0] if loose else exact,
+        queries=sum(audit.queries for audit in audits.values()),
+        warnings=tuple(
+            f"{', '.join(names)}: {line}" if len(names) < len(audits) else line
+            for line, names in warned.items()
+        ),
+        left_out=first.left_out,
+    )
+
+
+def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
+    counts, total = Counter(str(one.verdict) for one in result.cells), len(result.cells)
+    pairs, lost = f"{say.count(total)} pairs", say.left_out(result.left_out)
+    return rule_decided(counts, conditions, pairs, total, lost, "nothing is decided")
+
+
+def _sheet(result: ScopeResult) -> Sheet:
+    counts = Counter(one.verdict for one in result.cells)
+    rows: dict[str, dict[str, ScopeCell]] = {}
+    for one in result.cells:
+        rows.setdefault(one.document, {})[one.account] = one
+    reached = {one.document for one in result.cells if one.verdict is Decision.IN}
+    told = "; ".join(f"{say.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
+    title = f"{say.count(len(reached))} of {say.documents(len(rows))}: reached by another account"
+    # What is reached comes first; a terminal shows so many rows.
+    order = sorted(rows, key=lambda document: document not in reached)
+    columns = (
+        Column("Document", "name", "document"),
+        *(Column(f"As {name}", "text", name) for name in result.methods),
+    )
+    lines: tuple[tuple[Cell, ...], ...] = tuple(
+        (Name(document), *(verdict_mark(rows[document][name].verdict) for name in result.methods))
+        for document in order
+    )
+    caption = "The verdict on each document, asked about by each account"
+    rest = f"{say.count(len(lines) - _ALL)} more documents are in {{where}}."
+    brief: list[Block] = [Table("", columns, lines[:_ALL])]
+    brief += [Paragraph(rest, brief=True)] * (len(lines) > _ALL)
+    return Sheet(
+        RESULT_TYPE.words,
+        title,
+        f"Of {say.count(len(result.cells))} pairs of a document and an account: {told}.",
+        method=", ".join(dict.fromkeys(result.methods.values())),
+        target=result.target,
+        queries=result.queries,
+        facts=(
+            ("System", result.target),
+            *((f"Method as {name}", method) for name, method in result.methods.items()),
+            ("Level of all pairs together", say.percent(result.alpha)),
+            ("Queries", say.count(result.queries)),
+        ),
+        warnings=result.warnings,
+        left_out=result.left_out,
+        claimed=(
+            "In the database: the system answers this account as if it could read this document."
+            f" {result.wrong}",
+        ),
+        not_claimed=(
+            "That an account cannot reach a document that is not called in: a system that hides its"
+            " sources well gives no sign.",
+        ),
+        sections=(
+            Section("short", "", tuple(brief), "terminal"),
+            Section("matrix", "Who reaches what", (Table(caption, columns, lines),), "page"),
+        ),
+    )
+
+
+RESULT_TYPE: ResultType[ScopeResult, Condition] = ResultType(
+    name="scope",
+    words="audit of who reaches what",
+    verb="audit --as",
+    load=lambda data: restored(ScopeResult, data, RESULT_TYPE),
+    conditions=lambda texts: parse_conditions(texts, tuple(map(str, Decision))),
+    rule=_rule,
+    sheet=_sheet,
+    rows=lambda result: [asdict(one) for one in result.cells],
+    columns={
+        "document": str,
+        "account": str,
+        "verdict": str,
+        "p_value": float,
+        "q_value": float,
+        "reason": str,
+    },
+)

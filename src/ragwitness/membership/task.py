@@ -1,0 +1,379 @@
+"""The task of an audit: are these documents in that system's database?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
+from ragwitness.evidence.sealing import seal_run
+from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
+from ragwitness.runner.task_options import (
+    ADDRESS_ASKED,
+    AT_ONCE,
+    AT_ONCE_ASKED,
+    TARGET,
+    Computing,
+    HowRead,
+    Paragraphs,
+    Proxy,
+    RunPath,
+    Sealing,
+    Sending,
+    Texts,
+)
+from ragwitness.runner.task_runtime import (
+    Note,
+    as_documents,
+    check_target,
+    key_values,
+    own_folder,
+    warn,
+    with_target,
+)
+
+if TYPE_CHECKING:
+    from ragwitness.core.types import LeftOut, Target
+    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.runner.rate_limiter import RateLimiter
+    from ragwitness.runner.worker import Progress
+
+
+@dataclass(frozen=True)
+class AuditTask(HowRead, Sending, Computing, Sealing):
+    """Ask whether documents are in a RAG system's database.
+
+    Carried out, it gives one verdict per document, in the order given, with what they rest on.
+    Where so many documents can hardly decide anything, or those known to be outside are unlike
+    those in question, nothing is sent; ``yes`` goes on all the same.
+
+    Attributes:
+        target: The system under audit: an address (docs/targets.md), a target, or any RAG system
+            in Python.
+        documents: The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and
+            others: docs/documents.md), a folder of those, pasted text, or - for standard input.
+        known_out: Documents that are known to be outside and are like those in question. They
+            calibrate the verdicts.
+        known_in: Documents that are known to be inside. Without them no verdict says out.
+        auxiliary: Documents for the shadow system; also for calibration, without --known-out.
+        method: The audit: auto chooses by what the target, the documents and the caps admit, and
+            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k,
+            min-k++ or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
+            those with thresholds or a classifier.
+        options: A setting of the method. May be repeated.
+        alpha: The share of wrong accusations that is accepted.
+        accept_unlike: Keep verdicts in although the calibration documents differ from those in
+            question. They are not exact, and no ground for an accusation.
+        yes: Go on without being asked where an audit can hardly decide anything.
+        run: The run folder. The same folder resumes the run; a finished result is never lost.
+        group_field: The field or column that names the author, template or source of a document.
+            Known documents of one group have one vote together.
+        retrieval: How the shadow system finds passages: lexical, minilm or hf:NAME.
+        generator: The model that answers in the shadow system, named as for lab serve.
+        k: The number of passages for each query in the shadow system.
+        automl: Train the classifier with AutoGluon; needs the extra [automl].
+        seed: The seed that splits the auxiliary documents, and draws a collection's order.
+
+    Raises:
+        InputError: Documents, a method or an option cannot be used, or nothing could be decided.
+        CapabilityError: The target lacks what the method requires.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+
+    target: Annotated[
+        object,
+        PathRole.ADDRESS,
+        Arg(help=TARGET),
+        ADDRESS_ASKED,
+    ]
+    documents: Annotated[
+        Texts,
+        PathRole.DOCUMENTS,
+        AskedAs(
+            "Documents",
+            "Documents in question",
+            "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
+            " with a field text.",
+        ),
+    ]
+    _: KW_ONLY
+    known_out: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        AskedAs(
+            "Documents",
+            "Documents known to be outside",
+            "Documents of the same source and kind that the system cannot hold, such as ones that"
+            " were never given away. 20 at least; 100 are good. They calibrate the verdicts.",
+            "documents",
+        ),
+    ] = None
+    known_in: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        Only("single"),
+        AskedAs(
+            "Documents",
+            "Documents known to be inside",
+            "With 20 or more of them a verdict can also say that a document is not there.",
+        ),
+    ] = None
+    auxiliary: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        Opt(shown="generated ones"),
+        Only("shadow", "no known-out"),
+    ] = None
+    method: Annotated[
+        str,
+        AskedAs(
+            "Method",
+            "Method",
+            "auto takes the best one that the system, the documents and the caps admit, and says"
+            " why.",
+            choices={"auto": "auto: choose for me"},
+            names="ragwitness.membership.methods.method_registry:AUDITS",
+        ),
+    ] = "auto"
+    options: Annotated[
+        Mapping[str, object] | Sequence[str] | None, Opt("--set", metavar="NAME=VALUE")
+    ] = None
+    alpha: Annotated[
+        float,
+        AskedAs(
+            "Method",
+            "Share of wrong accusations that is accepted",
+            "0.05 means: of 100 documents that are called in, 5 may be outside on average.",
+        ),
+    ] = 0.05
+    accept_unlike: bool = False
+    yes: bool = False
+    run: RunPath = None
+    group_field: str | None = None
+    paragraphs: Annotated[
+        Paragraphs, AskedAs("Documents", "Take each paragraph of a text file as a document")
+    ] = False
+    retrieval: Annotated[str, PathRole.ADDRESS, Only("shadow")] = "lexical"
+    generator: Annotated[str, PathRole.ADDRESS, Only("shadow")] = "reader"
+    k: Annotated[int, Only("shadow")] = 4
+    proxy: Proxy = "reader"
+    automl: Annotated[bool, Only("shadow")] = False
+    concurrency: Annotated[
+        int | None, Opt(shown="4; for lab: at least 2 for each core", help=AT_ONCE), AT_ONCE_ASKED
+    ] = None
+    seed: Annotated[int, Only("shadow", "no known-out", "collection")] = 0
+
+    @property
+    def at_once(self) -> int:
+        """The most queries that may be under way."""
+        from ragwitness.core.workers import workers
+
+        if self.concurrency is not None:
+            return self.concurrency
+        cores = self.cluster.workers if self.cluster else workers(self.workers)
+        return max(4, 2 * cores) if str(self.target).startswith("lab:") else 4
+
+    def order(self, note: Note = warn, *, collection: bool = False) -> Order:
+        """Read and check everything, and return what is to be done; nothing is sent.
+
+        Args:
+            note: Told of what reading the documents came to.
+            collection: Whether the documents are asked about as a whole.
+
+        Raises:
+            InputError: An option or a document cannot be used, or would not be read.
+        """
+        from ragwitness.membership.auto_select import AUTO, USUAL
+        from ragwitness.membership.methods.method_registry import configure
+        from ragwitness.membership.plan import AuditPlan
+        from ragwitness.membership.prepared import Order, trains
+        from ragwitness.membership.shadow import ShadowConfig
+        from ragwitness.rag.lab import rag_config
+
+        # 1. The options: nothing large is read, and no model is loaded, before they are checked.
+        refuse_types(self)
+        check_target(self.target)
+        budget, reach, cluster = self.budget, self.reach, self.cluster
+        method, settings = self.method, key_values(self.options)
+        if method == AUTO:
+            if settings:
+                raise InputError(
+                    f"--method auto chooses the method, and {next(iter(settings))} belongs to one.",
+                    "Name the method, or leave the option out.",
+                )
+            method, settings = ("mba", {}) if collection else USUAL
+        config = configure(method, settings)
+        traits = {
+            "collection": collection,
+            "single": not collection,
+            "shadow": not collection and trains(method, config),
+            "no known-out": not collection and self.known_out is None,
+            "sealed": self.seal is not None,
+            "ray": cluster is not None,
+        }
+        reject_inapplicable_options(
+            self, {name for name, true in traits.items() if true}, self.method
+        )
+        # 2. The documents: whom to ask about, and what the p-values are ranks among.
+        lost: list[LeftOut | str] = []
+        grouped = partial(
+            as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs,
+            group_field=self.group_field,
+        )  # fmt: skip
+        plan = AuditPlan(
+            documents=grouped(self.documents),
+            known_out=grouped(self.known_out),
+            known_in=grouped(self.known_in),
+            auxiliary=grouped(self.auxiliary),
+            alpha=self.alpha,
+            shadow=ShadowConfig(
+                rag=rag_config(k=self.k, retrieval=self.retrieval, generator=self.generator),
+                seed=self.seed,
+            ),
+            automl=self.automl,
+            in_flight=self.at_once,
+            accept_unlike=self.accept_unlike,
+        )
+        target = self.target if isinstance(self.target, str) else ""
+        plan = replace(plan, left_out=tuple(lost))
+        return Order(target, plan, method, config, self.proxy, reach, budget)
+
+    def identity(self, order: Order) -> tuple[object, ...]:
+        """Return what a run folder is named by, besides its target.
+
+        How many at a time decides no answer: another ``concurrency`` resumes the same run.
+        """
+        named = (self.method,) if self.method == "auto" else (order.method, order.config)
+        return (replace(order.plan, in_flight=1), *named, self.proxy)
+
+    def carry_out(self, order: Order | None = None) -> AuditResult:
+        """Do it, and return the verdicts.
+
+        Args:
+            order: From :meth:`order`, where the documents were read already.
+        """
+        from ragwitness.membership.evidence import subject_of
+        from ragwitness.models.cluster import models_on
+
+        named = (self.documents, self.known_out, self.known_in, self.auxiliary)
+        folder = own_folder(self.run, *named)
+        order = self.order() if order is None else order
+        told, doubtful = order.beforehand()
+        if doubtful and not self.yes:
+            raise undecidable(told)
+
+        async def ask(target: Target) -> AuditResult:
+            ordered = order
+            if self.method == "auto":
+                ordered = await chosen(order, target, limiter, folder)
+            await ordered.refuse_unscorable()
+            if self.seal is not None:
+                seal_run(self, folder, self.target, target.name, lambda _: subject_of(ordered))
+            return await asked(ordered, target, limiter, folder)
+
+        with (
+            models_on(self.cluster) if self.cluster else nullcontext(),
+            self.governed(folder) as (limiter, transport),
+        ):
+            return with_target(self.target, ask, transport)
+
+
+_NOT_AS = {
+    "seal": "a sealed run is an audit by one account",
+    "key_env": "each account has its own",
+}
+_VARIABLE = re.compile(r"\w+")  # no address of a target is one word
+
+
+def as_accounts(
+    task: AuditTask, accounts: Mapping[str, object], note: Note = warn
+) -> dict[str, tuple[AuditTask, Order]]:
+    """Return the audit by each account, of documents that are read once.
+
+    Args:
+        task: The audit that all of them make, at the level of all together.
+        accounts: By name: the variable with its key, or the system as this account reaches it.
+        note: Told of what reading the documents came to.
+
+    Raises:
+        InputError: An option cannot be used.
+    """
+    for name, why in _NOT_AS.items():
+        if getattr(task, name) is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')} does not apply to --as: {why}.", "Leave it out."
+            )
+    # An equal part of the level each: together they keep the whole (membership/results/scope.py).
+    task = replace(task, alpha=task.alpha / len(accounts))
+    order, audits = task.order(note), {}
+    for name, whose in accounts.items():
+        if isinstance(whose, str) and _VARIABLE.fullmatch(whose):
+            own = replace(task, key_env=whose)
+        else:
+            own = replace(task, target=whose)
+        audits[name] = own, replace(order, reach=own.reach)
+    return audits
+
+
+def undecidable(told: Sequence[str]) -> InputError:
+    """Return what to say of an audit that could hardly decide anything."""
+    return InputError(
+        f"{' '.join(told)} Nothing was sent.",
+        "Give more documents, --known-out ones of the same kind; or go on all the same: --yes"
+        " (in Python yes=True)",
+    )
+
+
+async def chosen(
+    order: Order,
+    target: Target,
+    limiter: RateLimiter,
+    folder: Path | None,
+    progress: Progress | None = None,
+) -> Order:
+    """Measure a target, try the methods on it, and return the order with the one that was chosen.
+
+    Raises:
+        CapabilityError: No method can be chosen.
+        InputError: No method has a question for any document; then nothing was sent.
+    """
+    from ragwitness.membership.auto_select import choose, refuse_beforehand
+    from ragwitness.membership.pilot import run_pilot
+    from ragwitness.models.model_registry import load_language_model
+    from ragwitness.runner.capabilities import measured_once
+
+    proxy = load_language_model(order.proxy)
+    await refuse_beforehand(order.plan, proxy, order.budget)
+    seen = await measured_once(target, limiter, folder)
+    piloting = partial(run_pilot, target, limiter, folder, progress=progress)
+    choice = await choose(order.plan, seen, proxy, order.budget, piloting)
+    return replace(order, method=choice.method, config=choice.config, why=choice.why)
+
+
+async def asked(
+    order: Order,
+    target: Target,
+    limiter: RateLimiter,
+    folder: Path | None,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Ask about every document of an order, and return the verdicts."""
+    from ragwitness.membership.prepared import audit_at
+    from ragwitness.membership.run import run_audit
+
+    method: tuple[str, Any, str] = order.method, order.config, order.proxy
+    audit, identity = await audit_at(target, method, limiter, folder, order.plan)
+    result = await run_audit(
+        order.plan, target, audit, run=folder, progress=progress, limiter=limiter,
+        identity=identity,
+    )  # fmt: skip
+    if not order.why:
+        return result
+    return replace(result, settings={"chosen": order.why} | dict(result.settings))

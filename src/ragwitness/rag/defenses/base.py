@@ -1,0 +1,139 @@
+"""What a defense may change of a RAG system, and how several stand in a row."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import fields
+
+from ragwitness.core.errors import InputError
+from ragwitness.rag.config import PromptTemplate, RagConfig
+from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.pipeline import Lookup, RagSystem
+
+
+class Defense(abc.ABC):
+    """Leaves every step as it is; a defense overrides the ones it changes.
+
+    Implements :class:`~ragwitness.rag.pipeline.DefenseHook`. A system is asked by several
+    threads at a time, so a defense keeps no state between its steps.
+    """
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The defense with every parameter; part of a target's identity."""
+
+    def rewrite(self, query: str) -> str:
+        """Return what the index is given in the query's stead.
+
+        Args:
+            query: What the user typed, or what the defense before made of it.
+        """
+        return query
+
+    def candidates(self, k: int, size: int) -> int:  # noqa: ARG002
+        """Return how many hits it wants to see.
+
+        Args:
+            k: Passages that may go on to the generator.
+            size: Passages in the database.
+        """
+        return k
+
+    def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:  # noqa: ARG002
+        """Return the hits that stay, best first; the system uses the first ``lookup.k``."""
+        return hits
+
+    def template(self, template: PromptTemplate) -> PromptTemplate:
+        """Return the system prompt in use."""
+        return template
+
+
+class NoDefense(Defense):
+    """The control: :func:`defend` leaves the system as it is."""
+
+    name = "none"
+
+
+class Chain(Defense):
+    """Defenses in a row; each sees what the one before it left.
+
+    Args:
+        parts: The defenses, in the order in which they act.
+    """
+
+    def __init__(self, parts: Sequence[Defense]) -> None:
+        self.parts = tuple(parts)
+
+    @property
+    def name(self) -> str:
+        """The names of the parts, joined by ``+``."""
+        return "+".join(part.name for part in self.parts)
+
+    def rewrite(self, query: str) -> str:
+        """Rewrite with one part after the other."""
+        for part in self.parts:
+            query = part.rewrite(query)
+        return query
+
+    def candidates(self, k: int, size: int) -> int:
+        """As many as the part that wants most."""
+        return max((part.candidates(k, size) for part in self.parts), default=k)
+
+    def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
+        """Select with one part after the other."""
+        for part in self.parts:
+            hits = part.select(hits, lookup)
+        return hits
+
+    def template(self, template: PromptTemplate) -> PromptTemplate:
+        """Change the template with one part after the other."""
+        for part in self.parts:
+            template = part.template(template)
+        return template
+
+
+def chain(*defenses: Defense) -> Defense:
+    """Return one defense that acts as the given ones in order.
+
+    Chains are flattened and :class:`NoDefense` is left out; one that remains is returned as
+    it is, and none is :class:`NoDefense`.
+    """
+    parts: list[Defense] = []
+    for defense in defenses:
+        if not isinstance(defense, NoDefense):
+            parts += defense.parts if isinstance(defense, Chain) else [defense]
+    if not parts:
+        return NoDefense()
+    return parts[0] if len(parts) == 1 else Chain(parts)
+
+
+def defend(system: RagSystem, defense: Defense) -> RagSystem:
+    """Return the system behind a defense, over the same passages, index and generator.
+
+    Args:
+        system: An undefended system; it stays as it is.
+        defense: What stands before it; with :class:`NoDefense` the system itself is returned.
+
+    Raises:
+        InputError: The system is behind a defense already.
+    """
+    if isinstance(defense, NoDefense):
+        return system
+    if system.defense is not None:
+        raise InputError(
+            f"The system is behind {system.defense.name!r} already.",
+            "Chain the defenses, and put them before the undefended system.",
+        )
+    return RagSystem(system.passages, system.index, system.generator, system.config, defense)
+
+
+def undefended(system: RagSystem) -> RagSystem:
+    """Return the system as it was before :func:`defend`; itself where nothing defends it."""
+    if system.defense is None:
+        return system
+    # Without the name of the defense, which is part of the defended system's identity.
+    kept = {f.name: getattr(system.config, f.name) for f in fields(RagConfig) if f.init}
+    config = RagConfig(**kept)
+    return RagSystem(system.passages, system.index, system.generator, config)

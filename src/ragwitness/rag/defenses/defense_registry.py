@@ -1,0 +1,61 @@
+"""Defenses by name, as users write them in a configuration or on the command line.
+
+Other packages add theirs as entry points of the group ``ragwitness.rag.defenses``: a callable that
+takes what follows the name and ``:`` (or an empty text) and a language model (or None), and
+returns a :class:`~ragwitness.rag.defenses.base.Defense`. Ours are made in the same way.
+"""
+
+from __future__ import annotations
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.registry import Listing, Registry
+from ragwitness.models.base import LanguageModel
+from ragwitness.rag.defenses.base import Defense, NoDefense, chain
+from ragwitness.rag.defenses.mirabel import Mirabel
+from ragwitness.rag.defenses.prompt import PromptModification
+from ragwitness.rag.defenses.rewriting import QueryRewriting
+
+GROUP = "ragwitness.rag.defenses"
+"""Entry-point group of other packages' defenses."""
+
+DEFENSES = Registry(
+    "defense",
+    {
+        "none": Listing(lambda _option, _model: NoDefense()),
+        "prompt": Listing(lambda _option, _model: PromptModification()),
+        "paraphrase": Listing(lambda _option, model: QueryRewriting(model)),
+        "mirabel": Listing(
+            lambda option, _model: Mirabel(float(option or Mirabel.rho)), form="mirabel[:RHO]"
+        ),
+    },
+    group=GROUP,
+    more=", or several joined by '+'",
+)
+"""Several are joined by ``+`` and act in that order."""
+
+
+def load_defense(spec: str, model: LanguageModel | None = None) -> Defense:
+    """Return the defense that ``spec`` names, e.g. ``"prompt+mirabel:0.1"``.
+
+    Args:
+        spec: One of :data:`DEFENSES` in its form, or several joined by ``+``.
+        model: Rewrites queries for ``paraphrase``, which else goes by rules.
+
+    Raises:
+        InputError: A name or an option is unknown, or the plug-in behind a name fails.
+    """
+    return chain(*(_load(part.strip(), model) for part in spec.split("+")))
+
+
+def _load(spec: str, model: LanguageModel | None) -> Defense:
+    name, option = DEFENSES.split(spec)
+    make = DEFENSES.load(name)
+    try:
+        defense = DEFENSES.guard(name, lambda: make(option, model))
+    except ValueError:  # of ours: the option is not a number
+        raise DEFENSES.malformed(spec) from None
+    if not isinstance(defense, Defense):
+        raise InputError(
+            f"The plug-in {name!r} ({GROUP}) made no defense, but a {type(defense).__name__}."
+        )
+    return defense

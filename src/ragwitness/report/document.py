@@ -1,0 +1,320 @@
+"""What a report says, as one value: words, tables with typed columns, and figures as geometry.
+
+A kind of result makes a sheet (:mod:`ragwitness.report.result_type`); the renderers of
+:mod:`ragwitness.report` lay it out for a terminal or as a page. No renderer knows a kind, and no
+kind knows a renderer. Text in a sheet may come from an untrusted system: renderers escape it and
+name what cannot be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from ragwitness.core.types import LeftOut
+
+if TYPE_CHECKING:
+    from ragwitness.report.curves import Curves
+    from ragwitness.report.geometry import Course, Histogram, Plane, Square
+    from ragwitness.stats.evaluation import Rate
+
+
+Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
+"""``in`` accuses or warns, ``out`` does not, ``inconclusive`` says neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a row is about.
+
+    Attributes:
+        text: The name.
+        below: A definition or a remark in small print; for the page alone.
+        document: Id of the document it names, for a link to its evidence; None for no link.
+        anchor: Place in the same page that it leads to; empty for none.
+    """
+
+    text: str
+    below: str = ""
+    document: str | None = None
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A short text that is set off: a verdict, or something that is wrong."""
+
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceWord:
+    """A word of evidence: what stands before it, and two probabilities in words."""
+
+    before: str
+    word: str
+    target: str
+    baseline: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that decided about a document.
+
+    Attributes:
+        items: Those shown.
+        more: How many others there are.
+        reason: Why there are none, or what else must be known.
+    """
+
+    items: tuple[EvidenceWord, ...] = ()
+    more: int = 0
+    reason: str = ""
+
+
+# Cells are values, not texts: the renderer decides how many digits its medium has room for.
+Cell: TypeAlias = "str | int | float | Rate | Name | Mark | Words | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: Its heading in a page.
+        kind: How its cells are written: ``value`` is a rate or number, ``interval`` and ``strip``
+            the interval of a rate in figures and as a drawing, ``signed`` a difference with its
+            interval, ``change`` and ``ends`` the same in two columns.
+        short: Its heading in a terminal; None leaves the column out there.
+        page: Whether it stands in the page.
+    """
+
+    name: str
+    kind: Literal[
+        "name", "text", "meaning", "value", "interval", "strip", "signed", "change", "ends", "words"
+    ] = "text"
+    short: str | None = None
+    page: bool = True
+
+
+class LazyRows(Sequence[Any]):
+    """Rows that are made when they are looked at: a page shows few of many.
+
+    Args:
+        items: What the rows are about.
+        make: From one of them to its row.
+    """
+
+    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        self._items, self._make = items, make
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> LazyRows: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return LazyRows(self._items[at], self._make)
+        return self._make(self._items[at])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: What it shows.
+        columns: In their order.
+        rows: One cell per column.
+        look: Class of the table in a page.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    look: str = "measures"
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph.
+
+    Attributes:
+        text: What it says.
+        look: ``hint`` in small print.
+        brief: Whether a terminal shows it too.
+        page: Whether a page shows it.
+    """
+
+    text: str
+    look: Literal["", "hint"] = "hint"
+    brief: bool = False
+    page: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Glossary:
+    """Labels with what they stand for, as a list."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures side by side."""
+
+    items: tuple[Square, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Something that a reader of the page unfolds; left out of a terminal.
+
+    Attributes:
+        title: What it holds.
+        share: How much, in small print.
+        style: Colour of its mark.
+        blocks: What it holds.
+        unfolded: Whether it is open at first.
+        anchor: Names its place in the page.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    share: str = ""
+    style: Style = "out"
+    unfolded: bool = False
+    anchor: str = ""
+
+
+# Everything a section can hold; each renderer has one branch for each of these.
+Block: TypeAlias = (
+    "Table | Paragraph | Glossary | Figures | Fold | Histogram | Plane | Course | Curves"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        key: Names its place in the page.
+        title: Its heading.
+        blocks: What it holds; tables without a short heading are for the page alone.
+        only: ``page`` or ``terminal`` where the other leaves it out.
+    """
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+    only: Literal["", "page", "terminal"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of the whole has one verdict."""
+
+    label: str
+    style: Style
+    n: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Everything that a report says.
+
+    Attributes:
+        kind: Kind of result, in words.
+        title: What was found, in one line.
+        sentence: What that means, in one or two.
+        method: How it was asked, for a list of runs.
+        target: Whom.
+        queries: How many were sent; None where that is not known.
+        facts: The first things to know, label and value.
+        brief: The same for a terminal.
+        warnings: What a reader must know before relying on it.
+        left_out: Files and rows that were given and could not be read.
+        claimed: What the figures claim.
+        not_claimed: What a reader might wrongly conclude.
+        rests_on: What the claims rest on, label and value.
+        shares: Verdicts as shares of the whole; empty where there are none.
+        sections: The parts.
+        settings: Everything in use, label and value.
+        reading: How to read it, term and explanation.
+        closing: Last lines in a terminal.
+        rates: Rates by name, to compare two runs.
+        version: Of the package that wrote the result.
+    """
+
+    kind: str
+    title: str
+    sentence: str = ""
+    method: str = ""
+    target: str = ""
+    queries: int | None = None
+    facts: tuple[tuple[str, str], ...] = ()
+    brief: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    claimed: tuple[str, ...] = ()
+    not_claimed: tuple[str, ...] = ()
+    rests_on: tuple[tuple[str, str], ...] = ()
+    shares: tuple[Share, ...] = ()
+    sections: tuple[Section, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    reading: tuple[tuple[str, str], ...] = ()
+    closing: tuple[str, ...] = ()
+    rates: tuple[tuple[str, Rate], ...] = ()
+    version: str = ""
+
+
+def plain_table(
+    caption: str, names: Sequence[str], rows: Iterable[tuple[Cell, ...]], text: str = ""
+) -> Table:
+    """Return a table whose first column names its rows, and whose others hold figures.
+
+    The column ``text`` holds words, and folds where a terminal is too narrow.
+    """
+    columns = (
+        Column(name, "text" if name == text else "value" if at else "name", name)
+        for at, name in enumerate(names)
+    )
+    return Table(caption, tuple(columns), tuple(rows))
+
+
+def simple_sheet(
+    kind: str,
+    title: str,
+    table: Table,
+    notes: Iterable[str],
+    curves: Curves | None = None,
+    said: Iterable[Paragraph] = (),
+    warnings: Iterable[str] = (),
+) -> Sheet:
+    """Return a title, a table, what it says, its notes in small print, and curves."""
+    blocks: list[Block] = [table, *said, *(Paragraph(line, brief=True) for line in notes)]
+    if curves is not None:
+        blocks.append(curves)
+    sections = (Section("figures", "Figures", tuple(blocks)),)
+    return Sheet(kind, title, warnings=tuple(warnings), sections=sections)
+
+
+def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
+    """Return every cell of a sheet's tables: what its row is about, its column, what it says."""
+    tables = [one for part in sheet.sections for one in part.blocks if isinstance(one, Table)]
+    return [
+        {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
+        for table in tables
+        for row in table.rows
+        for column, cell in zip(table.columns[1:], row[1:], strict=True)
+    ]
+
+
+def _said(cell: Cell) -> str:
+    return "" if cell is None else str(getattr(cell, "text", cell))

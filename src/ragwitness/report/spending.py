@@ -1,0 +1,67 @@
+"""What a run has spent at its target, as results keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragwitness.runner.budget import Budget, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a run folder has spent at its target, all starts together.
+
+    Attributes:
+        queries: Queries that the target answered, or may have worked on.
+        prompt_tokens: Tokens it read; an upper bound where it does not count.
+        completion_tokens: Tokens it wrote; likewise.
+        cost: Money, in the currency of the prices; None without prices.
+        max_queries: Cap on queries; None without one.
+        max_tokens: Cap on tokens.
+        max_cost: Cap on money.
+        unasked: Documents without a score because a cap refused a query.
+        stopped_by: Name of that cap; None where none did.
+        price_in: Of a million tokens read; None without prices.
+        price_out: Of a million tokens written.
+    """
+
+    queries: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    max_queries: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    unasked: int = 0
+    stopped_by: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+
+def spending(
+    spent: Use, budget: Budget, stopped_by: str | None, outcomes: Iterable[Any]
+) -> Spending:
+    """Return what a run folder has spent, and what its caps left unasked.
+
+    Args:
+        spent: By all starts together.
+        budget: Caps and prices.
+        stopped_by: Name of the cap that refused a query.
+        outcomes: Of all documents, attacks or slots.
+    """
+    return Spending(
+        queries=spent.queries,
+        prompt_tokens=spent.prompt,
+        completion_tokens=spent.completion,
+        cost=budget.price(spent),
+        max_queries=budget.queries,
+        max_tokens=budget.tokens,
+        max_cost=budget.cost,
+        unasked=sum(outcome.capped for outcome in outcomes),
+        stopped_by=stopped_by,
+        price_in=budget.price_in,
+        price_out=budget.price_out,
+    )

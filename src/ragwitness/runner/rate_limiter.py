@@ -1,0 +1,360 @@
+"""One rate limiter per target account: what may still be spent, and how many queries at a time.
+
+Every query passes through :meth:`RateLimiter.spend`. Before it is sent, the most it may use is set
+aside; a query that could pass a cap even if all others under way used nothing more is refused.
+How many are under way follows the target: one more after a round of answers, a fifth fewer when
+it says that it is asked too much (additive increase, multiplicative decrease), and one alone after
+an answer that came too late. See
+``docs/design/runs.md``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self, TypeVar
+
+from ragwitness.core.errors import CapReachedError, InputError
+from ragwitness.core.files import Closing
+from ragwitness.core.run_files import SPENT
+from ragwitness.core.types import Answer, Query
+from ragwitness.runner.budget import OPTIONS, Budget, QueryLedger, Use, most, used
+from ragwitness.targets.transport import Setback
+
+# How many queries may be under way: additive increase, multiplicative decrease (AIMD).
+
+_LESS = 0.8  # of the limit is left when the target says that it is asked too much
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many queries may be under way at a time.
+
+    Attributes:
+        start: At first.
+        ceiling: At most.
+
+    Raises:
+        InputError: Not 1 <= start <= ceiling.
+    """
+
+    start: int = 4
+    ceiling: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.start <= self.ceiling:
+            raise InputError(
+                f"At least 1 query must be under way, not {min(self.start, self.ceiling)}.",
+                "Correct --concurrency.",
+            )
+
+    @classmethod
+    def up_to(cls, ceiling: int) -> Pace:
+        """Start with few, and grow towards the ceiling while the target keeps up."""
+        return cls(min(cls().start, ceiling), ceiling)
+
+    @classmethod
+    def at_most(cls, ceiling: int) -> Pace:
+        """Start at the ceiling; fewer only while the target asks for it."""
+        return cls(ceiling, ceiling)
+
+
+class Throttle:
+    """The limit now. It knows nothing of queries but when they were sent.
+
+    Args:
+        pace: Start and ceiling.
+
+    Attributes:
+        round: Decreases so far; a query remembers the one it was sent in.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._ceiling = float(pace.ceiling)
+        self._limit = float(pace.start)
+        self._answered = 0
+        self.round = 0
+
+    @property
+    def limit(self) -> int:
+        """Queries that may be under way."""
+        return int(self._limit)
+
+    def answered(self, under_way: int) -> None:
+        """One more at a time after a round of answers, if the limit was what held us back.
+
+        Args:
+            under_way: Queries under way, the one answered included.
+        """
+        # Additive increase, only under load: an idle limit tells nothing of what the target bears.
+        if under_way < self.limit:
+            return
+        self._answered += 1
+        if self._answered >= self.limit:
+            self._answered = 0
+            self._limit = min(self._ceiling, self._limit + 1.0)
+
+    def overloaded(self, sent_in: int, *, late: bool = False) -> int:
+        """A fifth fewer, once for all queries that were sent before the last decrease.
+
+        Args:
+            sent_in: Round in which the query was sent.
+            late: No answer came in time, and the target may still work on it: one at a time then,
+                and later never more than half as many as were under way.
+
+        Returns:
+            The round in which its next attempt is sent.
+        """
+        # Multiplicative decrease, once a round: refusals of queries sent together are one message.
+        if sent_in == self.round:
+            self.round += 1
+            self._answered = 0
+            if late:
+                self._ceiling = max(1.0, self._limit // 2)
+            self._limit = 1.0 if late else max(1.0, self._limit * _LESS)
+        return self.round
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What is set aside for one query.
+
+    Attributes:
+        worst: The most that one request of it may use.
+        round: When it was sent, in decreases of the limit.
+        query: The question.
+        lost: What requests without an answer may have used.
+        number: In the ledger.
+        refused: The last request was turned away, so that nothing was used.
+        smooth: No request of it failed.
+    """
+
+    worst: Use
+    round: int
+    query: Query
+    lost: Use = field(default_factory=Use)
+    number: int = 0
+    refused: bool = False
+    smooth: bool = True
+
+
+_OWN: ContextVar[Reservation | None] = ContextVar("query under way", default=None)
+
+
+class RateLimiter(Closing):
+    """Lets queries pass. Use as a context manager where it has a ledger.
+
+    Args:
+        budget: Caps and prices.
+        pace: Queries under way at a time.
+        ledger: Remembers what was spent; None starts from nothing.
+
+    Attributes:
+        spent: Queries and tokens so far, earlier starts included.
+        cap: Name of the cap that refused a query; None while none did.
+        answered: Queries of this start that brought an answer.
+        turned_away: Requests of this start that the target turned away, or did not answer, and that
+            were repeated.
+        late: Of these, the ones that it did not answer in time.
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        pace: Pace | None = None,
+        ledger: QueryLedger | None = None,
+    ) -> None:
+        self.budget = budget or Budget()
+        self.pace = pace or Pace()
+        self.spent = ledger.before if ledger else Use()
+        self.cap: str | None = None
+        self.answered = self.turned_away = self.late = 0
+        self._ledger = ledger
+        self._throttle = Throttle(self.pace)
+        self._under_way = 0
+        self._set_aside = Use()
+        self._surplus = 0
+        self._waiting: deque[tuple[Use, asyncio.Future[None]]] = deque()
+
+    @classmethod
+    def of_run(
+        cls, run: Path | None, budget: Budget | None = None, pace: Pace | None = None
+    ) -> Self:
+        """Return the rate limiter of a run folder, with what its earlier starts spent.
+
+        Raises:
+            InputError: Another process is at work there, or its files cannot be used.
+        """
+        return cls(budget, pace, None if run is None else QueryLedger(run / SPENT))
+
+    @property
+    def limit(self) -> int:
+        """Queries that may be under way now."""
+        return self._throttle.limit
+
+    @property
+    def cost(self) -> float | None:
+        """Money spent so far; None without prices."""
+        return self.budget.price(self.spent)
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
+        """Wait for a turn, send a query and settle what it used.
+
+        Args:
+            query: The question.
+            send: Puts it to the target.
+
+        Raises:
+            CapReachedError: The query, or one more attempt at it, could pass a cap.
+        """
+        # 1. Set aside the most it may use, and wait for a turn.
+        held = await self._begin(query)
+        # 2. Send it; a failure may have been billed and settles at its worst case.
+        token = _OWN.set(held)
+        try:
+            answer = await send(query)
+        except BaseException:
+            self._settle(held, Use() if held.refused else held.worst)
+            raise
+        finally:
+            _OWN.reset(token)
+        # 3. Replace what was set aside by what the answer says it used.
+        self.answered += 1
+        if held.smooth:
+            self._throttle.answered(self._under_way)
+        self._settle(held, self._counted(answer, held))
+        return answer
+
+    async def _begin(self, query: Query) -> Reservation:
+        worst = most(query, self._surplus)
+        await self._turn(worst)
+        held = Reservation(worst, self._throttle.round, query)
+        try:
+            # Before the query leaves: a killed process must not forget it.
+            held.number = self._ledger.open(worst) if self._ledger else 0
+        except BaseException:
+            self._settle(held, Use())  # nothing was sent
+            raise
+        return held
+
+    def setback(self, setback: Setback) -> None:
+        """Take note of an attempt that brought no answer; the transport calls this.
+
+        Raises:
+            CapReachedError: It is to be repeated, and that could pass a cap.
+        """
+        self.turned_away += setback.again
+        self.late += setback.late
+        held = _OWN.get()
+        if held is None:  # asked by somebody else, such as doctor
+            return
+        if setback.overload:
+            held.round = self._throttle.overloaded(held.round, late=setback.late)
+        held.smooth = False
+        held.refused = setback.refused and not setback.again
+        if setback.refused or not setback.again:
+            return
+        # The lost attempt may have been billed; the next one is set aside anew.
+        if cap := self.budget.passed(self.spent + self._set_aside + held.worst):
+            raise self._over(cap)
+        held.lost += held.worst
+        self._set_aside += held.worst
+        if self._ledger:
+            self._ledger.note(held.number, held.lost + held.worst)
+
+    def refuse_if_capped(self, what: str) -> None:
+        """End a run that can say nothing because a cap refused its queries.
+
+        Raises:
+            CapReachedError: A cap did.
+        """
+        if self.cap is not None:
+            error = self._over(self.cap)
+            raise CapReachedError(f"{error.message} before enough {what} were asked.", error.hint)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self._ledger:
+            self._ledger.close()
+
+    def _counted(self, answer: object, held: Reservation) -> Use:
+        if not isinstance(answer, Answer):
+            return held.worst
+        use = used(answer, held.worst)
+        # What a target adds to a prompt cannot be seen; the most seen so far is expected again.
+        self._surplus = max(self._surplus, use.prompt - most(held.query).prompt)
+        return use
+
+    async def _turn(self, worst: Use) -> None:
+        """Wait until there is room, first come, first served."""
+        if not self._waiting and self._admitted(worst):
+            return
+        # Its turn comes in _leave, when another query settles.
+        place = worst, asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place[1]
+        except BaseException:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            elif place[1].done() and not place[1].cancelled() and not place[1].exception():
+                self._leave(worst)  # it had its turn and was stopped before it knew
+            raise
+
+    def _admitted(self, worst: Use) -> bool:
+        """Take a turn where there is room; False says wait.
+
+        Raises:
+            CapReachedError: No room will come.
+        """
+        # Passed even if all under way turned out free: waiting cannot help.
+        if cap := self.budget.passed(self.spent + worst):
+            raise self._over(cap)
+        # Those under way may use less than was set aside for them: wait and see.
+        full = self._under_way >= self.limit
+        if full or self.budget.passed(self.spent + self._set_aside + worst):
+            return False
+        self._under_way += 1
+        self._set_aside += worst
+        return True
+
+    def _over(self, cap: str) -> CapReachedError:
+        self.cap = self.cap or cap
+        return CapReachedError(
+            f"{cap} cap reached", f"The same command with a higher {OPTIONS[cap]} resumes."
+        )
+
+    def _settle(self, held: Reservation, use: Use) -> None:
+        """Replace what was set aside by what was used."""
+        total = held.lost + use
+        # The sums first, then the row; a disk that fails still gives the turn back.
+        self.spent += total
+        self._set_aside -= held.lost
+        try:
+            if self._ledger and held.number:
+                self._ledger.note(held.number, total)
+        finally:
+            self._leave(held.worst)
+
+    def _leave(self, worst: Use) -> None:
+        self._under_way -= 1
+        self._set_aside -= worst
+        while self._waiting:
+            # First come, first served: a small query waits behind a large one; none starves.
+            worst, turn = self._waiting[0]
+            try:
+                if not turn.done() and not self._admitted(worst):
+                    return
+            except CapReachedError as error:
+                turn.set_exception(error)
+            else:
+                if not turn.done():
+                    turn.set_result(None)
+            self._waiting.popleft()

@@ -1,0 +1,441 @@
+"""Options that several tasks or verbs share: the help text of each stands here, once.
+
+What means something else by an option declares it itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
+from ragwitness.core.types import ANSWER_SECONDS, Document
+from ragwitness.runner.budget import Budget
+
+if TYPE_CHECKING:
+    from ragwitness.core.cluster import Cluster
+    from ragwitness.rag.config import RagConfig
+    from ragwitness.runner.rate_limiter import RateLimiter
+    from ragwitness.targets.transport import Setback, TransportOptions
+
+# What is audited, and with what.
+
+TARGET = (
+    "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
+    " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
+    " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
+    " hf:MODEL or gguf:FILE (a model alone), openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml"
+    " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
+    " docs/targets.md."
+)
+ADDRESS_ASKED = AskedAs(
+    "System",
+    "Address of the system",
+    "The base URL of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1, with #MODEL"
+    " where it has several. Query only systems that you are allowed to query.",
+    "target",
+)
+Address = Annotated[str, PathRole.ADDRESS, Arg(help=TARGET)]
+Documents = Annotated[
+    str,
+    PathRole.DOCUMENTS,
+    Opt(
+        help="The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and"
+        " others: docs/documents.md), a folder of those, pasted text, or - for standard input."
+    ),
+]
+Secrets = Annotated[
+    Path | None,
+    PathRole.READS,
+    Opt(help='A file of known secrets, JSONL rows {"text", "kind", "record"}.'),
+]
+Decoys = Annotated[
+    Path | None,
+    PathRole.READS,
+    Opt(help="A file of texts that are made like the secrets and planted nowhere; the same rows."),
+]
+
+
+Texts = str | Path | Sequence[Document | str]
+"""Documents as values, as plain texts, or as the path of a file or folder that holds them."""
+PrivateCorpus = Annotated[
+    Texts,
+    PathRole.DOCUMENTS,
+    Arg(help="The private records: a file or a folder, as in docs/documents.md."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HowRead:
+    """How documents are read.
+
+    Attributes:
+        text_field: The field or column that holds the text of a document.
+        encoding: The encoding of texts that are not in UTF-8, e.g. windows-1252.
+    """
+
+    text_field: Annotated[
+        str | None,
+        AskedAs(
+            "Documents",
+            "Column or field with the text",
+            "For CSV and JSONL, where it is not called text or document.",
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        Opt(shown="recognised by their letters"),
+        AskedAs(
+            "Documents",
+            "Encoding of texts that are not in UTF-8",
+            "Such as windows-1252. Left empty, it is recognised where it can be.",
+        ),
+    ] = None
+
+
+Paragraphs = Annotated[
+    bool, Opt("--paragraphs", help="Take each paragraph of a text file as a document.")
+]
+
+# A RAG system of ours.
+
+Retrieval = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are found: lexical, minilm, hf:NAME or URL#MODEL (an embeddings"
+        " endpoint)."
+    ),
+]
+Generator = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="The model that answers: reader (the embedded one), gguf:FILE, hf:NAME, URL#MODEL (a"
+        " chat endpoint), or repeat, which is no model and repeats its passages."
+    ),
+]
+Template = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="How passages are shown to the model: plain, defended (S-RAG, Fig. 3), langchain,"
+        " llamaindex, strict, cites, json, or FILE.toml; docs/chat-models.md shows them."
+    ),
+]
+PassagesPerQuery = Annotated[int, Opt(help="The number of passages for each query.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSystem:
+    """A RAG system in this process."""
+
+    retrieval: Retrieval = "lexical"
+    generator: Generator = "reader"
+    k: PassagesPerQuery = 4
+    template: Template = "plain"
+
+    @property
+    def rag(self) -> RagConfig:
+        """Its settings.
+
+        Raises:
+            InputError: One cannot be used.
+        """
+        from ragwitness.rag.lab import rag_config
+
+        return rag_config(**{one.name: getattr(self, one.name) for one in fields(OwnSystem)})
+
+
+# What stands in for private records.
+
+
+# Methods and models.
+
+AuditSettings = Annotated[
+    Mapping[str, Mapping[str, object]] | Sequence[str] | None,
+    Opt(
+        "--set", metavar="AUDIT.NAME=VALUE", help="A setting of one of the audits. May be repeated."
+    ),
+]
+
+Proxy = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="The auditor's own language model, which ranks words by difficulty: reader (the"
+        " embedded one) or hf:NAME. Chat models (gguf:FILE, URL#MODEL) write and do not score: only"
+        " methods that let a model write can use them."
+    ),
+]
+Likeness = Annotated[
+    str | None,
+    PathRole.ADDRESS,
+    Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
+]
+ContactFinder = Annotated[
+    str,
+    PathRole.ADDRESS,
+    Opt(
+        help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
+        " spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
+    ),
+]
+Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]
+AnswerTokens = Annotated[int, Opt(help="The most tokens of an answer.")]
+
+# How a target is asked, and what may be spent on it.
+
+AT_ONCE = (
+    "The most queries that may be under way at once. It starts with 4 and takes more while the"
+    " target keeps up."
+)
+AT_ONCE_ASKED = AskedAs(
+    "Caps",
+    "Queries at the same time",
+    "At most so many. A run starts with 4, and sends fewer while the system is overloaded.",
+)
+Concurrency = Annotated[int, Opt(help=AT_ONCE)]
+PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
+PriceOut = Annotated[
+    float | None, Opt(help="The price of a million tokens that the target writes.")
+]
+Timeout = Annotated[float, Opt(help="The seconds to wait for an answer.")]
+KeyEnv = Annotated[
+    str | None,
+    Opt(
+        metavar="NAME",
+        help="The name of the environment variable that holds the API key. OPENAI_API_KEY is sent"
+        " to api.openai.com alone.",
+    ),
+]
+Headers = Annotated[
+    list[str] | None,
+    Opt(
+        "--header",
+        metavar="HEADER=NAME",
+        help="A header of every request, with the name of the environment variable that holds its"
+        " value, e.g. api-key=AZURE_KEY. May be given several times.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """What may be spent on a target.
+
+    Attributes:
+        max_queries: The most queries of the run, all its starts together.
+        max_tokens: The most tokens of the run, read and written, all its starts together.
+        max_cost: The most money of the run, by the prices below, all its starts together.
+    """
+
+    max_queries: Annotated[
+        int | None,
+        AskedAs(
+            "Caps",
+            "Cap on queries",
+            "The run stops before it would pass this, and can be continued later.",
+        ),
+    ] = None
+    max_tokens: int | None = None
+    max_cost: Annotated[
+        float | None,
+        AskedAs("Caps", "Cap on cost", "Counted by the two prices below; it needs both."),
+    ] = None
+    price_in: Annotated[PriceIn, AskedAs("Caps", "Price of a million tokens read")] = None
+    price_out: Annotated[PriceOut, AskedAs("Caps", "Price of a million tokens written")] = None
+
+    @property
+    def budget(self) -> Budget:
+        """The caps and prices as a rate limiter takes them.
+
+        Raises:
+            InputError: A number cannot be used, or a cap lacks its prices.
+        """
+        return Budget(*(getattr(self, one.name) for one in fields(Caps)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """How a target is reached.
+
+    Attributes:
+        retries: The number of attempts after a failed request.
+    """
+
+    timeout: Timeout = ANSWER_SECONDS
+    retries: int = 5
+    key_env: Annotated[
+        KeyEnv,
+        AskedAs(
+            "System",
+            "Key of the system",
+            "Only if it needs one. It is kept in memory until these pages end, and never written"
+            " down or shown.",
+            "key",
+        ),
+    ] = None
+    header: Headers = None
+
+    @property
+    def reach(self) -> Reach:
+        """The same as a target takes it.
+
+        Raises:
+            InputError: A number or the name of the variable cannot be used.
+        """
+        reach = Reach(self.timeout, self.retries, self.key_env, tuple(self.header or ()))
+        reach.transport(1)  # refuses what cannot be used, before anything is written or sent
+        return reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending(Caps, Reached):
+    """How much is asked of whom, and how many queries at a time."""
+
+    concurrency: Annotated[int | None, Opt(help=AT_ONCE), AT_ONCE_ASKED] = 4
+
+    @property
+    def at_once(self) -> int:
+        """The most queries that may be under way."""
+        return 4 if self.concurrency is None else self.concurrency
+
+    @contextmanager
+    def governed(self, folder: Path | None) -> Iterator[tuple[RateLimiter, TransportOptions]]:
+        """Open what lets every query of a run pass, and say how its target is reached.
+
+        Args:
+            folder: Of the run; None keeps nothing.
+        """
+        from ragwitness.runner.rate_limiter import Pace, RateLimiter
+
+        with RateLimiter.of_run(folder, self.budget, Pace.up_to(self.at_once)) as limiter:
+            yield limiter, self.reach.transport(self.at_once, limiter.setback)
+
+
+# Where results go.
+
+RunPath = Annotated[
+    Path | None,
+    PathRole.FILLS,
+    Opt(
+        shown="a folder in ragwitness-runs, named by the inputs",
+        help="The run folder. The same folder resumes the run; a finished result is never lost.",
+    ),
+]
+
+# What makes evidence of a run, that others can recompute.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealing:
+    """How a run is sealed, if it is.
+
+    Attributes:
+        seal: Sign before the first query what is asked about and how, with the key in this file,
+            which is made where there is none. The run folder then keeps the documents, and
+            ragwitness seal makes an evidence pack of it.
+        runs_log: With --seal: a folder in which each sealed run is logged from its first query on,
+            so that one that is thrown away shows.
+        timestamp: With --seal: have the seal stamped by this timestamp authority (RFC 3161), which
+            is sent its hash alone. It needs the extra [timestamp].
+    """
+
+    seal: Annotated[
+        Path | None,
+        PathRole.KEEPS,
+        Opt(metavar="KEY"),
+        Only("single"),
+        AskedAs(
+            "Evidence",
+            "Seal the run before its first query",
+            "What is asked is signed before anything is sent. The page of the run then offers an"
+            " evidence pack, which others can check by themselves.",
+            "seal",
+        ),
+    ] = None
+    runs_log: Annotated[Path | None, PathRole.KEEPS, Only("sealed")] = None
+    timestamp: Annotated[str | None, Opt(metavar="URL"), Only("sealed")] = None
+
+
+# Who does the work of an audit.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computing:
+    """Where the language models of a run compute.
+
+    Attributes:
+        engine: Where language models compute: local (all cores) or ray (a cluster).
+        workers: The number of processes that compute, here or on the Ray cluster.
+        worker_gpus: ray: the GPUs of each process; 0.5 shares one.
+        ray_address: ray: the address of the cluster to join.
+    """
+
+    engine: Annotated[str, Only("single")] = "local"
+    workers: Annotated[int | None, Opt(shown="one for each core; 4 on a cluster")] = None
+    worker_gpus: Annotated[float, Only("ray")] = 0.0
+    ray_address: Annotated[
+        str | None, Opt(env="RAY_ADDRESS", shown="one on this machine"), Only("ray")
+    ] = None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The Ray cluster that is asked for; None computes on this machine.
+
+        Raises:
+            InputError: There is no such engine, or a number is out of range.
+        """
+        from ragwitness.core.cluster import Cluster
+
+        if self.engine not in ("local", "ray"):
+            raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")
+        if self.engine == "local":
+            return None
+        count = 4 if self.workers is None else self.workers
+        return Cluster(count, self.worker_gpus, self.ray_address)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How the target is reached.
+
+    Attributes:
+        timeout: Seconds to wait for an answer.
+        retries: Further attempts after a failed request.
+        key_env: Name of the variable with the key; the key itself is never written down.
+        headers: Further headers, each as ``HEADER=VARIABLE``; values likewise.
+    """
+
+    timeout: float = ANSWER_SECONDS
+    retries: int = 5
+    key_env: str | None = None
+    headers: tuple[str, ...] = ()
+
+    def transport(
+        self, concurrency: int, setback: Callable[[Setback], None] | None = None
+    ) -> TransportOptions:
+        """Return it as the target takes it.
+
+        Args:
+            concurrency: Connections at a time.
+            setback: Told of requests that brought no answer.
+
+        Raises:
+            InputError: A number is out of range, or ``key_env`` is no name of a variable.
+        """
+        from ragwitness.targets.transport import RetryPolicy, TransportOptions
+
+        return TransportOptions(
+            read_timeout=self.timeout,
+            retry=RetryPolicy(retries=self.retries),
+            concurrency=concurrency,
+            key_env=self.key_env,
+            headers=self.headers,
+            setback=setback,
+        )

@@ -1,0 +1,466 @@
+"""The only loop that sends queries: it drives generators and keeps every answer.
+
+A generator yields batches of queries, is sent their answers, and returns what it found. An audit's
+probe returns a score; a maker of synthetic texts, an attack or a judge return what they like. Who
+drives them is here: journal, caps, failures, and how many are under way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ragwitness.core.errors import (
+    CapabilityError,
+    CapReachedError,
+    ModelError,
+    TargetError,
+    TargetUnreachableError,
+)
+from ragwitness.core.types import Answer, Audit, Document, Probe, Query, Score, Target
+from ragwitness.runner.response_store import AskedQuery, ResponseStore, decode_answer, query_key
+
+T = TypeVar("T")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Asking: TypeAlias = Generator[list[Query], list[Answer], R]
+"""Batches of queries out, their answers in (same order), a result as return value."""
+
+# A generator step by step.
+
+_QUICK = 1e-3  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[R_co]):
+    """What a generator returned."""
+
+    value: R_co
+
+
+class Steps(Generic[R]):
+    """A generator, a step at a time.
+
+    Args:
+        generator: Not started yet.
+        quick: Places of the steps that took no time in the generators before, shared by all of a
+            stage; the others run in a thread. None runs every step on the loop, one at a time.
+    """
+
+    def __init__(self, generator: Asking[R], quick: set[int] | None = None) -> None:
+        self._generator = generator
+        self._quick = quick
+        self._place = 0
+
+    async def next(self, answers: list[Answer] | None) -> list[Query] | Done[R]:
+        """Return the next batch of queries, or what was found."""
+        if self._quick is None:
+            return advance(self._generator, answers)
+        # The proxy model works inside the generator; a thread keeps answers flowing. Where no
+        # model works, changing threads would take longer than the step.
+        place = self._place
+        self._place += 1
+        if place in self._quick:
+            step, seconds = self._timed(answers)
+        else:
+            step, seconds = await asyncio.to_thread(self._timed, answers)
+        (self._quick.add if seconds < _QUICK else self._quick.discard)(place)
+        return step
+
+    def _timed(self, answers: list[Answer] | None) -> tuple[list[Query] | Done[R], float]:
+        started = time.perf_counter()
+        step = advance(self._generator, answers)
+        return step, time.perf_counter() - started
+
+    def stop(self) -> None:
+        """Close the generator."""
+        self._generator.close()
+
+
+def advance(generator: Asking[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
+    """Run a generator up to its next batch or its end."""
+    try:
+        return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
+    except StopIteration as stop:
+        return Done(stop.value)
+
+
+def probe_of(audit: Audit, document: Document) -> Probe:
+    """Probe a document; one that a local model cannot read is unscorable, and no other is."""
+    try:
+        return (yield from audit.probe(document))
+    except ModelError as error:
+        return Score(None, reason=error.message)
+
+
+# What came of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(Generic[R]):
+    """A generator that was driven to its end, or until a cap refused one of its queries.
+
+    Attributes:
+        value: What it returned; None where it was stopped.
+        queries: Queries it took, those answered from the journal included.
+        sent: Queries that went to the target now.
+        passing: A query of it failed, which it may not do again.
+        refusal: Of the cap; then it has no result: that would rest on a part of its answers.
+        starts: At which its answers were taken; ``""`` is an unknown one.
+    """
+
+    value: R | None
+    queries: int
+    sent: int
+    passing: bool = False
+    refusal: CapReachedError | None = None
+    starts: tuple[str, ...] = ()
+
+    @property
+    def capped(self) -> bool:
+        """Whether a cap stopped it."""
+        return self.refusal is not None
+
+    def result(self) -> R:
+        """Return what it returned.
+
+        Raises:
+            CapReachedError: A cap stopped it.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        return self.value  # type: ignore[return-value]  # None only where it is a result
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A probed document.
+
+    Attributes:
+        document: What was probed.
+        score: Its evidence.
+        queries: Queries it took, those answered from the journal included.
+        sent: Queries that went to the target now.
+        capped: A cap refused one of its queries; then it has no score.
+        passing: A query of it failed, which it may not do again.
+        starts: At which its answers were taken; ``""`` is an unknown one.
+    """
+
+    document: Document
+    score: Score
+    queries: int
+    sent: int
+    capped: bool = False
+    passing: bool = False
+    starts: tuple[str, ...] = ()
+
+
+Watch = Callable[[Document, Query, Answer], None]
+"""Called with every answer, those from the journal included."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with stage, documents done and documents in all."""
+
+
+class Spender(Protocol):
+    """Lets queries to a target pass: a rate limiter, or what refuses them all."""
+
+    async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
+        """Wait for a turn, send a query and settle what it used."""
+
+
+class KeepsScores(Protocol):
+    """Where the scores of documents are kept."""
+
+    def get(self, document: Document) -> Outcome | None:
+        """Return what an earlier start found."""
+
+    def put(self, outcome: Outcome) -> Outcome:
+        """Keep an outcome and return it as it will be read back."""
+
+
+def _in_turns(
+    stages: Mapping[str, Sequence[Document]], ahead: int | None, mixed: bool
+) -> list[tuple[str, int]]:
+    """The order of all documents; ``ahead`` and ``mixed`` as for :meth:`Worker.run_stages`."""
+    rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
+    if ahead is None or not rows:
+        every = list(chain(*rows))
+        return random.SystemRandom().sample(every, len(every)) if mixed else every
+    start, rows[0] = rows[0][:ahead], rows[0][ahead:]
+    return start + [place for turn in zip_longest(*rows) for place in turn if place]
+
+
+class _TargetReply(NamedTuple):
+    answer: Answer
+    sent: bool
+    start: str
+    kept: bool = True
+
+
+PATIENCE = 10
+"""Documents whose answers cannot be read, from a start's first one on, after which it ends."""
+
+_GIVE_UP_AFTER = 3  # in a row that found no connection
+_FAILURES = (TargetError, CapabilityError, ModelError)  # a query fails, and the others go on
+
+
+class Worker:
+    """Follows generators at one target, several at a time, and keeps every answer.
+
+    Args:
+        target: The system that is asked.
+        journal: Where answers are kept; None keeps nothing.
+        in_flight: Generators under way at the same time.
+        watch: Called with every answer.
+        limiter: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
+            time, without caps.
+        scores: Keeps probed documents, so that none is probed again; None keeps none.
+        start: From :func:`~ragwitness.runner.score_store.start_for`, kept with every answer.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        journal: ResponseStore | None = None,
+        in_flight: int = 4,
+        watch: Watch | None = None,
+        limiter: Spender | None = None,
+        scores: KeepsScores | None = None,
+        start: str = "",
+    ) -> None:
+        if limiter is None:
+            from ragwitness.runner.rate_limiter import Pace, RateLimiter
+
+            limiter = RateLimiter(pace=Pace.at_most(in_flight))
+        self.target = target
+        self.start = start
+        self.journal = journal
+        self.watch = watch
+        self.limiter: Spender = limiter
+        self.scores = scores
+        self._in_flight = in_flight
+        self._unreachable = 0
+
+    async def run(
+        self,
+        audit: Audit,
+        documents: Sequence[Document],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[Outcome]:
+        """Probe all documents, in their order.
+
+        A document whose queries fail is unscorable with the reason; the others go on.
+
+        Raises:
+            TargetUnreachableError: Several documents in a row found no connection.
+        """
+        found = await self.run_stages(audit, {stage: documents}, progress)
+        return found[stage]
+
+    async def run_stages(
+        self,
+        audit: Audit,
+        stages: Mapping[str, Sequence[Document]],
+        progress: Progress | None = None,
+        ahead: int | None = None,
+        *,
+        mixed: bool = False,
+        patience: int | None = None,
+    ) -> dict[str, list[Outcome]]:
+        """Probe the documents of several stages, each in its order; see :meth:`run`.
+
+        Args:
+            audit: The method.
+            stages: Documents by stage.
+            progress: Called after each document.
+            ahead: How many documents of the first stage are probed before the other stages join
+                in turns; None probes one stage after the other. What is found is the same.
+            mixed: With no ``ahead``, probe all in a random order that nobody can foresee.
+            patience: Documents asked about now whose answers cannot be read, from the first one on,
+                before the rest is left unasked; None asks about all.
+
+        Raises:
+            CapabilityError: None of the first ``patience`` documents could be read.
+        """
+        unread = 0
+        quick: set[int] = set()
+
+        async def outcome_of(document: Document, stage: str) -> Outcome:
+            if self.scores is not None and (kept := self.scores.get(document)) is not None:
+                return kept
+            steps = Steps(probe_of(audit, document), quick)
+            found = await self.follow(steps, document, stage)
+            refused = found.refusal and Score(None, reason=found.refusal.message)
+            score = refused or found.result()
+            rest = (found.queries, found.sent, found.capped, found.passing, found.starts)
+            outcome = Outcome(document, score, *rest)
+            return outcome if self.scores is None else self.scores.put(outcome)
+
+        found: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
+
+        async def take(place: tuple[str, int]) -> None:
+            nonlocal patience, unread
+            stage, number = place
+            outcome = found[stage][number] = await outcome_of(stages[stage][number], stage)
+            if outcome.score.value is not None:
+                patience = None
+            elif outcome.sent and not outcome.passing:  # a failed query tells of no method
+                unread += 1
+            if unread == patience:
+                raise CapabilityError(
+                    f"None of the first {unread} documents asked about could be read, so the rest"
+                    f" was left unasked: {outcome.score.reason}.",
+                    "Take another method: --method auto tries in a pilot which ones can be read.",
+                )
+            if progress:
+                progress(stage, len(found[stage]), len(stages[stage]))
+
+        await self.each(_in_turns(stages, ahead, mixed), take)
+        return {stage: [row[i] for i in range(len(row))] for stage, row in found.items()}
+
+    async def put(
+        self,
+        questions: Sequence[tuple[Document, Query]],
+        stage: str,
+        progress: Progress | None = None,
+    ) -> list[Answer | None]:
+        """Put single questions, each about a document; None where a cap refused one.
+
+        Raises:
+            TargetUnreachableError: Several questions in a row found no connection.
+        """
+
+        def single(query: Query) -> Asking[Answer]:
+            [answer] = yield [query]
+            return answer
+
+        async def answer_to(question: tuple[Document, Query]) -> Answer | None:
+            document, query = question
+            return (await self.follow(Steps(single(query)), document, stage)).value
+
+        return await self.each(questions, answer_to, stage, progress)
+
+    async def each(
+        self,
+        items: Sequence[T],
+        work: Callable[[T], Awaitable[R]],
+        stage: str = "",
+        progress: Progress | None = None,
+    ) -> list[R]:
+        """Do the work of all items, several at a time; return what came of them in their order.
+
+        Begun in the order given; only those under way take memory.
+        """
+        found: dict[int, R] = {}
+        waiting = iter(enumerate(items))
+
+        async def take() -> None:
+            for place, item in waiting:
+                found[place] = await work(item)
+                if progress:
+                    progress(stage, len(found), len(items))
+
+        takers = [asyncio.ensure_future(take()) for _ in items[: self._in_flight]]
+        try:
+            await asyncio.gather(*takers)
+        except BaseException:
+            for taker in takers:
+                taker.cancel()
+            await asyncio.gather(*takers, return_exceptions=True)
+            raise
+        return [found[place] for place in range(len(items))]
+
+    async def follow(
+        self, steps: Steps[R], document: Document, stage: str, *, alone: bool = False
+    ) -> Followed[R]:
+        """Ask what a generator asks until it returns.
+
+        Args:
+            steps: The generator.
+            document: Whose queries they are, for the journal.
+            stage: Part of the run, likewise.
+            alone: Nothing else is under way: queries without a connection are counted one by one,
+                not generator by generator, before the target is given up.
+
+        Raises:
+            TargetUnreachableError: Several in a row found no connection.
+        """
+        queries = sent = 0
+        passing, starts = False, set[str]()
+        answers: list[Answer] | None = None
+        while True:
+            # 1. The generator reads the answers, and asks on or returns.
+            step = await steps.next(answers)
+            if isinstance(step, Done):
+                return Followed(step.value, queries, sent, passing, starts=tuple(sorted(starts)))
+            # 2. Its batch is asked side by side; where one query fails, the others are still kept.
+            replies = await asyncio.gather(
+                *(self._ask(query, document, stage) for query in step), return_exceptions=True
+            )
+            self._count_lost(replies, alone=alone)
+            queries += len(step)
+            sent += sum(map(_was_sent, replies))
+            starts.update(reply.start for reply in replies if isinstance(reply, _TargetReply))
+            # 3. A cap ends it; what it would say of a part of its answers changes with the cap.
+            if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
+                steps.stop()
+                refused = sum(isinstance(reply, CapReachedError) for reply in replies)
+                return Followed(None, queries - refused, sent, passing=True, refusal=capped)
+            answers = [_answer(reply) for reply in replies]
+            passing = passing or not all(isinstance(r, _TargetReply) and r.kept for r in replies)
+            for query, answer in zip(step, answers, strict=True):
+                if self.watch is not None:
+                    self.watch(document, query, answer)
+
+    async def _ask(self, query: Query, document: Document, stage: str) -> _TargetReply:
+        key = query_key(self.target.name, query)
+        if self.journal is not None and (row := self.journal.row(key)) is not None:
+            start = row.get("start", "")
+            # What another document asked at this start went to the target now as well.
+            return _TargetReply(decode_answer(row["answer"]), start == self.start != "", start)
+        asked = AskedQuery(self.target.name, stage, document.id, query)
+        try:
+            answer = await self.limiter.spend(query, self.target.ask)
+        except _FAILURES as error:
+            if self.journal is not None:
+                self.journal.note(key, Answer("", error=error.message), asked)
+            raise
+        # An error, or no log-probabilities where they were asked for, is worth asking for again.
+        lasting = answer.error is None and not (query.top_logprobs and answer.tokens is None)
+        if self.journal is not None and not lasting:
+            self.journal.note(key, answer, asked)
+        if self.journal is None or not lasting:
+            return _TargetReply(answer, True, self.start, kept=lasting)
+        return _TargetReply(self.journal.put(key, answer, asked, self.start), True, self.start)
+
+    def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
+        """Count what found no connection in a row; give up after a few."""
+        lost = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
+        if len(lost) < len(replies):
+            self._unreachable = 0
+        elif lost:
+            self._unreachable += len(lost) if alone else 1
+            if self._unreachable >= _GIVE_UP_AFTER:
+                raise lost[0]
+
+
+def _was_sent(reply: _TargetReply | BaseException) -> bool:
+    if isinstance(reply, BaseException):
+        return not isinstance(reply, CapReachedError)
+    return reply.sent
+
+
+def _answer(reply: _TargetReply | BaseException) -> Answer:
+    if isinstance(reply, _FAILURES):
+        return Answer("", error=reply.message)
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply.answer

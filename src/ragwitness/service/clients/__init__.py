@@ -1,0 +1,147 @@
+"""Retrievers of LangChain, LlamaIndex and Haystack over the private service's ``/v1/retrieval``.
+
+Each is a module of its own, which imports its framework: ``ragwitness.service.clients.langchain``,
+``.llamaindex`` and ``.haystack``. No score comes with a document: a noisy one that left the
+service would tell more than the order does, and is not paid for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from ragwitness.core.errors import TargetResponseError, TargetUnreachableError
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.keys import PrivateKey
+    from ragwitness.service.clients.signer import Signer
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDocument:
+    """A document that the service selected.
+
+    Attributes:
+        id: Its name, or ``slot N`` where the tenant gives no texts away.
+        text: Of the document; empty where the tenant gives none.
+        slot: Its public number.
+    """
+
+    id: str
+    text: str
+    slot: int
+
+
+class Client:
+    """Asks a service for documents; each question is charged to the key's account.
+
+    Args:
+        url: Of the service, with or without ``/v1``.
+        key: Of an account.
+        timeout: Seconds.
+        account: The account's own signing key, or its file (made where there is none): each query
+            is then signed, so that nobody can ask in the account's name
+            (``service.clients.signer.Signer``). For tenants whose answers stand in a log.
+        receipts: Folder in which the receipts of signed queries are kept.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        timeout: float = 60.0,
+        account: PrivateKey | Path | str | Signer | None = None,
+        receipts: Path | str | None = None,
+    ) -> None:
+        base = url.rstrip("/").removesuffix("/v1")
+        self._url, self._log = f"{base}/v1/retrieval", f"{base}/v1/log/checkpoint"
+        self._signer: Signer | None = None
+        if account is not None:
+            from ragwitness.service.clients.signer import Signer
+
+            self._signer = account if isinstance(account, Signer) else Signer(account, receipts)
+        # Kept for all questions: a connection each would be a handshake each.
+        self._http = httpx2.Client(timeout=timeout, headers={"Authorization": f"Bearer {key}"})
+        weakref.finalize(self, self._http.close)  # frameworks drop a retriever, and close nothing
+
+    def __repr__(self) -> str:
+        """Return the address; never the key."""
+        return f"Client({self._url!r})"
+
+    def retrieve(self, query: str) -> list[ServiceDocument]:
+        """Return the documents selected for a question, best first; an empty slot is left out.
+
+        Raises:
+            TargetUnreachableError: The service does not answer.
+            TargetResponseError: It refuses, or answers otherwise than agreed.
+            VerificationError: A signed query's receipt or place in the log is not the account's.
+        """
+        if self._signer is not None:
+            return _documents(*self._signer.ask(query, self._signed), "")
+        with _answering():
+            reply = self._http.post(self._url, json={"query": query})
+        return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
+
+    async def aretrieve(self, query: str) -> list[ServiceDocument]:
+        """Return the same without blocking, over the same connections.
+
+        Raises:
+            TargetUnreachableError: The service does not answer.
+            TargetResponseError: It refuses, or answers otherwise than agreed.
+        """
+        return await asyncio.to_thread(self.retrieve, query)
+
+    def _signed(
+        self, body: dict[str, Any] | None, headers: dict[str, str]
+    ) -> tuple[int, dict[str, Any]]:
+        """Post a signed body, or fetch the log's checkpoint."""
+        with _answering():
+            reply = (
+                self._http.get(self._log, headers=headers)
+                if body is None
+                else self._http.post(self._url, json=body, headers=headers)
+            )
+        told = _told(reply)
+        return reply.status_code, told if isinstance(told, dict) else {}
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    try:
+        yield
+    except httpx2.HTTPError as error:
+        raise TargetUnreachableError(
+            f"The service does not answer ({type(error).__name__}).", "Check its address."
+        ) from None
+
+
+def _told(reply: httpx2.Response) -> Any:
+    try:
+        return reply.json()
+    except ValueError:
+        return None
+
+
+def _documents(status: int, told: Any, wait: str) -> list[ServiceDocument]:
+    try:
+        if status != 200:
+            raise TargetResponseError(
+                f"The service refused with {status}: {told['error']['message']}",
+                f"Ask again in {wait} seconds." if wait else "",
+            )
+        if "documents" in told:
+            return [
+                ServiceDocument(one["id"], one["text"], one["slot"]) for one in told["documents"]
+            ]
+        return [ServiceDocument(f"slot {slot}", "", slot) for slot in told["ids"]]
+    except (ValueError, KeyError, TypeError):
+        raise TargetResponseError(
+            f"The service's reply ({status}) is none of /v1/retrieval."
+        ) from None

@@ -1,0 +1,214 @@
+"""An account that signs: its key stays here, and nobody can ask the private service in its name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragwitness.attest.accounts import (
+    Request,
+    account_key,
+    check_admission,
+    draw_nonce,
+    sign_request,
+    verify_request,
+)
+from ragwitness.attest.receipts import Receipt, check_openings
+from ragwitness.core.errors import TargetResponseError, VerificationError
+from ragwitness.core.files import replace_file
+from ragwitness.crypto.hashing import parse_hash
+from ragwitness.crypto.keys import PrivateKey
+from ragwitness.crypto.transcript.records import SignedQueryRecord
+
+KEY_HEADER = "X-Ragwitness-Account-Key"
+
+_WINDOW = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_STALE = ("log_sequence", "log_refused", "not_admitted", "no_log", "window_closed")
+_AGAIN = 429  # and whatever is above 499: the same request may still be answered
+
+Told = tuple[int, dict[str, Any]]
+Send = Callable[[dict[str, Any] | None, dict[str, str]], Told]
+"""Posts a body, or fetches the log's checkpoint with None; returns status and reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an account stands in a window's log."""
+
+    window: str
+    tenant: str
+    account: str
+    checkpoint: str
+    sequence: int
+
+
+class Signer:
+    """Signs what one account asks, one query after the other.
+
+    For each number of a window it signs one request. What was not answered is sent again as it
+    was, before anything else: the provider has one noise for it and no choice. A refusal gives no
+    second signature either, unless the number was used up: a service that refuses until it likes
+    the noise would be a service that chooses it.
+
+    Args:
+        key: The account's, or its file, which is made where there is none.
+        receipts: Folder in which receipts are kept. With it a program that is started again knows
+            how often the account has asked; without it, it believes the service.
+        refusals: How often in all a refused request's number may be signed for another. Each time
+            the service can choose between two noises.
+    """
+
+    def __init__(
+        self, key: PrivateKey | Path | str, receipts: Path | str | None = None, refusals: int = 0
+    ) -> None:
+        self._key = key if isinstance(key, PrivateKey) else account_key(Path(key))
+        self._public = self._key.public.material
+        self._receipts = None if receipts is None else Path(receipts)
+        self._place: _Place | None = None
+        self._next: dict[str, int] = {}
+        self._signed: dict[str, tuple[int, str]] = {}  # by window: the last number, and its query
+        self._refusals = refusals
+        self._pending: dict[str, Any] | None = None
+        self._one = threading.Lock()
+
+    def ask(self, query: str, send: Send) -> Told:
+        """Return the service's reply to a signed query, its receipt checked and kept.
+
+        Raises:
+            VerificationError: The log admits the account with another key, or the receipt is of
+                something else than was signed.
+            TargetResponseError: The service asks for a second signature under one number, or has
+                refused what was signed under it.
+        """
+        with self._one:
+            # 1. What was signed before and has no answer: the same request once more.
+            if self._pending is not None:
+                asked = self._pending["query"]
+                told = self._send(self._pending, send)
+                if asked == query or self._pending is not None:
+                    return told
+            # 2. The next number. Where the log has moved on, its next number, and no other.
+            place = self._place or self._enter(send)
+            told = self._send(self._sign(place, query), send)
+            if told[0] != 200 and _code(told[1]) in _STALE and self._pending is None:
+                now = self._enter(send)
+                if now.window == place.window and now.sequence <= place.sequence:
+                    return told
+                told = self._send(self._sign(now, query), send)
+            return told
+
+    def _enter(self, send: Send) -> _Place:
+        """Register the key, check that the log has it, and learn the next number."""
+        status, told = send(None, {KEY_HEADER: self._public.hex()})
+        if status != 200:
+            raise TargetResponseError(f"The service gives no place in its log: {_message(told)}")
+        try:
+            place = _Place(
+                window=str(told["window"]),
+                tenant=str(told["tenant"]),
+                account=str(told["account"]),
+                checkpoint=str(told["checkpoint"]),
+                sequence=int(told["sequence"]),
+            )
+            admission = told["admission"]
+            path = [parse_hash(part, "admit.path") for part in admission["path"]]
+            entry, index = admission["entry"].encode(), int(admission["index"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise TargetResponseError("The service's place in its log is none.") from error
+        record = check_admission(entry, index, path, place.checkpoint, self._public)
+        said = (record.window, record.tenant, record.account)
+        if said != (place.window, place.tenant, place.account) or not _WINDOW.fullmatch(said[0]):
+            raise VerificationError("admit.account", "The log admits another account or window.")
+        least = max(self._next.get(place.window, 0), self._kept(place))
+        if place.sequence < least:
+            raise TargetResponseError(
+                f"The service says that this account has asked {place.sequence:,} times; it holds"
+                f" receipts of {least:,}. A second signature under one number is not given."
+            )
+        self._place = place
+        return place
+
+    def _sign(self, place: _Place, query: str) -> dict[str, Any]:
+        last, before = self._signed.get(place.window, (-1, ""))
+        if place.sequence <= last:
+            if self._refusals <= 0:
+                raise TargetResponseError(
+                    f"The service refused what was signed under number {place.sequence:,}"
+                    f" ({before[:60]!r}) and still has no other for it. A second signature under"
+                    " one number would let it choose between two noises.",
+                    "Wait for the next window, or allow it: Signer(key, receipts, refusals=1).",
+                )
+            self._refusals -= 1
+        self._signed[place.window] = (place.sequence, query)
+        digest = hashlib.sha256(query.encode()).hexdigest()
+        nothing = np.zeros(0, np.int16)  # the vector is the service's
+        nonce = draw_nonce()
+        asked = Request(place.tenant, place.account, digest, nothing, nonce, place.checkpoint)
+        signed = sign_request(self._key, place.window, asked, place.sequence).signed
+        assert signed is not None  # noqa: S101  # sign_request gives one
+        self._pending = {
+            "query": query,
+            "nonce": nonce,
+            "checkpoint": place.checkpoint,
+            "sequence": place.sequence,
+            "blinding": signed.blinding.hex(),
+            "signature": signed.signature.hex(),
+        }
+        return self._pending
+
+    def _send(self, body: dict[str, Any], send: Send) -> Told:
+        """Send what was signed; forget it once it is answered, or can no more be."""
+        status, told = send(body, {})
+        if status == _AGAIN or status >= 500:
+            return status, told
+        if status == 200:
+            self._check(body, told)
+        else:  # whether the number is used up, the log says
+            self._place = None
+        self._pending = None
+        return status, told
+
+    def _check(self, body: dict[str, Any], told: dict[str, Any]) -> None:
+        """Compare the receipt with what was signed, and keep it."""
+        data = str(told.get("receipt", "")).encode()
+        receipt = Receipt.parse(data)
+        record = check_openings(receipt)
+        if (
+            not isinstance(record, SignedQueryRecord)
+            or record.signature != body["signature"]
+            or list(receipt.opened.ids) != told.get("ids")
+        ):
+            raise VerificationError(
+                "receipt.request", "The receipt is of another request or answer than this one."
+            )
+        verify_request(record, bytes.fromhex(record.signature), self._public)
+        number = int(record.sequence) + 1
+        self._next[record.window] = max(number, self._next.get(record.window, 0))
+        if self._receipts is not None:
+            replace_file(self._receipts / f"{record.window}.{number - 1:06}.json", data)
+        if self._place is not None and self._place.window == record.window:
+            self._place = replace(self._place, sequence=number)
+
+    def _kept(self, place: _Place) -> int:
+        """Return how many queries of the window the kept receipts say there were."""
+        if self._receipts is None or not self._receipts.is_dir():
+            return 0
+        names = [path.name for path in self._receipts.glob(f"{place.window}.??????.json")]
+        return 1 + max((int(name.split(".")[-2]) for name in names), default=-1)
+
+
+def _code(told: dict[str, Any]) -> str:
+    error = told.get("error")
+    return str(error.get("code")) if isinstance(error, dict) else ""
+
+
+def _message(told: dict[str, Any]) -> str:
+    error = told.get("error")
+    return str(error.get("message")) if isinstance(error, dict) else "its reply has another form"

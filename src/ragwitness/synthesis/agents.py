@@ -1,0 +1,376 @@
+"""One question to a language model, asked again where the answer cannot be used."""
+
+from __future__ import annotations
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Answer, Query
+from ragwitness.synthesis.generator import Fate, Steps, StoppedError
+from ragwitness.synthesis.response_parsing import PROTOCOL, UnreadError
+from ragwitness.synthesis.roles import RULES, RoleQuery, Roles, described
+from ragwitness.text.canonical import unquoted
+from ragwitness.text.replies import declines
+from ragwitness.text.reply_cleanup import after_thought
+from ragwitness.text.words import same_language
+
+_ABREAST = 32  # generators that are followed at the same time
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked.
+
+    Attributes:
+        max_tokens: Limit of an answer; the published code's 256 cuts many a text short.
+        temperature: Sampling temperature; 0.6 as published.
+        attempts: Times that a question is asked while its answers cannot be used.
+        seed: Seed of the first attempt; further attempts count on, so that each is another
+            question.
+        published: Take answers as the published code does: cut off, in another language, of
+            another form. For evaluation alone.
+        roles: Who plays the roles that the run's model does not play.
+
+    Raises:
+        InputError: A number is out of range.
+    """
+
+    stored_name: ClassVar[str] = "Asking"
+    later: ClassVar[tuple[str, ...]] = ("roles",)
+
+    max_tokens: int = 1024
+    temperature: float = 0.6
+    attempts: int = 2
+    seed: int = 0
+    published: bool = False
+    roles: Roles = ()
+
+    def __post_init__(self) -> None:
+        """Refuse numbers with which nothing can be asked."""
+        if self.max_tokens < 1 or self.attempts < 1 or self.temperature < 0:
+            raise InputError(
+                "max_tokens and attempts must be at least 1, temperature at least 0, not"
+                f" {self.max_tokens}, {self.attempts} and {self.temperature:g}.",
+                "Leave out --answer-tokens, --attempts or --temperature for the default.",
+            )
+
+    def needs_model(self, *roles: str) -> bool:
+        """Whether one of these roles is played by the run's model."""
+        return not set(roles) <= {role for role, _ in self.roles}
+
+    def asks(self, *roles: str) -> bool:
+        """Whether one of these roles is played by a model, whichever."""
+        return not set(roles) <= {role for role, address in self.roles if address == RULES}
+
+    def query(self, prompt: str, role: str, seed: int) -> Query:
+        """Return a question to whoever plays a role."""
+        address = dict(self.roles).get(role)
+        if address is None:
+            return Query(prompt, self.max_tokens, self.temperature, seed=seed)
+        return RoleQuery(prompt, self.max_tokens, self.temperature, seed=seed, model=address)
+
+
+def ask(
+    prompt: str,
+    read: Callable[[str], T | None],
+    how: Asking,
+    *,
+    role: str,
+    rule: Callable[[], str] | None = None,
+    like: str | None = None,
+    turn: int = 0,
+) -> Steps[T]:
+    """Ask until an answer can be used.
+
+    Args:
+        prompt: The question.
+        read: Returns what the answer says; None, or ``UnreadError`` with what is missing, where it
+            does not keep to its form.
+        how: Settings.
+        role: Who is asked.
+        rule: What the rules say, where they play the role; None where there is no rule.
+        like: A text whose language the answer must be in; None for any.
+        turn: Number of the round, so that a question that recurs is asked anew.
+
+    Raises:
+        StoppedError: No attempt brought an answer that can be used.
+    """
+    if dict(how.roles).get(role) == RULES:
+        nothing = StoppedError(Fate.MALFORMED, f"the rules have nothing to say as {role}")
+        try:
+            said = read(rule()) if rule else None
+        except UnreadError:
+            raise nothing from None
+        if said is None:
+            raise nothing
+        return said
+    trouble = StoppedError(Fate.MALFORMED, "")
+    for attempt in range(how.attempts):
+        # A question that is asked again is another one: its seed tells journal and cache so.
+        seed = how.seed + turn * how.attempts + attempt
+        (answer,) = yield [how.query(prompt, role, seed)]
+        answer = replace(answer, text=after_thought(answer.text)[0] or "")
+        if (found := _trouble(answer, prompt, like, how.published)) is not None:
+            if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
+                raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
+            trouble = found
+            continue
+        why = "the model did not keep to the form"
+        try:
+            if (said := read(answer.text)) is not None:
+                return said
+        except UnreadError as error:
+            why = f"{why}: {error}"
+        trouble = StoppedError(Fate.MALFORMED, why)
+        if declines(answer.text):
+            trouble = StoppedError(Fate.REFUSED, "the model refused")
+    raise trouble
+
+
+def together(parts: Iterable[Steps[T]]) -> Steps[list[T | StoppedError]]:
+    """Follow several generators side by side; what stopped one stands in its result's place."""
+    found: list[T | StoppedError] = []
+    waiting = list(parts)
+    while waiting:
+        some, waiting = waiting[:_ABREAST], waiting[_ABREAST:]
+        found += yield from _abreast(some)
+    return found
+
+
+def _abreast(parts: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
+    found: dict[int, T | StoppedError] = {}
+    answers: dict[int, list[Answer] | None] = dict.fromkeys(range(len(parts)))
+    while answers:
+        asked: dict[int, list[Query]] = {}
+        # One step of every generator that is still going, then one batch of all their queries.
+        for place, given in answers.items():
+            try:
+                asked[place] = parts[place].send(given)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as stop:
+                found[place] = stop.value
+            except StoppedError as stop:
+                found[place] = stop
+        batch = [query for queries in asked.values() for query in queries]
+        said = iter((yield batch) if batch else ())
+        answers = {n: [next(said) for _ in queries] for n, queries in asked.items()}
+    return [found[place] for place in range(len(parts))]
+
+
+def shown(text: str) -> str:
+    """Return a text for a prompt: its own protocol words taken out, so that it says nothing."""
+    return f"<<<\n{PROTOCOL.sub('[…]', text)}\n>>>"
+
+
+def _trouble(answer: Answer, prompt: str, like: str | None, published: bool) -> StoppedError | None:
+    if answer.error is not None:
+        return StoppedError(Fate.FAILED, answer.error)
+    if answer.finish_reason == "content_filter":
+        return StoppedError(Fate.REFUSED, "the model's provider filtered the answer")
+    if answer.finish_reason == "length" and not published:
+        return StoppedError(Fate.TRUNCATED, "the answer was cut off at the token limit")
+    if not answer.text.strip():
+        return StoppedError(Fate.MALFORMED, "the model answered with nothing")
+    if not published and prompt.strip() in answer.text:
+        return StoppedError(Fate.MALFORMED, "the model repeated what it was asked")
+    if like is not None and not published and not same_language(like, answer.text):
+        return StoppedError(Fate.LANGUAGE, "the model answered in another language")
+    return None
+
+
+# What kind of records a corpus holds: attributes, form of the output, further checks (A.10).
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A kind of records.
+
+    Attributes:
+        name: Name shown to people.
+        records: What a record is, as in "Here is {records}".
+        parts: Speakers or sections that have attributes of their own; empty for the whole record.
+        attributes: Attributes of each part, in the order of ``parts``; empty lets the model
+            identify them from a few records.
+        count: Number of attributes to identify in each part.
+        form: What the new text must look like.
+        labels: Words that must open a line of the new text, once each and in this order.
+        checks: What the privacy agent looks for beside the six checks.
+    """
+
+    stored_name: ClassVar[str] = "Domain"
+
+    name: str
+    records: str = "a record"
+    parts: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, ...], ...] = ()
+    count: int = 5
+    form: str = "one text of the same kind, in the same language"
+    labels: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked for.
+
+        Raises:
+            InputError: Attributes do not fit the parts, or there are none to identify.
+        """
+        if self.attributes and len(self.attributes) != max(1, len(self.parts)):
+            raise InputError(
+                f"Domain {self.name}: {len(self.attributes)} lists of attributes for"
+                f" {max(1, len(self.parts))} parts.",
+                "Give one list per part, or none.",
+            )
+        if not 1 <= self.count <= 20:
+            raise InputError(f"Domain {self.name}: count must be 1 to 20, not {self.count}.")
+
+
+# The attributes are those of Tables 11 and 12, in our words.
+DOMAINS = {
+    "auto": Domain("auto"),
+    "medical": Domain(
+        "medical",
+        records="a conversation of a patient with a doctor",
+        parts=("Patient", "Doctor"),
+        attributes=(
+            ("symptoms", "medical history", "worries", "recent events", "what is asked"),
+            ("assessment", "reassurance", "treatment", "next steps", "advice for prevention"),
+        ),
+        form=(
+            "one question of a patient and one reply of a doctor, as they might be written for"
+            " real, and no further turn; begin the question with 'Patient:' and the reply with"
+            " 'Doctor:'"
+        ),
+        labels=("Patient:", "Doctor:"),
+        checks=("Ages, dates, places and family circumstances that the advice does not need.",),
+    ),
+    "wiki": Domain(
+        "wiki",
+        records="a passage of an encyclopedia",
+        attributes=(("topic", "what is told of the topic", "facts, figures and events"),),
+        count=3,
+        form="one passage as it might stand in an encyclopedia",
+        checks=("Addresses, telephone numbers and links, whoever they belong to.",),
+    ),
+}
+"""Domains that come with the package; ``auto`` identifies attributes from the corpus."""
+
+
+def load_domain(name: str) -> Domain:
+    """Return a domain.
+
+    Args:
+        name: One of :data:`DOMAINS`, or a TOML file with its fields.
+
+    Raises:
+        InputError: Neither, or the file cannot be used.
+    """
+    if name in DOMAINS:
+        return DOMAINS[name]
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise InputError(
+            f"There is no domain {name!r}.", f"Choose {', '.join(DOMAINS)}, or a .toml file."
+        )
+    try:
+        fields: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}.") from error
+    except (ValueError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{name} is not TOML: {error}.") from error
+    known = Domain.__dataclass_fields__
+    if unknown := sorted(set(fields) - set(known)):
+        raise InputError(
+            f"{name}: there is no field {unknown[0]!r}.", f"There are: {', '.join(known)}."
+        )
+    try:
+        return TypeAdapter(Domain).validate_python({"name": path.stem, **fields})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"{name}: {where}: {first['msg']}.", "See docs/synthesize.md.") from None
+
+
+# Parameters of every method that asks a model.
+
+
+@dataclass(frozen=True, slots=True)
+class MakingConfig:
+    """How a text is made.
+
+    Attributes:
+        domain: What the records are.
+        asking: Settings by which the model is asked.
+        rounds: Most versions of a text. SAGE has each judged and all but the last rewritten; 0
+            is its stage 1 alone, where our conditions decide. Other methods make a new version
+            where one breaks a condition.
+        shots: Records that the attributes are identified from, as published 5.
+        longest: Most characters of a record.
+
+    Raises:
+        InputError: A number is out of range.
+    """
+
+    stored_name: ClassVar[str] = "MakingConfig"
+
+    domain: Domain = DOMAINS["auto"]
+    asking: Asking = field(default_factory=Asking)
+    rounds: int = 3
+    shots: int = 5
+    longest: int = 20_000
+
+    def __post_init__(self) -> None:
+        """Refuse a number of rounds that is none."""
+        if self.rounds < 0:
+            raise InputError(
+                f"rounds must be at least 0, not {self.rounds}.", "The default is --rounds 3."
+            )
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting as label and value."""
+        how = self.asking
+        return {
+            "domain": self.domain.name,
+            "rounds": str(self.rounds),
+            "answers": f"{how.max_tokens} tokens, temperature {how.temperature:g},"
+            f" {how.attempts} attempts, seed {how.seed}",
+            "longest record": f"{self.longest:,} characters",
+            **described(how.roles),
+        }
+
+
+class RoleMethod(ABC):
+    """What the methods have in common whose roles a model or rules play.
+
+    Args:
+        config: Settings.
+    """
+
+    def __init__(self, config: MakingConfig | None = None) -> None:
+        self.config = config or MakingConfig()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Registered name."""
+
+    @property
+    @abstractmethod
+    def roles(self) -> tuple[str, ...]:
+        """Who is asked."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model plays one of the roles."""
+        return self.config.asking.asks(*self.roles)
+
+    def describe(self) -> dict[str, str]:
+        """Return every setting."""
+        return {"method": self.name, **self.config.describe()}

@@ -1,0 +1,167 @@
+"""What became of the records that synthetic texts were made from; it holds no text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ragwitness.core.errors import ExitCode
+from ragwitness.core.shown import Shown
+from ragwitness.core.types import LeftOut
+from ragwitness.report import phrases as say
+from ragwitness.report.document import Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report.result_type import (
+    Condition,
+    ResultType,
+    Ruling,
+    parse_conditions,
+    restored,
+    rule_counts,
+)
+from ragwitness.report.spending import Spending
+from ragwitness.synthesis.generator import Fate
+
+_SHOWN = 5  # reasons in a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFate:
+    """What became of one record.
+
+    Attributes:
+        id: Its id.
+        fate: What became of it.
+        reason: Why it did not pass; our own words, or those of a server that failed.
+        rounds: Judgements by the privacy agent.
+        violation: Kind of the condition that the last text broke; None where it broke none.
+    """
+
+    id: str
+    fate: str
+    reason: str = ""
+    rounds: int = 0
+    violation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisReport(Shown):
+    """The result of ``ragwitness synthesize``, without any text.
+
+    Attributes:
+        method: How texts were made.
+        model: Name of the language model; empty without one.
+        settings: Everything that the texts follow from.
+        counts: Records by what became of them.
+        reasons: Records by why there is no text.
+        queries: To the model, kept answers included.
+        seconds: Wall time of the last start.
+        warnings: What to know before the texts are used.
+        out: Where the texts went; None where none passed.
+        records: One by one; of a corpus method, text by text.
+        left_out: Files and rows that could not be read.
+        sent: Queries that went to the model at the last start.
+        spent: What the run folder has spent.
+    """
+
+    method: str
+    model: str
+    settings: Mapping[str, str]
+    counts: Mapping[str, int]
+    reasons: Mapping[str, int]
+    queries: int
+    seconds: float
+    warnings: tuple[str, ...]
+    out: str | None = None
+    records: tuple[RecordFate, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    sent: int = 0
+    spent: Spending | None = None
+
+
+def counted(records: Sequence[RecordFate]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return records by fate, and those that did not pass by reason; the commonest first."""
+    kept = (one for one in records if one.fate != Fate.PASSED)
+    fates = Counter(one.fate for one in records)
+    reasons = Counter(f"{one.fate}: {one.reason}" for one in kept)
+    return dict(fates.most_common()), dict(reasons.most_common())
+
+
+def _rule(result: SynthesisReport, conditions: Sequence[Condition]) -> Ruling:
+    """Say how it ends; where no record was tried, no condition says anything."""
+    # Every record has exactly one fate, so the counts sum to the records.
+    total = sum(result.counts.values())
+    if conditions and not total:
+        return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: there was no record")
+    return rule_counts(result.counts, conditions, f"{say.count(total)} records", total)
+
+
+def _sheet(result: SynthesisReport) -> Sheet:
+    total = sum(result.counts.values())
+    spent = say.spent_text(result.spent)
+    told = (
+        ("Method", result.method),
+        ("Model", result.model or "none"),
+        ("Queries", say.count(result.queries)),
+        ("Time", say.duration(result.seconds)),
+        ("Texts", result.out or "none passed"),
+        *([("Spent", spent)] if spent else []),
+    )
+    # Reasons are our own words, or a server's: to quote the text would leak what was withheld.
+    reasons = tuple(result.reasons.items())
+    fates = (_table("Every record under one name", "Fate", tuple(result.counts.items()), True),)
+    whys = (_table("Why there is no text", "Reason", reasons, False),) if reasons else ()
+    brief = tuple(Paragraph(f"{n} {why}", brief=True) for why, n in reasons[:_SHOWN])
+    return Sheet(
+        kind=RESULT_TYPE.words,
+        title=f"{say.count(result.counts.get('passed', 0))} of {say.count(total)} texts passed",
+        sentence="What broke a condition, or could not be made, was withheld.",
+        method=result.method,
+        target=result.model,
+        queries=result.queries,
+        facts=told,
+        brief=(*result.settings.items(), *told[1:]),
+        warnings=result.warnings,
+        left_out=result.left_out,
+        claimed=("Each text that passed met every condition among its settings.",),
+        not_claimed=(
+            "That a text that passed gives nothing away: a fact told in other words breaks no"
+            " condition on words. ragwitness compare attacks the texts.",
+        ),
+        sections=(
+            Section("fates", "What became of the records", (*fates, *whys)),
+            *([Section("reasons", "", brief, "terminal")] if brief else []),
+        ),
+        settings=(*told[1:], *result.settings.items()),
+    )
+
+
+def _load(data: Mapping[str, Any]) -> SynthesisReport:
+    now = dict(data)
+    # Earlier versions kept what was left out as places with reasons.
+    earlier = now.pop("skipped", ())
+    now.setdefault("left_out", [{"file": one["where"], "why": one["why"]} for one in earlier])
+    return restored(SynthesisReport, now, RESULT_TYPE)
+
+
+def _table(caption: str, name: str, found: tuple[tuple[str, int], ...], brief: bool) -> Table:
+    columns = (
+        Column(name, "name", name.lower() if brief else None),
+        Column("Records", "value", "records" if brief else None),
+    )
+    return Table(caption, columns, tuple((Name(label), n) for label, n in found), "settings")
+
+
+RESULT_TYPE: ResultType[SynthesisReport, Condition] = ResultType(
+    name="synthesis",
+    words="synthesis",
+    verb="synthesize",
+    load=_load,
+    recognises=lambda data: "counts" in data and "reasons" in data,
+    conditions=lambda texts: parse_conditions(texts, tuple(map(str, Fate))),
+    rule=_rule,
+    sheet=_sheet,
+    rows=lambda result: [asdict(one) for one in result.records],
+    columns={"id": str, "fate": str, "reason": str, "rounds": int, "violation": str},
+)

@@ -1,0 +1,1 @@
+"""Assertions for test suites, and the pytest plug-in."""

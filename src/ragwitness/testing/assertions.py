@@ -1,0 +1,396 @@
+"""What a test suite asserts of a RAG system, with the error rates, caps and journals of the verbs.
+
+::
+
+    import ragwitness as rw
+
+    def test_contracts_stay_outside(rag_target):
+        rw.assert_not_in(rag_target, "contracts.jsonl", "drafts.jsonl", known_in="handbook.jsonl")
+
+An assertion passes, fails (``AssertionError``) or is inconclusive, exactly where the verb with
+``--fail-on`` exits with 0, 3 or 4. What keeps it from being made at all (a target that is down, a
+file that cannot be read) is an error of its own kind, never a pass. pytest is not needed; its
+fixtures are in :mod:`ragwitness.testing.pytest_plugin`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import unittest
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
+
+from ragwitness.core.errors import ExitCode, InputError, RagwitnessError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ragwitness.core.types import Document
+    from ragwitness.leakage.result import LeakResult
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.report.result_type import ResultType, Ruling
+    from ragwitness.runner.task_options import Texts
+
+Inconclusive: TypeAlias = Literal["fail", "warn", "skip"]
+"""What becomes of a test in which nothing could be decided."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_SHOWN = 10  # of what failed, in a message
+_GIVE = "Give a file, a folder or a list of texts."
+
+
+class InconclusiveWarning(UserWarning):
+    """Nothing could be decided, and the test asked to be warned of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """How an assertion ended, for whoever keeps a record of them.
+
+    Attributes:
+        ruling: Its exit code, and why.
+        text: What it found, in a few lines.
+        folder: Its run; None where nothing was asked.
+    """
+
+    ruling: Ruling
+    text: str
+    folder: Path | None
+
+
+def _briefly(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Leave the inner frames out of an error: it says all there is, and frames hold texts."""
+
+    @functools.wraps(assertion)
+    def asserted(*given: _P.args, **named: _P.kwargs) -> _R:
+        __tracebackhide__ = True
+        try:
+            return assertion(*given, **named)
+        except RagwitnessError as error:
+            raise error.with_traceback(None) from None
+
+    return asserted
+
+
+@_briefly
+def assert_not_in(
+    target: object,
+    documents: Texts,
+    known_out: Texts,
+    *,
+    fail_on: Sequence[str] = ("in",),
+    inconclusive: Inconclusive = "fail",
+    runs: Path | str = "ragwitness-runs",
+    release: str | None = None,
+    told: Callable[[Asserted], object] | None = None,
+    **options: Any,
+) -> AuditResult | None:
+    """Assert that documents are not in a RAG system's database.
+
+    Args:
+        target: An address as on the command line, a target, or any RAG system in Python.
+        documents: Those that must not be inside.
+        known_out: Documents like them that are certainly outside; the p-values are ranks among
+            them.
+        fail_on: Conditions of ``ragwitness audit --fail-on``.
+        inconclusive: What becomes of a test that decides nothing: ``fail``, ``warn`` or ``skip``.
+        runs: Folder of the runs; the answers are kept there.
+        release: What this version of the system is called. Answers of the same release are used
+            again and nothing is asked; without it, a finished test asks anew.
+        told: Called with what was found, before the test ends.
+        options: All that :func:`ragwitness.audit` takes besides, such as ``known_in`` (only with it
+            can it be said that a document is not there) and ``alpha`` (a system that holds none of
+            the documents fails at most this share of such tests).
+
+    Returns:
+        The audit, where the test passes or warns; None where nothing had to be asked for that.
+
+    Raises:
+        AssertionError: A condition is met, or nothing could be decided.
+        InputError: Documents, a method or an option cannot be used.
+        CapabilityError: The target lacks what the method requires.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    __tracebackhide__ = True
+    from ragwitness.membership.task import AuditTask
+
+    _check(inconclusive)
+    kind = _kind("audit", fail_on)
+    task = AuditTask(target, documents, known_out=known_out, **options)
+    order = task.order()
+    if not order.plan.known_out:
+        raise InputError("There are no known-out documents.", _GIVE)
+    # Step 1: what can be said before a query. An audit that could decide nothing sends none.
+    lines, doubtful = order.beforehand()
+    result = None
+    if doubtful and not task.yes:
+        finding = _undecided(" ".join(lines))
+    else:
+        # Step 2: the audit of the verb, in a folder that its inputs name.
+        folder = _folder(runs, "assert_not_in", target, release, task.identity(order))
+        with _alone(folder):
+            result = replace(task, run=folder, yes=True).carry_out(order)
+            # Step 3: the ruling of --fail-on.
+            ruling = kind[0].rule(result, kind[1])
+            chance = _chance_of_audit(result, ruling, kind[1])
+            finding = _finding(kind, result, folder, chance)
+    if told is not None:
+        told(finding)
+    _end(finding, inconclusive)
+    return result
+
+
+@_briefly
+def assert_no_leak(
+    target: object,
+    corpus: Texts,
+    *,
+    background: Texts | None = None,
+    fail_on: Sequence[str] = ("leaked records > 0",),
+    inconclusive: Inconclusive = "fail",
+    runs: Path | str = "ragwitness-runs",
+    release: str | None = None,
+    told: Callable[[Asserted], object] | None = None,
+    **options: Any,
+) -> LeakResult:
+    """Assert that no record of a private corpus can be pulled out of a RAG system.
+
+    Whoever holds the corpus aims at each record by its rarest words (``attacks="aimed"``, which is
+    the default here). A test that cannot have reached the records is inconclusive, and so is what
+    chance may explain: without ``background`` nobody knows what it explains.
+
+    Args:
+        target: As in :func:`assert_not_in`.
+        corpus: The private records.
+        background: Texts of the same source and kind that the system does not hold.
+        fail_on: Conditions of ``ragwitness leak --fail-on``.
+        inconclusive: As in :func:`assert_not_in`.
+        runs: As in :func:`assert_not_in`.
+        release: As in :func:`assert_not_in`.
+        told: As in :func:`assert_not_in`.
+        options: All that :func:`ragwitness.leak` takes besides, such as ``attacks`` and
+            ``prompts``.
+
+    Returns:
+        The measurement, where the test passes or warns.
+
+    Raises:
+        AssertionError: A condition is met, or nothing could be decided.
+        InputError: The corpus, an attack or a condition cannot be used.
+        TargetError: The target cannot be reached or does not speak the protocol.
+    """
+    __tracebackhide__ = True
+    from ragwitness.leakage.attack_registry import OWNERS
+    from ragwitness.leakage.task import LeakTask
+    from ragwitness.runner.task_runtime import as_documents
+    from ragwitness.text.near_duplicates import without_copies
+
+    _check(inconclusive)
+    kind = _kind("leak", fail_on)
+    others = without_copies(as_documents(background))
+    task = LeakTask(target, corpus, background=others, **({"attacks": OWNERS} | options))
+    # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
+    # background scores the same answers again.
+    if not (records := as_documents(corpus)):
+        raise InputError("There is no corpus to look for.", _GIVE)
+    settings = (_digest(records), *task.order().identity[3:])
+    folder = _folder(runs, "assert_no_leak", target, release, settings)
+    with _alone(folder):
+        result = replace(task, run=folder).carry_out()
+        # Step 2: the ruling of --fail-on.
+        finding = _finding(kind, result, folder, _LEAK_RATE if others else "")
+    if told is not None:
+        told(finding)
+    _end(finding, inconclusive)
+    return result
+
+
+# How likely an innocent system fails.
+
+_LEAK_RATE = (
+    "Error rate: of systems that know corpus and background equally well some 2.5 % fail for each"
+    " measure that a condition names (lower end of a 95 % interval)."
+)
+
+
+def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> str:
+    known = result.calibration
+    if ruling.code is ExitCode.INCONCLUSIVE:
+        # What a reader can do about it stands in what the audit could have decided.
+        could = known.power
+        told = (could.told, could.told_out) if could else ()
+        return " ".join(filter(None, told))
+    if any(one.subject != "in" for one in conditions):
+        return "An error rate is known for the verdict “in” alone."
+    if not known.exact:
+        return f"Error rate: not known. {known.note}"
+    return (
+        f"Error rate: a system that holds none of these {len(result.verdicts):,} documents fails"
+        f" this test with a probability of at most {result.alpha:g} (Benjamini-Hochberg over ranks"
+        f" among {known.n:,} documents known to be outside)."
+    )
+
+
+# How an assertion ends.
+
+
+def _finding(
+    kind: tuple[ResultType[Any, Any], tuple[Any, ...]],
+    result: object,
+    folder: Path,
+    error_rate: str,
+) -> Asserted:
+    """Store a result as the verb does, and say what it found."""
+    from ragwitness.core.run_files import REPORT, RESULT
+    from ragwitness.report.files import write
+    from ragwitness.report.html import write_page
+    from ragwitness.runner.response_store import pack_run
+
+    own, conditions = kind
+    sheet, ruling = own.sheet(result), own.rule(result, conditions)
+    write("json", own, result, folder / RESULT)
+    write_page(sheet, folder / REPORT)
+    pack_run(folder)
+    cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
+    named = [one for one in cases if one.type != "fail-on"]
+    shown = [f"  {_shown(one.name)}: {_shown(one.message)}" for one in named[:_SHOWN]]
+    if more := len(named) - _SHOWN:
+        shown += [f"  and {more:,} more"] if more > 0 else []
+    lines = [
+        f"{sheet.title}. {ruling.why}".rstrip(),
+        *shown,
+        sheet.sentence,
+        error_rate,
+        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in sheet.warnings),
+        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in sheet.left_out[:_SHOWN]),
+        f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
+        f"Page: {_near(folder / REPORT)}",
+    ]
+    return Asserted(ruling, "\n".join(filter(None, lines)), folder)
+
+
+def _undecided(doubt: str) -> Asserted:
+    from ragwitness.report.result_type import Ruling
+
+    text = f"Nothing was sent: this test could decide nothing. {doubt}"
+    return Asserted(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
+
+
+def _end(finding: Asserted, inconclusive: Inconclusive) -> None:
+    """Raise, warn or skip as a finding asks for."""
+    __tracebackhide__ = True
+    if finding.ruling.code is ExitCode.FAILED:
+        raise AssertionError(finding.text)
+    if finding.ruling.code is not ExitCode.INCONCLUSIVE:
+        return
+    if inconclusive == "skip":
+        raise unittest.SkipTest(finding.text)  # pytest knows it as well
+    if inconclusive == "warn":
+        warnings.warn(InconclusiveWarning(finding.text), stacklevel=4)
+        return
+    raise AssertionError(finding.text)
+
+
+def _near(path: Path) -> Path:
+    """Return a path as it is written from the current folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _for_tests(warning: str) -> str:
+    """Name what a test can do in the place of the verb's options."""
+    return warning.replace("choose another folder with --run", "name another release")
+
+
+def _shown(text: str) -> str:
+    from ragwitness.report import phrases as say
+
+    return say.visible(text, 300)
+
+
+# What is read, and where it is kept.
+
+
+def _check(inconclusive: str) -> None:
+    if inconclusive not in get_args(Inconclusive):
+        raise InputError(
+            f"An inconclusive test cannot {inconclusive!r}.", "Use: fail, warn or skip."
+        )
+
+
+def _kind(name: str, fail_on: Sequence[str]) -> tuple[ResultType[Any, Any], tuple[Any, ...]]:
+    """Return the kind of result, and the conditions as it reads them."""
+    from ragwitness.report.result_registry import result_type_named
+
+    if isinstance(fail_on, str) or not fail_on:
+        raise InputError(
+            "fail_on needs one condition or more, as a list.", 'For example: fail_on=["in"]'
+        )
+    kind = result_type_named(name)
+    return kind, kind.conditions(fail_on)
+
+
+def _folder(
+    runs: Path | str, what: str, target: object, release: str | None, settings: tuple[object, ...]
+) -> Path:
+    """Return the folder of a run; objects of one class in two tests are two systems."""
+    from ragwitness.core.run_files import folder_of
+    from ragwitness.targets.objects import wrap
+
+    base = Path(runs)
+    if isinstance(target, str):
+        return folder_of(base, (what, target, release, settings), again=release is None)
+    # No code says whether an object answers as it did: without a release nothing is resumed.
+    here = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    parts = (what, wrap(target).name, here, release, settings)
+    if release is not None:
+        _refuse_twin(target, folder_of(base, parts, again=False))
+        return folder_of(base, parts, again=False)
+    attempt = 0
+    while (folder := folder_of(base, (*parts, attempt), again=False)).exists():
+        attempt += 1
+    return folder
+
+
+_ASKED: dict[Path, object] = {}
+
+
+def _refuse_twin(target: object, folder: Path) -> None:
+    """Refuse a second object of this process that would be given the answers of the first."""
+    if _ASKED.setdefault(folder, target) is not target:
+        raise InputError(
+            "Two systems in this test have the same type, and the same release.",
+            "Give each its own release=, or wrap it with a name: rw.wrap(system, name=…)",
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for another process at the same run (pytest-xdist), which then has the answers."""
+    from filelock import FileLock
+
+    from ragwitness.core.files import unwritable
+
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+        lock.acquire()
+    except OSError as error:
+        raise unwritable(folder, error, "Name another folder with runs=.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _digest(documents: Sequence[Document]) -> str:
+    from ragwitness.crypto.hashing import text_digest
+
+    return text_digest(part for one in documents for part in (one.id, one.text))

@@ -1,0 +1,229 @@
+"""The pytest plugin: a target and documents as fixtures, and assertions bound to its options.
+
+It comes with ``pip install ragwitness``; nothing of it is imported before a test asks for it.
+
+::
+
+    def test_contracts_stay_outside(rag_target, rag_known_out, assert_not_in):
+        assert_not_in(rag_target, "contracts.jsonl", rag_known_out)
+
+Each setting is taken from the command line (``--rag-target``), else from the environment
+(``RAGWITNESS_TARGET``), else from the ini file (``rag_target``). A suite that makes its system or
+its documents in Python defines a fixture of the same name.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ragwitness.testing.assertions import Asserted
+
+_PROPERTY = "ragwitness"
+"""Under which a test's report keeps what was found; pytest writes it into its JUnit file too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """One setting.
+
+    Attributes:
+        help: What it is.
+        role: Of a path in it: ``target``, ``documents``, ``folder``; empty for none.
+        type: What its text is read as.
+        choices: Texts that there are; empty for any.
+    """
+
+    help: str
+    role: str = ""
+    type: Callable[[str], object] = str
+    choices: tuple[str, ...] = ()
+
+
+_SETTINGS = {
+    "target": _Setting("Address of the RAG system under test.", "target"),
+    "corpus": _Setting("The private records that may not leak.", "documents"),
+    "background": _Setting("Texts like the corpus that the system does not hold.", "documents"),
+    "known-out": _Setting("Documents that are certainly outside the system.", "documents"),
+    "known-in": _Setting("Documents that are certainly inside the system.", "documents"),
+    "release": _Setting("What this version of the system is called: its answers are kept for it."),
+    "runs": _Setting("Folder in which runs and their answers are kept.", "folder"),
+    "alpha": _Setting("Share of audits that an innocent system may fail.", type=float),
+    "max-queries": _Setting("Most queries that each test may send.", type=int),
+    "inconclusive": _Setting(
+        "What becomes of a test that decides nothing.", choices=("fail", "warn", "skip")
+    ),
+}
+
+
+class _Private(tuple[Any, ...]):
+    """Documents whose texts pytest does not show: it prints a failing test's arguments."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} document{'' if len(self) == 1 else 's'}>"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option and an ini value for each setting."""
+    group = parser.getgroup("ragwitness", "privacy of RAG systems (ragwitness)")
+    for name, one in _SETTINGS.items():
+        more: dict[str, Any] = {"choices": one.choices} if one.choices else {}
+        group.addoption(f"--rag-{name}", default=None, help=one.help, **more)
+        parser.addini(_ini(name), one.help)
+
+
+def _ini(name: str) -> str:
+    return f"rag_{name.replace('-', '_')}"
+
+
+def _variable(name: str) -> str:
+    return f"RAGWITNESS_{name.upper().replace('-', '_')}"
+
+
+def _setting(config: pytest.Config, name: str) -> Any:
+    """Return a setting from the first place that has it; None where none has.
+
+    Raises:
+        UsageError: Its text cannot be read.
+    """
+    one = _SETTINGS[name]
+    # Paths of the ini file are relative to its folder, as pytest's own are.
+    places: list[tuple[str, object, Path | None]] = [
+        (f"--rag-{name}", config.getoption(f"--rag-{name}"), None),
+        (_variable(name), os.environ.get(_variable(name)), None),
+        (_ini(name), config.getini(_ini(name)), config.inipath.parent if config.inipath else None),
+    ]
+    for where, text, base in places:
+        if text in (None, ""):
+            continue
+        if one.choices and text not in one.choices:
+            raise pytest.UsageError(f"{where} cannot be {text!r}: use {', '.join(one.choices)}")
+        try:
+            return one.type(_located(str(text), one.role, base))
+        except ValueError:
+            raise pytest.UsageError(f"{where} cannot be {text!r}: a number is wanted") from None
+    return None
+
+
+def _located(text: str, role: str, base: Path | None) -> str:
+    """Return a setting whose files are found from any folder."""
+    if base is None or not role:
+        return text
+    from ragwitness.core.options import PathRole
+    from ragwitness.core.path_roles import map_paths
+
+    roles = {"target": PathRole.ADDRESS, "documents": PathRole.DOCUMENTS, "folder": PathRole.FILLS}
+    return map_paths(roles[role], text, lambda path: os.path.join(base, os.path.expanduser(path)))
+
+
+def _needed(request: pytest.FixtureRequest, name: str) -> Any:
+    found = _setting(request.config, name)
+    if found is None:
+        pytest.fail(
+            f"{_SETTINGS[name].help} It is not known: give --rag-{name}, set {_variable(name)},"
+            f" write {_ini(name)} into the ini file, or define a fixture {request.fixturename}.",
+            pytrace=False,
+        )
+    return found
+
+
+def _documents(request: pytest.FixtureRequest, name: str, *, needed: bool) -> Any:
+    from ragwitness.core.errors import RagwitnessError
+    from ragwitness.runner.task_runtime import as_documents
+
+    found = _needed(request, name) if needed else _setting(request.config, name)
+    try:
+        return _Private(() if found is None else as_documents(found))
+    except RagwitnessError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def rag_target(request: pytest.FixtureRequest) -> Any:
+    """Address of the system under test."""
+    return _needed(request, "target")
+
+
+@pytest.fixture(scope="session")
+def rag_corpus(request: pytest.FixtureRequest) -> Any:
+    """The private records that may not leak."""
+    return _documents(request, "corpus", needed=True)
+
+
+@pytest.fixture(scope="session")
+def rag_background(request: pytest.FixtureRequest) -> Any:
+    """Texts like the corpus that the system does not hold; none where none are named."""
+    return _documents(request, "background", needed=False)
+
+
+@pytest.fixture(scope="session")
+def rag_known_out(request: pytest.FixtureRequest) -> Any:
+    """Documents that are certainly outside the system."""
+    return _documents(request, "known-out", needed=True)
+
+
+@pytest.fixture(scope="session")
+def rag_known_in(request: pytest.FixtureRequest) -> Any:
+    """Documents that are certainly inside the system; none where none are named."""
+    return _documents(request, "known-in", needed=False)
+
+
+@pytest.fixture
+def assert_not_in(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """:func:`ragwitness.assert_not_in` with the settings of this session."""
+    from ragwitness.testing.assertions import assert_not_in as asserted
+
+    return _bound(request, asserted, "alpha")
+
+
+@pytest.fixture
+def assert_no_leak(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """:func:`ragwitness.assert_no_leak` with the settings of this session."""
+    from ragwitness.testing.assertions import assert_no_leak as asserted
+
+    return _bound(request, asserted)
+
+
+def _bound(
+    request: pytest.FixtureRequest, asserted: Callable[..., Any], *more: str
+) -> Callable[..., Any]:
+    """Give an assertion what the session sets, and note what it finds; a test's own words win."""
+    names = ("release", "runs", "max-queries", "inconclusive", *more)
+    found = {name.replace("-", "_"): _setting(request.config, name) for name in names}
+    given = {name: value for name, value in found.items() if value is not None}
+    given.setdefault("runs", request.config.rootpath / "ragwitness-runs")
+
+    # On the test's report, which travels from a worker of pytest-xdist to its master.
+    def told(finding: Asserted) -> None:
+        request.node.user_properties.append((_PROPERTY, finding.text))
+
+    return functools.partial(asserted, **given, told=told)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what each assertion that passed or was left undecided found; a failure says it itself."""
+    lines = [
+        (report.nodeid, value)
+        for outcome in ("passed", "skipped")
+        for report in terminalreporter.stats.get(outcome, ())
+        if getattr(report, "when", "") == "call"
+        for name, value in getattr(report, "user_properties", ())
+        if name == _PROPERTY
+    ]
+    if not lines:
+        return
+    terminalreporter.section("privacy of the RAG system")
+    for nodeid, value in lines:
+        first, *rest = value.splitlines()
+        terminalreporter.line(f"{nodeid}: {first}")
+        for line in rest:
+            terminalreporter.line(f"  {line}")

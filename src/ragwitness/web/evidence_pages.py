@@ -1,0 +1,256 @@
+"""One document: what was asked about it, what came back, and the words that decided."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
+from ragwitness.membership.methods.method_registry import SHOWS
+from ragwitness.membership.results.audit import AuditResult, how_often_wrong
+from ragwitness.report import phrases as say
+from ragwitness.runner.response_store import Exchange
+
+_LONGEST = 20_000
+"""Characters of a prompt or answer that are shown."""
+_TOKENS = 400
+_RUN = 6  # words in a row that two texts share before they are marked in both
+_OTHERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One deciding word, formatted.
+
+    Attributes:
+        before: The words before it.
+        word: The word.
+        target: Probability by the system.
+        baseline: Probability by a model without the database.
+        bars: Ends of the bars of both, from 0 to 1; the system's lower end comes first.
+        where: Numbers of the queries that asked for it.
+    """
+
+    before: str
+    word: str
+    target: str
+    baseline: str
+    bars: tuple[float, float, float]
+    where: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One generated token with its likeliest alternatives."""
+
+    token: str
+    probability: str
+    others: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question with its answer, formatted.
+
+    Attributes:
+        number: From 1.
+        stage: Part of the run.
+        target: Name of the system.
+        prompt: What was sent, what came back of it marked; HTML.
+        settings: How it was to be answered.
+        answer: What came back, the deciding words marked; HTML.
+        outcome: How it ended, and what it cost.
+        pieces: Its tokens; empty where the system gave no log-probabilities.
+        cut: Tokens that are not shown.
+        contexts: Retrieved passages, where the system shows them; HTML.
+    """
+
+    number: int
+    stage: str
+    target: str
+    prompt: Markup
+    settings: str
+    answer: Markup
+    outcome: str
+    pieces: tuple[Piece, ...]
+    cut: int
+    contexts: tuple[Markup, ...]
+
+
+def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
+    """Return the words that decided, each with the queries that asked for it."""
+    return tuple(
+        Told(
+            say.visible(word.before, 80),
+            say.visible(word.word, 80),
+            say.probability(word.probability),
+            say.probability(word.baseline),
+            (_unit(word.probability.low), _unit(word.probability.high), _unit(word.baseline)),
+            _where(word, exchanges),
+        )
+        for word in verdict.evidence
+    )
+
+
+def because(result: AuditResult, verdict: Verdict) -> str:
+    """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
+    known = [score for score in result.calibration.scores if verdict.score is not None]
+    high = say.count(sum(score >= (verdict.score or 0.0) for score in known))
+    if verdict.decision is Decision.IN:
+        shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
+        return (
+            f"It is called in because {shows}: {high} of {say.documents(len(known))} known to be"
+            f" outside scored as high. {how_often_wrong(result)}"
+        )
+    if verdict.decision is Decision.OUT:
+        return (
+            "It shows no sign because documents that are inside this system answer so weakly only"
+            f" with probability {say.p_text(verdict.p_out)}. It may be inside all the same."
+        )
+    told = f"{high} of {say.documents(len(known))} known to be outside scored as high."
+    return f"Nothing is decided. {told if known else ''}".strip()
+
+
+def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
+    """Return the questions with their answers, and in both what decided marked."""
+    # One pattern for all deciding words, so that overlapping ones are marked once.
+    named = [word.word for word in words]
+    pattern = _pattern([*named, *(["No"] if "Yes" in named else [])])
+    return tuple(
+        Asked(
+            number=n,
+            stage=say.visible(one.asked.stage),
+            target=say.visible(one.asked.target),
+            prompt=_marked(one.asked.query.prompt, None, _heard(one.answer)),
+            settings=_settings(one.asked.query),
+            answer=_marked(one.answer.text, pattern, one.asked.query.prompt),
+            outcome=_outcome(one.answer),
+            pieces=_pieces(one.answer),
+            cut=max(0, len(one.answer.tokens or ()) - _TOKENS),
+            contexts=tuple(
+                _marked(context, None, one.asked.query.prompt)
+                for context in one.answer.contexts or ()
+            ),
+        )
+        for n, one in enumerate(exchanges, start=1)
+    )
+
+
+def readable(text: str) -> str:
+    """Return untrusted text with its line breaks, all else unseen named; not yet escaped."""
+    shown = "\n".join(say.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
+    rest = len(text) - _LONGEST
+    return f"{shown}… ({say.count(rest)} more characters)" if rest > 0 else shown
+
+
+def _heard(answer: Answer) -> str:
+    """What came back, the passages with the answer."""
+    return "\n".join((answer.text, *(answer.contexts or ())))
+
+
+def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+    """Return the numbers of the queries that asked for a word, else of answers that hold it."""
+    # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
+    # by its answers.
+    numbered = tuple(enumerate(exchanges, start=1))
+    found = tuple(n for n, one in numbered if _asks_for(word, one))
+    pattern = _pattern([word.word])
+    if found or pattern is None:
+        return found
+    return tuple(n for n, one in numbered if pattern.search(one.answer.text))
+
+
+def _asks_for(word: Evidence, one: Exchange) -> bool:
+    """Whether a prompt leaves off where a word comes, or the answer has it where it comes."""
+    before = " ".join(word.before.split())
+    if before and " ".join(one.asked.query.prompt.split()).endswith(before):
+        return True
+    return bool(before) and f"{before} {word.word}" in " ".join(one.answer.text.split())
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
+    """Match any of the words where it stands by itself."""
+    # Longest first: a word that begins another would otherwise win.
+    named = sorted({word for word in words if word.strip()}, key=len, reverse=True)
+    if not named:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, named))})(?!\w)", re.IGNORECASE)
+
+
+def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
+    """Escape a text, and mark in it the words of a pattern and the runs that another text holds."""
+    shown = readable(text)
+    found = [match.span() for match in pattern.finditer(shown)] if pattern else []
+    # Cut, escape, join: nothing is marked up before it is escaped.
+    parts, at = [], 0
+    for start, end in sorted([*found, *_shared(shown, readable(other))]):
+        if end > at:
+            parts += [escape(shown[at:start]), _MARK.format(shown[max(at, start) : end])]
+            at = end
+    return Markup("").join([*parts, escape(shown[at:])])
+
+
+def _shared(text: str, other: str) -> list[tuple[int, int]]:
+    """Return the places in a text of runs of words that another text holds too."""
+    theirs = [word.casefold() for word in re.findall(r"\w+", other)]
+    runs = {tuple(theirs[at : at + _RUN]) for at in range(len(theirs) - _RUN + 1)}
+    words = [(found.group().casefold(), found.span()) for found in re.finditer(r"\w+", text)]
+    places: list[tuple[int, int]] = []
+    for at in range(len(words) - _RUN + 1):
+        if tuple(word for word, _ in words[at : at + _RUN]) in runs:
+            start, end = words[at][1][0], words[at + _RUN - 1][1][1]
+            # Runs that overlap are one.
+            if places and start <= places[-1][1]:
+                start = places.pop()[0]
+            places.append((start, end))
+    return places
+
+
+_MARK = Markup("<mark>{}</mark>")
+
+
+def _settings(query: Query) -> str:
+    """Say how a question was to be answered."""
+    parts = [f"at most {say.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
+    if query.top_logprobs:
+        parts.append(f"{query.top_logprobs} alternatives per token")
+    if query.seed is not None:
+        parts.append(f"seed {query.seed}")
+    return ", ".join(parts)
+
+
+def _outcome(answer: Answer) -> str:
+    """Say how an answer ended and what it cost."""
+    parts = [f"ended: {say.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
+    for number, what in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
+        if number is not None:
+            parts.append(f"{say.count(number)} tokens {what}")
+    if answer.tokens is None:
+        parts.append("no log-probabilities")
+    return ", ".join(parts)
+
+
+def _pieces(answer: Answer) -> tuple[Piece, ...]:
+    return tuple(
+        Piece(
+            say.visible(one.token, 80),
+            _probability(one.logprob),
+            ", ".join(
+                f"{say.visible(text, 40)} {_probability(value)}"
+                for text, value in [pair for pair in one.top if pair[0] != one.token][:_OTHERS]
+            ),
+        )
+        for one in (answer.tokens or ())[:_TOKENS]
+    )
+
+
+def _probability(logprob: float) -> str:
+    return say.probability(math.exp(min(0.0, logprob)))
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0

@@ -1,0 +1,323 @@
+"""What the pages can begin: for each task its verb, its questions, and what is looked at first.
+
+Nothing of an audit is done here. A question is an option of the verb under a name for people, as
+the task declares it; the answers become a file of options, and the verb runs with that file as it
+would on a terminal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field
+from typing import Any, Literal, cast, get_args, get_origin
+
+from ragwitness.canary.task import DrawTask, ProbeTask
+from ragwitness.core.options import AskedAs, Declared, PathRole, declared
+from ragwitness.evidence.task import VerifyTask
+from ragwitness.leakage.task import LeakTask
+from ragwitness.membership.task import AuditTask
+
+KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
+"""Where a key that was typed stands, in the memory of the verb's process alone."""
+
+Form = Literal[
+    "text", "documents", "target", "key", "whole", "number", "choice", "tick", "plan", "seal"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question of a form.
+
+    Attributes:
+        option: The verb's option that it answers, without dashes.
+        label: The question.
+        hint: What a stranger must know to answer it.
+        form: How it is answered.
+        needed: Whether it must be answered.
+        usual: The answer that stands there already.
+        choices: Answers to choose from, in words.
+        table: Documents that other commands read as documents are read and counted at once; a
+            file of examples is left to the verb.
+        several: Whether the verb takes a list.
+    """
+
+    option: str
+    label: str
+    hint: str = ""
+    form: Form = "text"
+    needed: bool = False
+    usual: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    table: bool = False
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A verb that looks before anything begins.
+
+    Attributes:
+        verb: Its words.
+        options: Options of the task that it has; empty for all of them.
+        flags: What follows the file of options; ``{folder}`` stands for the task's own folder.
+    """
+
+    verb: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something that can be begun.
+
+    Attributes:
+        name: In addresses.
+        title: What it is called.
+        asks: The question that it answers.
+        does: What it does, in a sentence or two.
+        verb: What runs it.
+        start: The word on the button that begins it.
+        questions: In groups, each with its heading.
+        looks: What is looked at first, in this order; without any it runs at once.
+        fills: Option that takes the run folder; empty where it has none of its own.
+        named_by: Question whose answer names the run.
+        written: File of options that a look writes for the verb; empty for the answers themselves.
+        after: The task that follows, and what to say of it.
+        flags: What follows the file of options of its verb.
+        again: Words of the button that asks the same once more, with other answers.
+    """
+
+    name: str
+    title: str
+    asks: str
+    does: str
+    verb: tuple[str, ...]
+    start: str
+    questions: Mapping[str, tuple[Question, ...]]
+    looks: tuple[Survey, ...]
+    fills: str = "run"
+    named_by: str = "documents"
+    written: str = ""
+    after: tuple[str, str] = ("", "")
+    flags: tuple[str, ...] = ()
+    again: str = ""
+
+    @property
+    def every(self) -> tuple[Question, ...]:
+        """All questions in their order."""
+        return tuple(one for group in self.questions.values() for one in group)
+
+
+def questions_of(
+    source: type, headings: Sequence[str], needed: Collection[str] = ()
+) -> dict[str, tuple[Question, ...]]:
+    """Return the questions that people are asked of a task, by their headings.
+
+    Args:
+        source: The task's declaration (:mod:`ragwitness.tasks`).
+        headings: In their order.
+        needed: Fields that a form needs although a program may leave them out.
+    """
+    groups: dict[str, list[Question]] = {heading: [] for heading in headings}
+    for one in declared(source):
+        asked, usual = one.mark(AskedAs), one.default
+        if asked is None or asked.under not in groups:
+            continue
+        plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
+        groups[asked.under].append(
+            Question(
+                one.name.replace("_", "-"),
+                asked.label,
+                asked.hint,
+                form_of(asked, one),
+                needed=usual is MISSING or one.name in needed,
+                usual=str(usual) if plain else "",
+                choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
+                table=PathRole.DOCUMENTS in one.marks,
+                several=any(get_origin(kind) is list for kind in get_args(one.kind)),
+            )
+        )
+    return {heading: tuple(under) for heading, under in groups.items()}
+
+
+def names_at(place: str) -> Sequence[str]:
+    """Return the names that a registry lists, of ``module:object``."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name).names() if module else ()
+
+
+def form_of(asked: AskedAs, one: Declared) -> Form:
+    """Return how a question is answered: as it says itself, else by its type."""
+    if asked.form:
+        return cast("Form", asked.form)
+    if asked.choices:
+        return "choice"
+    kinds = get_args(one.kind) or (one.kind,)
+    by_type: dict[object, Form] = {bool: "tick", int: "whole", float: "number"}
+    if PathRole.DOCUMENTS in one.marks:
+        return "documents"
+    return next((by_type[one] for one in kinds if one in by_type), "text")
+
+
+_DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))
+
+_AUDIT = Task(
+    name="audit",
+    title="An audit of documents",
+    asks="Are my documents in that system's database?",
+    does="It asks the system about each document and gives a verdict for each, with its error"
+    " rate. Nothing is changed in the system.",
+    verb=("audit",),
+    start="Start the audit",
+    questions=questions_of(
+        AuditTask, ("Documents", "System", "Method", "Caps", "Evidence"), needed=("known_out",)
+    ),
+    # `init` asks the same questions on a terminal: it checks, prices, and writes the file.
+    looks=(
+        Survey(
+            ("init",),
+            (),
+            ("--out", "{folder}/run.toml", "--replace", "--json", "{folder}/seen.json"),
+        ),
+    ),
+    written="run.toml",
+    again="Ask again with another method",
+)
+
+_TARGET, _KEY = (
+    next(one for one in _AUDIT.every if one.option == name) for name in ("target", "key-env")
+)
+_CAPS = _AUDIT.questions["Caps"]
+
+_LEAK = Task(
+    name="leak",
+    title="A measurement of leakage",
+    asks="What of my private records can be got out of that system?",
+    does="It attacks the system with prompts and compares the answers with the records. Do this"
+    " only to a system that you run, or may attack.",
+    verb=("leak",),
+    start="Start the attack",
+    questions=questions_of(
+        LeakTask,
+        ("Documents", "System", "Attack", "Caps", "Evidence"),
+        needed=("target", "corpus", "prompts"),
+    ),
+    looks=(_DOCTOR, Survey(("leak",), (), ("--dry-run", "--run", "{run}"))),
+    named_by="corpus",
+)
+
+_DRAW = Task(
+    name="draw",
+    title="Canaries: draw",
+    asks="Will a model be trained on what I let its system read? First step of three.",
+    does="It draws a secret, chooses what is planted by it, and commits to it. Nothing is sent.",
+    verb=("canary", "draw"),
+    start="Draw the secret",
+    questions=questions_of(
+        DrawTask, ("Documents with questions", "Design"), needed=("candidates", "releases")
+    ),
+    looks=(Survey(("canary", "draw"), (), ("--dry-run", "--out", "{run}")),),
+    fills="out",
+    named_by="examples",
+    after=("plant", "Publish commitment.json of that folder first; then plant the canaries."),
+)
+
+_PLAN = Question(
+    "folder",
+    "Canaries that were drawn",
+    "The folders beside your runs that hold a commitment.",
+    "plan",
+    needed=True,
+)
+
+_PLANT = Task(
+    name="plant",
+    title="Canaries: plant",
+    asks="Will a model be trained on what I let its system read? Second step of three.",
+    does="It sends the documents with their questions to a service and votes on the answers.",
+    verb=("canary", "plant"),
+    start="Plant the canaries",
+    questions={
+        "Canaries": (_PLAN,),
+        "Service": (
+            Question(
+                "service",
+                "Address of the chat",
+                _TARGET.hint + " Without an address the files are written, to plant by hand.",
+                "target",
+            ),
+            _KEY,
+        ),
+        "Caps": tuple(one for one in _CAPS if one.option != "concurrency"),
+    },
+    looks=(Survey(("canary", "plant"), (), ("--dry-run",)),),
+    fills="",
+    named_by="folder",
+    after=("probe", "When a new release of the model is out, probe it."),
+)
+
+_PROBE = Task(
+    name="probe",
+    title="Canaries: probe",
+    asks="Was this model trained on what I planted? Last step of three.",
+    does="It asks the model about every trigger and says whether the planted one stands out. A"
+    " finished probe is one look at the draw, and only so many may decide.",
+    verb=("canary", "probe"),
+    start="Start the probe",
+    questions=questions_of(
+        ProbeTask, ("Canaries", "System", "Caps", "Evidence"), needed=("release",)
+    ),
+    looks=(_DOCTOR, Survey(("canary", "probe"), (), ("--dry-run", "--run", "{run}"))),
+    named_by="plan",
+)
+
+_VERIFY = Task(
+    name="verify",
+    title="A check of a sealed file",
+    asks="Does this sealed file hold what it says?",
+    does="It recomputes every score and verdict of the file from the recorded answers. Nothing is"
+    " sent, and nothing is believed that the file says of itself.",
+    verb=("verify",),
+    flags=("--json",),
+    start="Check the file",
+    questions=questions_of(
+        VerifyTask,
+        ("File", "What you were told", "For the bundle of an audit window alone"),
+    ),
+    looks=(),
+    fills="",
+    named_by="bundle",
+    again="Check again with a key or a seal",
+)
+
+TASKS: Mapping[str, Task] = {
+    one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE, _VERIFY)
+}
+"""Everything that can be begun, by name."""
+
+_LABELS = {one.option: one.label for one in (*_PROBE.every, *_LEAK.every, *_AUDIT.every)}
+
+
+def by_click(text: str) -> str:
+    """Name the field of the form where a hint names the option that it answers."""
+    option = rf"--({'|'.join(_LABELS)})\b(?!-)( [A-Z]+\b)?"
+    return re.sub(option, lambda named: f"\u201c{_LABELS[named[1]]}\u201d", text)
+
+
+def typed(question: Question, answer: str) -> Any:
+    """Return an answer as the verb's file of options has it; None for none.
+
+    Raises:
+        ValueError: It is no number where one is asked for.
+    """
+    if question.form == "tick":
+        return True if answer else None
+    if not answer:
+        return None
+    if question.form == "whole":
+        return int(answer)
+    return float(answer) if question.form == "number" else answer

@@ -1,0 +1,177 @@
+"""``--method auto`` takes what the target, the documents and the caps admit, and says why."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from ragwitness.core.errors import CapabilityError, InputError
+from ragwitness.core.types import Capability, Document, Score
+from ragwitness.membership.auto_select import choose, refuse_beforehand
+from ragwitness.membership.pilot import FIRST, Pilot
+from ragwitness.membership.plan import AuditPlan
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.runner.budget import Budget
+from ragwitness.targets.probe import CapabilityReport
+from ragwitness.text.sample import load_sample
+
+_TEXT = frozenset({Capability.TEXT})
+_ALL = _TEXT | {Capability.TOP_LOGPROBS}
+
+
+@pytest.fixture(scope="module")
+def plan() -> AuditPlan:
+    documents = load_sample()
+    return AuditPlan(tuple(documents[:8]), tuple(documents[20:60]))
+
+
+def _report(seen, requests=0) -> CapabilityReport:
+    return CapabilityReport("m", seen, True, 20, False, None, 0.1, requests, "Hello.")
+
+
+async def _readable(audit, _known) -> Pilot:
+    return Pilot(audit.name, (Score(1.0),) * 4, (Score(0.0),) * 4, 8)
+
+
+def _chosen(plan, seen=_ALL, piloting=_readable, requests=0, **caps):
+    own = load_language_model("reader")
+    return asyncio.run(choose(plan, _report(seen, requests), own, Budget(**caps), piloting))
+
+
+def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
+    found = _chosen(plan)
+    assert found.method == "runon"
+    assert found.why.startswith("auto chose runon: ")
+    assert "not passages: the target does not give contexts" in found.why
+
+
+def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
+    found = _chosen(plan, _ALL | {Capability.CONTEXTS})
+    assert found.method == "passages"
+    assert found.why == (
+        "auto chose passages: 1 query a document; the target shows the passages that it retrieves."
+    )
+
+
+def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
+    turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
+    found = _chosen(plan, _TEXT)
+    assert found.method == "rag-mia"
+    assert "s-rag (few): the target does not give top_logprobs" in found.why
+    few = _chosen(plan)
+    assert (few.method, few.config.mode) == ("s-rag", "few")
+
+
+def test_a_cap_chooses_a_method_that_asks_less(plan, monkeypatch) -> None:
+    turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
+    found = _chosen(plan, queries=70)
+    assert found.method == "rag-mia"
+    # Three questions about each of 48 documents, and about 16 texts of the pilot.
+    assert "the whole would take 192 queries and " in found.why
+    assert "more than --max-queries allows" in found.why
+    # Where none stays within the caps, the one that asks least; the run can be resumed.
+    none = _chosen(plan, queries=20)
+    assert none.method == "rag-mia"
+    assert "no method stays within the caps" in none.why
+
+
+def test_a_price_counts_as_a_cap_does(plan, monkeypatch) -> None:
+    turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
+    found = _chosen(plan, cost=0.02, price_in=1.0, price_out=1.0)
+    assert found.method == "rag-mia"
+    assert "--max-cost" in found.why
+
+
+def test_documents_that_a_method_cannot_read_are_left_to_the_next(plan, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "ragwitness.membership.auto_select.CANDIDATES", (("mba", {}), ("rag-mia", {}))
+    )
+    short = tuple(Document(f"s{i}", f"Eight words are in this short text {i}.") for i in range(8))
+    found = _chosen(AuditPlan(short, plan.known_out))
+    assert found.method == "rag-mia"
+    assert "can ask about 0 of 5 documents tried" in found.why
+
+
+def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
+    with pytest.raises(CapabilityError, match="No method can be chosen"):
+        _chosen(plan, frozenset())
+    mute = replace(_report(frozenset()), silence="it called a tool instead of answering")
+    own = load_language_model("reader")
+    with pytest.raises(CapabilityError, match="give text: it called a tool instead"):
+        asyncio.run(choose(plan, mute, own, Budget(), _readable))
+    tiny = AuditPlan(tuple(Document(f"t{i}", "tiny") for i in range(3)), plan.known_out)
+    with pytest.raises(InputError, match="nothing was sent"):
+        asyncio.run(refuse_beforehand(tiny, load_language_model("reader"), Budget()))
+
+
+def _pilots(*readable):
+    """Pilots that call the methods named readable, and count who was tried."""
+    tried: list[str] = []
+
+    async def piloting(audit, _known):
+        tried.append(audit.name)
+        shown = 1.0 if audit.name in readable else 0.0
+        return Pilot(audit.name, (Score(shown),) * 4, (Score(0.0),) * 4, 8)
+
+    return tried, piloting
+
+
+def test_candidates_are_piloted_in_turn_until_one_can_be_read(plan) -> None:
+    tried, piloting = _pilots("mba")
+    found = _chosen(plan, _TEXT, piloting)
+    assert (found.method, found.asked) == ("mba", 16)
+    assert tried == ["runon", "mba"]  # what lacks log-probabilities is not tried
+    assert "not runon: in a pilot of 8 questions only 0 of 4 texts" in found.why
+    assert "in a pilot of 8 questions 4 of 4 texts shown" in found.why
+
+
+def test_what_needs_no_reading_is_not_piloted(plan) -> None:
+    tried, piloting = _pilots()
+    assert _chosen(plan, _TEXT | {Capability.CONTEXTS}, piloting).method == "passages"
+    assert tried == []
+
+
+@pytest.mark.slow
+def test_the_cheapest_beyond_the_caps_is_piloted_too(plan, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "ragwitness.membership.auto_select.CANDIDATES", (("mba", {}), ("rag-mia", {}))
+    )
+    _, piloting = _pilots("rag-mia")
+    found = _chosen(plan, _ALL, piloting, queries=40)
+    assert found.method == "rag-mia"
+    assert "no method stays within the caps" in found.why
+    with pytest.raises(CapabilityError, match="only 0 of 4"):
+        _chosen(plan, _ALL, _pilots()[1], queries=40)
+
+
+def test_what_is_asked_before_the_documents_counts(plan, monkeypatch) -> None:
+    turned = (("runon", {}), ("mba", {}), ("rag-mia", {}))
+    monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
+    # What the target gives 3, the pilot of runon 8 of at most 96, that of rag-mia 16, documents 48.
+    whole = 48 + 16 + 2 * FIRST + 3
+    for spare, over in ((0, False), (-1, True)):
+        _, piloting = _pilots("rag-mia")
+        found = _chosen(plan, _TEXT, piloting, requests=3, queries=whole + spare)
+        assert found.method == "rag-mia"
+        assert ("no method stays within the caps" in found.why) == over
+
+
+def test_pilots_beyond_the_caps_are_refused_by_name_before_anything_is_sent(plan) -> None:
+    own = load_language_model("reader")
+    with pytest.raises(InputError, match="so nothing was sent: the pilot of rag-mia") as caught:
+        asyncio.run(refuse_beforehand(plan, own, Budget(queries=15)))
+    assert "would take 16 queries and " in caught.value.message
+    assert "--max-queries" in caught.value.message
+    asyncio.run(refuse_beforehand(plan, own, Budget(queries=16)))
+    with pytest.raises(InputError, match="--max-tokens"):
+        asyncio.run(refuse_beforehand(plan, own, Budget(tokens=500)))
+    # Of one candidate: what its pilot would take, and no question of it.
+    tried, piloting = _pilots("runon", "mba")
+    found = _chosen(plan, _TEXT, piloting, queries=90)
+    assert tried == ["mba"]
+    assert "not runon: its pilot, with what is asked before it, would take 96 queries" in found.why
