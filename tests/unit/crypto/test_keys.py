@@ -15,7 +15,7 @@ from ragwitness.crypto.keys import (
     read_key,
     write_key,
 )
-from ragwitness.crypto.notes.note import Note, sign_note
+from ragwitness.crypto.notes import Note, sign_note
 
 RFC_8032 = [  # §7.1, tests 1 to 3: seed, public key, message, signature
     (

@@ -11,10 +11,17 @@ from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.receipts import Receipt
 from ragwitness.attest.verifier import verify
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint, signature_of
-from ragwitness.crypto.notes.witness import LogProof, Signers, cosign
-from ragwitness.crypto.transcript.records import AdmitRecord, BeaconRecord, QueryRecord, encode
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    LogProof,
+    Note,
+    Signers,
+    cosign,
+    sign_checkpoint,
+    signature_of,
+)
+from ragwitness.crypto.records import AdmitRecord, BeaconRecord, QueryRecord, encode
 from tests.support.attested import KEYS, LOG, NOISE, PINNED, STRANGER, believing, signed
 from tests.support.lies import judged, named
 

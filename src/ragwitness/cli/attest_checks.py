@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwitness.cli.options import AsJson, Prompt
+from ragwitness.cli.attest import key_at, print_values, signers
+from ragwitness.cli.options import AsJson, Prompt, Trusted
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import read_file, replace_file
 from ragwitness.core.options import Arg, Opt, PathRole
+from ragwitness.crypto.keys import KeyKind
 
 if TYPE_CHECKING:
     from ragwitness.attest.challenge import Challenge
-    from ragwitness.attest.pins import PolicyBounds
-    from ragwitness.attest.trust import Trust
-    from ragwitness.crypto.notes.note import Checkpoint
+    from ragwitness.attest.trust import PolicyBounds, Trust
+    from ragwitness.crypto.notes import Checkpoint, Signers
+    from ragwitness.evidence.log_client import HttpPrefix
 
 _NOTE = 1 << 18
 _LOG = 512 << 20
@@ -148,11 +152,10 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
         InputError: The window is not closed, or a file is missing.
         VerificationError: The checkpoint is not of this log, or not by the trusted keys.
     """
-    from ragwitness.crypto.log.tiles import read_entries
-    from ragwitness.crypto.log.tree import MerkleLog
-    from ragwitness.crypto.notes.note import Checkpoint, Note
-    from ragwitness.crypto.notes.witness import open_checkpoint
-    from ragwitness.crypto.transcript.records import CloseRecord, QueryRecord, decode
+    from ragwitness.crypto.merkle import MerkleLog
+    from ragwitness.crypto.notes import Checkpoint, Note, open_checkpoint
+    from ragwitness.crypto.records import CloseRecord, QueryRecord, decode
+    from ragwitness.crypto.tiles import read_entries
 
     path = public / "close.checkpoint"
     if not path.exists():
@@ -220,13 +223,19 @@ def pin(
         embedder: The embedder that must have been committed to, from your own copy.
     """
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.pins import parse_pins, policy_terms, weak_points, worth_of
     from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
-    from ragwitness.attest.trust import Trust, parse_trust
+    from ragwitness.attest.trust import (
+        Trust,
+        parse_pins,
+        parse_trust,
+        policy_terms,
+        weak_points,
+        worth_of,
+    )
     from ragwitness.cli.attest import print_values
     from ragwitness.cli.attest_indexes import artifacts
     from ragwitness.crypto.keys import PublicKey
-    from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.crypto.notes import Signers
     from ragwitness.privacy.accounting.ranges import whole
 
     made = log_key is not None and not trust.exists()
@@ -279,7 +288,7 @@ def _bounds(
     threshold: float | None,
     span: int,
 ) -> PolicyBounds | None:
-    from ragwitness.attest.pins import PolicyBounds
+    from ragwitness.attest.trust import PolicyBounds
 
     if epsilon is None and delta is None and k_max is None and threshold is None and not span:
         return None
@@ -289,3 +298,241 @@ def _bounds(
             "Give --epsilon-most, --delta-most, --k-max-least and --threshold-most.",
         )
     return PolicyBounds(epsilon, delta, k_max, threshold, span)
+
+
+# ``ragwitness attest beacon`` and ``begin``: a public value enters the noise before any answer.
+
+
+_LONGEST_TRUST = 1 << 20
+
+
+def beacon(
+    public: Annotated[Path, PathRole.READS, Arg()],
+    trust: Annotated[Path, PathRole.KEEPS],
+    output: Annotated[Path, PathRole.WRITES, Opt("--out", short="-o")],
+    value: Annotated[str | None, Opt(shown="drawn here")] = None,
+    source: str = "drawn by the auditor",
+    as_json: AsJson = False,
+) -> None:
+    """Draw the value that enters the noise of a window.
+
+    The provider has committed to its secret, so that neither of you chooses the noise alone. It
+    must be logged (ragwitness attest begin) before the first query is answered.
+
+    Args:
+        public: The public folder of the opened window, or a copy of it.
+        trust: Your own trust.json. The opening is checked by it, and the value and the opening are
+            written into it.
+        output: The file for the provider, to be made.
+        value: A public random value that came after the opening: 64 lower-case hex digits.
+        source: Where the value comes from, e.g. the round of a public beacon.
+    """
+    import os
+    from dataclasses import replace
+
+    from pydantic import ValidationError
+
+    from ragwitness.attest.commitments import checkpoint_token
+    from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
+    from ragwitness.attest.trust import parse_trust
+    from ragwitness.crypto.notes import MAX_NOTE, open_checkpoint
+    from ragwitness.crypto.records import BeaconRecord, encode
+
+    if output.exists():
+        raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
+    known = parse_trust(read_file(trust, _LONGEST_TRUST))
+    # Step 1: the opening, signed: what the provider committed to before this value was drawn.
+    opened = open_checkpoint(read_file(public / "open.checkpoint", MAX_NOTE), known.listeners)
+    shown = checkpoint_token(opened.checkpoint.size, opened.checkpoint.root)
+    window = WindowPolicy.parse(read_file(public / "policy.json", MOST_BYTES)).window
+    # Step 2: the value, in its one spelling.
+    drawn = os.urandom(32).hex() if value is None else value
+    try:
+        record = BeaconRecord(window=window, value=drawn, source=source)
+    except ValidationError as error:
+        raise InputError(
+            f"{drawn[:80]!r} is no beacon, or {source[:80]!r} no source of one.",
+            "Give 32 bytes as 64 lower-case hex digits, and a source of 1 to 256 characters.",
+        ) from error
+    # Step 3: into the trust file first: a value that nobody remembers binds nobody.
+    if known.noise_beacon and known.noise_beacon.hex() != drawn:
+        raise InputError(
+            f"{trust} holds another beacon of the noise; a window has one.",
+            f"The same is made again by --value {known.noise_beacon.hex()}.",
+        )
+    replace_file(
+        trust, replace(known, noise_beacon=bytes.fromhex(drawn), noise_open=shown).encode()
+    )
+    replace_file(output, encode(record))
+    print_values(
+        {"window": window, "beacon": drawn, "source": source, "opening": shown}, as_json=as_json
+    )
+
+
+# ``ragwitness attest monitor``: does a log still hold what it showed before?
+
+
+_NOTE_BYTES = 1 << 18
+
+
+def monitor(
+    public: Annotated[str, PathRole.READS, Arg()],
+    trust: Trusted,
+    state: Annotated[Path, PathRole.KEEPS],
+    cosign: Annotated[Path | None, PathRole.KEEPS] = None,
+    name: str | None = None,
+    entries: bool = False,
+    account: Annotated[str | None, Opt(metavar="TENANT/NAME")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a log only grew.
+
+    It compares the log with the last checkpoint in --state. With --cosign you sign, as a witness,
+    that it holds; then --state holds the checkpoint with your signature, for the provider to
+    publish. It exits with 3 if the log was changed (log.rolled_back, log.split_view,
+    log.consistency); then --state and the checkpoint, both signed by the log, are the
+    evidence.
+
+    Args:
+        public: The public folder of a window, a copy of it, or the URL at which it is served.
+        state: The file in which you keep the last checkpoint that you accepted, or a copy of one
+            that somebody else was shown: the log must have grown from it.
+        cosign: Your key as a witness; it is made if --name is given.
+        name: Your name as a witness, for a new key.
+        account: Count the queries that the log has of this account, 0 included. All records are
+            read.
+        entries: Read the new records too, and check that they are those whose hashes are logged.
+    """
+    import time
+
+    from ragwitness.attest.window_log import count_queries, watch
+
+    who = signers(trust, witnessed=cosign is None)
+    with _prefix(public) as (prefix, note):
+        # The usual round: the newest checkpoint against the last one that was accepted.
+        known = read_file(state, _NOTE_BYTES) if state.exists() else None
+        key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
+        seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
+        counted = None
+        if account is not None:
+            tenant, _, who_asks = account.partition("/")
+            counted = count_queries(prefix, seen.new.checkpoint, tenant, who_asks)
+    # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
+    replace_file(state, seen.note)
+    values: dict[str, object] = {
+        "holds": True,
+        "log": seen.new.checkpoint.origin,
+        "before": seen.old.size if seen.old else None,
+        "now": seen.new.checkpoint.size,
+        "witness": key.public.text if key else None,
+    }
+    if counted is not None:
+        values |= {"account": account, "admitted": counted[0], "queries": counted[1]}
+    print_values(values, as_json=as_json)
+
+
+@contextmanager
+def _prefix(place: str) -> Iterator[tuple[Path | HttpPrefix, bytes]]:
+    """Yield what reads a log's tiles, and the checkpoint that the log shows."""
+    if "://" not in place:
+        public = Path(place)
+        # Windows of earlier versions have their tiles beside the entries.
+        prefix = public if (public / "tile").is_dir() else public / "log"
+        yield prefix, read_file(public / "checkpoint", _NOTE_BYTES)
+        return
+    from ragwitness.evidence.log_client import HttpPrefix
+
+    with HttpPrefix(place) as remote:
+        try:
+            note = remote("checkpoint", _NOTE_BYTES + 1)
+        except FileNotFoundError:
+            raise InputError(
+                f"There is no checkpoint under {place}.",
+                "Give the URL at which a window's public folder is served.",
+            ) from None
+        yield remote, note
+
+
+# ``ragwitness attest receipt``: what an account keeps.
+
+
+def check(
+    file: Annotated[Path, PathRole.READS, Arg()],
+    trust: Trusted,
+    query: str | None = None,
+    nonce: str | None = None,
+    checkpoint: str | None = None,
+    account: str | None = None,
+    sequence: int | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a receipt offline.
+
+    It must be signed, in the log, and of this query, vector and answer. Give all that you know:
+    the noise depends on query, nonce, checkpoint, account and sequence, and a provider that changed
+    one of them, or asked in your name, could have chosen it. It exits with 3 and the name of the
+    check that fails.
+
+    Args:
+        file: The receipt.
+        query: The query as you sent it; - reads standard input.
+        nonce: The nonce that you sent.
+        checkpoint: The checkpoint that you named, as text: its size and root.
+        account: Your name as an account.
+        sequence: The number of queries that you had sent before.
+    """
+    from ragwitness.attest.receipts import MOST_RECEIPT
+    from ragwitness.core.files import read_file
+
+    data = read_file(file, MOST_RECEIPT)
+    who = signers(trust)
+    known = {"account": account, "nonce": nonce, "checkpoint": checkpoint, "sequence": sequence}
+    found = _query(data, who, query)
+    # What the user knows is compared with what was signed: the noise follows from exactly these
+    # values.
+    for field, value in known.items():
+        if value is None:
+            continue
+        held = found[field]
+        if held != value:
+            why = f"The record is of another {field} than yours."
+            if field == "sequence":
+                why = f"You had sent {value:,} queries before; the log has {held:,} of yours."
+            raise VerificationError(f"receipt.{field}", why)
+    print_values({"holds": True, **found}, as_json=as_json)
+
+
+def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:
+    from ragwitness.attest.receipts import Receipt, check_receipt
+    from ragwitness.crypto.records import SignedQueryRecord
+
+    receipt = Receipt.parse(data)
+    # Signature, inclusion in the log and the record's own digests; then the query, which only the
+    # user knows.
+    record, proof, signed = check_receipt(receipt, who)
+    _compare(receipt.opened.query, query)
+    return {
+        "window": record.window,
+        "tenant": record.tenant,
+        "account": record.account,
+        "sequence": int(record.sequence),
+        "number": int(record.number),
+        "nonce": record.nonce,
+        "checkpoint": record.checkpoint,
+        "signed": isinstance(record, SignedQueryRecord),
+        "ids": list(receipt.opened.ids),
+        "index": proof.index,
+        "log_size": signed.checkpoint.size,
+        "witnesses": [name for name, _ in signed.times],
+    }
+
+
+def _compare(digest: bytes, query: str | None) -> None:
+    """Compare the receipt's query with the account's."""
+    import sys
+    from hashlib import sha256
+
+    if query is not None:
+        text = sys.stdin.read() if query == "-" else query
+        if sha256(text.encode()).digest() != digest:
+            raise VerificationError("receipt.query", "The receipt is of another query than this.")

@@ -31,7 +31,7 @@ def _policy(**change):
 
 
 def _canonical(value):
-    from ragwitness.crypto.canonical import canonical
+    from ragwitness.crypto.hashing import canonical
 
     return canonical(value)
 

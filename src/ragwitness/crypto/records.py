@@ -15,9 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import U64_MAX, canonical, parse
-from ragwitness.crypto.hashing import leaf_hash
-from ragwitness.crypto.log.tiles import MAX_ENTRY
+from ragwitness.crypto.hashing import U64_MAX, canonical, leaf_hash, parse
+from ragwitness.crypto.tiles import MAX_ENTRY
 
 
 def _below(text: str) -> str:
@@ -138,7 +137,7 @@ class QueryRecord(_Strict):
         number: Number of the record's sub-seed.
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client named.
-        query: :func:`~ragwitness.crypto.commitments.commit` of the query's SHA-256.
+        query: :func:`~ragwitness.crypto.hashing.commit` of the query's SHA-256.
         vector: Commitment to the integer vector that was searched with.
         mechanism: Digest of the noisy retrieval that answered.
         answer: Commitment to the answer.
@@ -166,7 +165,7 @@ class SignedQueryRecord(QueryRecord):
 
     Attributes:
         signature: The account's, over what it asked, in hex
-            (:func:`ragwitness.attest.accounts.request_message`).
+            (:func:`ragwitness.attest.receipts.request_message`).
     """
 
     type: Literal["ragwitness/query/v2"] = "ragwitness/query/v2"  # type: ignore[assignment]
@@ -240,7 +239,7 @@ def decode(data: bytes) -> LogRecord:
 
     Raises:
         VerificationError: ``record.size``, ``record.canonical`` and others of
-            :func:`~ragwitness.crypto.canonical.parse`; ``record.type`` (or version) unknown;
+            :func:`~ragwitness.crypto.hashing.parse`; ``record.type`` (or version) unknown;
             ``record.unknown_field``, ``record.missing_field``, ``record.field_type``,
             ``record.length``, or ``record.field`` for any other value that may not stand there.
     """

@@ -7,7 +7,7 @@ import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import EMPTY_ROOT, leaf_hash, node_hash, tagged_hash
-from ragwitness.crypto.log.tree import MerkleLog, verify_consistency, verify_inclusion
+from ragwitness.crypto.merkle import MerkleLog, verify_consistency, verify_inclusion
 
 # Certificate Transparency's test data for RFC 6962: leaves, roots of sizes 1 to 8, proofs.
 LEAVES = [

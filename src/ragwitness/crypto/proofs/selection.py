@@ -35,17 +35,26 @@ from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
+    Columns,
     Equation,
     Proof,
     ProofForm,
     first_false,
     opened,
 )
-from ragwitness.crypto.proofs.columns import Columns
-from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import Point, R, multiexp, parse_point
-from ragwitness.crypto.proofs.shape import MOST_CHUNKS, Shape
-from ragwitness.crypto.proofs.transcript import ProofTranscript
+from ragwitness.crypto.proofs.arithmetic import (
+    MOST_CHUNKS,
+    Point,
+    ProofTranscript,
+    R,
+    Shape,
+    dot,
+    lagrange_at,
+    multiexp,
+    parse_point,
+    powers,
+    vanishing,
+)
 
 DOMAIN = "ragwitness/answer/v1"
 
@@ -370,7 +379,7 @@ def verify_answers(shape: Shape, claims: Sequence[AnswerClaim], proofs: Sequence
     Args:
         shape: Shape of the window's proofs, by its policy.
         claims: What is claimed. Their noise, queries and answers are the verifier's own.
-        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.prove_answers.prove_answer`.
+        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`.
 
     Raises:
         ClaimError: ``link.claim`` (a claim does not fit the shape), ``link.size``, ``point.…``,

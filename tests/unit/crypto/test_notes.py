@@ -7,22 +7,20 @@ import pytest
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import EMPTY_ROOT, b64, parse_b64
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, ml_dsa_available
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import (
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
     Checkpoint,
+    LogProof,
     Note,
     Signature,
-    sign_checkpoint,
-    sign_note,
-    verify_signature,
-)
-from ragwitness.crypto.notes.witness import (
-    LogProof,
     Signers,
     cosign,
     open_checkpoint,
     open_proof,
+    sign_checkpoint,
+    sign_note,
     verify_extension,
+    verify_signature,
 )
 
 ORIGIN = "example.org/log"

@@ -15,8 +15,12 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.proofs import answers, argument, prove_answers
-from ragwitness.crypto.proofs.answers import (
+from ragwitness.crypto.proofs import argument, prove_selection, selection
+from ragwitness.crypto.proofs.argument import Columns, Proof, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.arithmetic import R, Shape, curve, encode_point, scalar
+from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.prover import SecretColumn
+from ragwitness.crypto.proofs.selection import (
     DOMAIN,
     AnswerClaim,
     ClaimError,
@@ -24,12 +28,6 @@ from ragwitness.crypto.proofs.answers import (
     check_claim,
     verify_answers,
 )
-from ragwitness.crypto.proofs.argument import Proof
-from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
-from ragwitness.crypto.proofs.group import R, curve, encode_point, scalar
-from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
-from ragwitness.crypto.proofs.prover import SecretColumn
-from ragwitness.crypto.proofs.shape import Shape
 from tests.unit.crypto.proofs.forging import (
     COEFFICIENTS,
     SHAPE,
@@ -125,7 +123,7 @@ def test_the_rule_of_margins_is_sorting() -> None:
         noise, columns = np.array(numbers, np.int64), Columns(((b"",),))
         claim = AnswerClaim(columns, np.zeros(1, np.int16), noise, tuple(ids), b"")
         [chunk] = claim.chunks(shape)
-        upper, own = prove_answers.image(shape, chunk, [numbers[i] for i in ids])
+        upper, own = prove_selection.image(shape, chunk, [numbers[i] for i in ids])
         signs = [-1 if j in ids else 1 for j in range(8)]
         rows = zip(signs, upper, numbers, chunk.late, strict=False)
         fits = all(sign * (u - y) - o >= 0 for sign, u, y, o in rows)
@@ -193,8 +191,8 @@ def swapped_by_number() -> Made:
     (first, second, third), _ = held.parts(claim)
     numbers = [first, min(first, second), third]
     chunk = claim.chunks(SHAPE)[0]
-    scores = prove_answers.noisy_scores(SHAPE, claim, held.secret, None, chunk)
-    part = prove_answers.chunk_witness(SHAPE, chunk, numbers, scores)
+    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
+    part = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
     return claim, argued(claim, numbers, [part])
 
 
@@ -220,7 +218,7 @@ def moved(chunk: int, capacity: int, first: int = 0) -> Made:
                 values[slot, low + i] = 0
 
     made = [with_bits(p, lambda v, e=e: change(v, e)) if any(e) else p for p, e in told]
-    true_image, extras = prove_answers.image, [extra for _, extra in told]
+    true_image, extras = prove_selection.image, [extra for _, extra in told]
 
     def image(shape: Shape, public: object, numbers: list[int]) -> tuple[list[int], list[int]]:
         upper, own = true_image(shape, public, numbers)  # type: ignore[arg-type]
@@ -228,7 +226,7 @@ def moved(chunk: int, capacity: int, first: int = 0) -> Made:
         return [(u - first * e) % R for u, e in zip(upper, lift, strict=True)], own
 
     assert any(map(any, extras))
-    with instead(prove_answers, "image", image):
+    with instead(prove_selection, "image", image):
         return claim, argued(claim, numbers, made)
 
 
@@ -266,15 +264,15 @@ def digits_before_kappa() -> Made:
 def quotient_after_zeta() -> Made:
     """T is fitted at ζ, which is known."""
     claim, numbers, parts = _false()
-    zeta, true_quotient = early(DOMAIN, claim.heads(SHAPE)), prove_answers.answer_quotient
+    zeta, true_quotient = early(DOMAIN, claim.heads(SHAPE)), prove_selection.answer_quotient
 
     def answer_quotient(shape, told, held, kappa, domain):  # type: ignore[no-untyped-def]
         found = true_quotient(shape, told, held, kappa, domain)
         rest = left_over(told, held, kappa, zeta, found)
-        found[0] += rest * pow(answers.vanishing(SLOTS, zeta), -1, R)
+        found[0] += rest * pow(selection.vanishing(SLOTS, zeta), -1, R)
         return [x % R for x in found]
 
-    with instead(prove_answers, "answer_quotient", answer_quotient):
+    with instead(prove_selection, "answer_quotient", answer_quotient):
         return claim, argued(claim, numbers, parts)
 
 
@@ -282,20 +280,20 @@ def values_after_mu() -> Made:
     """A wrong value of one digit makes up for what is false, since its weight is known."""
     claim, numbers, parts = _false()
     mu, seen = early(DOMAIN, claim.heads(SHAPE)), []
-    true_quotient = prove_answers.answer_quotient
+    true_quotient = prove_selection.answer_quotient
 
     def answer_quotient(shape, told, held, kappa, domain):  # type: ignore[no-untyped-def]
         found = true_quotient(shape, told, held, kappa, domain)
         seen[:] = [kappa, found]
         return found
 
-    true_weight = answers.AnswerConversation.weight
+    true_weight = selection.AnswerConversation.weight
 
     def weight(self, values):  # type: ignore[no-untyped-def]
         kappa, found = seen
-        [weights] = answers.row_weights(claim, SHAPE, kappa)
-        linear = answers.linear_weights(claim, SHAPE, weights)
-        last = answers.place_weights(mu, len(values), 1)[-1]
+        [weights] = selection.row_weights(claim, SHAPE, kappa)
+        linear = selection.linear_weights(claim, SHAPE, weights)
+        last = selection.place_weights(mu, len(values), 1)[-1]
         rest = left_over(claim, parts, kappa, seen_zeta[0], found)
         for i, v in enumerate(values):
             slope = last * (2 * weights[i] * v + linear[i]) - pow(mu, i, R)
@@ -305,16 +303,16 @@ def values_after_mu() -> Made:
                 break
         return true_weight(self, values)
 
-    seen_zeta, true_point = [0], answers.AnswerConversation.point
+    seen_zeta, true_point = [0], selection.AnswerConversation.point
 
     def point(self, responses, quotient):  # type: ignore[no-untyped-def]
         seen_zeta[0] = true_point(self, responses, quotient)
         return seen_zeta[0]
 
     patches = (
-        instead(prove_answers, "answer_quotient", answer_quotient),
-        instead(answers.AnswerConversation, "weight", weight),
-        instead(answers.AnswerConversation, "point", point),
+        instead(prove_selection, "answer_quotient", answer_quotient),
+        instead(selection.AnswerConversation, "weight", weight),
+        instead(selection.AnswerConversation, "point", point),
     )
     with patches[0], patches[1], patches[2]:
         return claim, argued(claim, numbers, parts)
@@ -335,7 +333,7 @@ def other_coins(change: Callable[[np.ndarray, World], None]) -> Made:
     width = held.claim.coins.bits
     rows = SecretColumns(held.secret.rows, held.secret.blinds, held.secret.public)
     [chunk] = held.claim.chunks(SHAPE)
-    honest = prove_answers.noisy_scores(SHAPE, held.claim, rows, held.coins, chunk)
+    honest = prove_selection.noisy_scores(SHAPE, held.claim, rows, held.coins, chunk)
     added = (values[:, :width] - honest.tossed[:, :width]) @ np.array(COEFFICIENTS, object)
     noisy = honest.noisy + added.astype(np.int64)
     order = np.argsort(-noisy[:40], kind="stable")[:3].tolist()
@@ -344,7 +342,7 @@ def other_coins(change: Callable[[np.ndarray, World], None]) -> Made:
     numbers = [int(noisy[slot]) for slot in order]
     tossed = values[:, : width + 1]
     scores = replace(honest, noisy=noisy)
-    made = prove_answers.chunk_witness(SHAPE, chunk, numbers, scores)
+    made = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
 
     def put(cells: np.ndarray) -> None:
         cells[:, : width + 1] = tossed
@@ -427,15 +425,15 @@ def slot_twice() -> Made:
     y = held.noisy()
     numbers = [y[one] - y[three], y[two], y[three]]  # A holds the first's number as a sum of two
     [chunk] = claim.chunks(SHAPE)
-    scores = prove_answers.noisy_scores(SHAPE, claim, held.secret, None, chunk)
+    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
     upper = [y[three]] * chunk.real + [0] * (SLOTS - chunk.real)
     own = [0] * SLOTS
-    row_upper = lambda slot: answers.number_rows(chunk, 3, _unit(slot))  # noqa: E731
+    row_upper = lambda slot: selection.number_rows(chunk, 3, _unit(slot))  # noqa: E731
     for slot in (one, two):
         both = row_upper(slot)
         upper[slot], own[slot] = (sum(a * b for a, b in zip(r, numbers, strict=True)) for r in both)
-    with instead(prove_answers, "image", lambda *given: _image(given, claim)):
-        part = prove_answers.chunk_witness(SHAPE, chunk, numbers, scores)
+    with instead(prove_selection, "image", lambda *given: _image(given, claim)):
+        part = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
         sign = {one: -3, two: -1}
 
         def change(values: np.ndarray) -> None:
@@ -454,7 +452,7 @@ def _unit(slot: int) -> list[int]:
 def _image(given: tuple, claim: AnswerClaim) -> tuple[list[int], list[int]]:
     """U and A by the verifier's own rows."""
     _, chunk, numbers = given
-    rows = [answers.number_rows(chunk, 3, _unit(slot)) for slot in range(SLOTS)]
+    rows = [selection.number_rows(chunk, 3, _unit(slot)) for slot in range(SLOTS)]
     both = zip(*rows, strict=True)
     upper, own = (
         [sum(a * b for a, b in zip(r, numbers, strict=True)) for r in row] for row in both
@@ -471,10 +469,10 @@ def behind_the_capacity() -> Made:
     low = replace(held, claim=replace(held.claim, noise=held.claim.noise - shift))
     claim = replace(low.claim, ids=(*held.order[:2], 40))
     [chunk] = claim.chunks(SHAPE)
-    scores = prove_answers.noisy_scores(SHAPE, claim, held.secret, None, chunk)
+    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
     numbers = [int(scores.noisy[slot]) for slot in claim.ids]
-    with instead(prove_answers, "image", lambda *given: _image(given, claim)):
-        part = prove_answers.chunk_witness(SHAPE, chunk, numbers, scores)
+    with instead(prove_selection, "image", lambda *given: _image(given, claim)):
+        part = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
         return claim, argued(claim, numbers, [part])
 
 
@@ -536,7 +534,7 @@ def beside_the_group(point: bytes) -> Callable[[], Made]:
         extra = curve().G1Point.from_compressed_bytes_unchecked(point)
         order = R if point == _LOW else 1  # a multiple that the group's order takes away
         low = extra if point == _LOW else extra * scalar(1)
-        true_encode = prove_answers.encode_point
+        true_encode = prove_selection.encode_point
 
         def encode(value: object) -> bytes:
             return true_encode(value + low) if not seen else true_encode(value)  # type: ignore[operator]
@@ -548,7 +546,7 @@ def beside_the_group(point: bytes) -> Callable[[], Made]:
             seen.append(order)
             return data
 
-        with instead(prove_answers, "encode_point", once):
+        with instead(prove_selection, "encode_point", once):
             return held.claim, argued(held.claim, *held.parts())
 
     return make
@@ -588,7 +586,7 @@ def by_a_trapdoor() -> Made:
     """The worst slots are proved the best, by whoever knows τ."""
     tau, domain, _ = trapdoor()
     held = world()
-    basis = answers.lagrange_at(SLOTS, tau)
+    basis = selection.lagrange_at(SLOTS, tau)
     rows = np.zeros((SLOTS, 3), np.int64)
     rows[:40] = held.secret.rows
     logs = [sum(int(v) * b for v, b in zip(c, basis, strict=True)) % R for c in rows.T]
@@ -605,7 +603,7 @@ def honest_by_a_trapdoor() -> Made:
     points = tuple(map(encode_point, group.commit(domain)))
     claim = replace(held.claim, columns=Columns((points,)))
     numbers, parts = held.parts(claim)
-    return claim, prove_answers.argue(SHAPE, claim, numbers, parts, domain).encode()
+    return claim, prove_selection.argue(SHAPE, claim, numbers, parts, domain).encode()
 
 
 def cut_after(data: bytes, form: argument.ProofForm) -> Proof:
@@ -625,13 +623,13 @@ def own_trapdoor() -> AbstractContextManager[None]:
 
 def no_ties() -> AbstractContextManager[None]:
     """A verifier who forgets who wins a tie."""
-    true_init = answers.PublicChunk.__init__
+    true_init = selection.PublicChunk.__init__
 
     def init(self, *given):  # type: ignore[no-untyped-def]
         true_init(self, *given)
         self.late = [0] * SLOTS
 
-    return instead(answers.PublicChunk, "__init__", init)
+    return instead(selection.PublicChunk, "__init__", init)
 
 
 FORGERIES: dict[str, Forgery] = {
@@ -885,7 +883,7 @@ def test_a_column_of_higher_degree_with_the_same_values_is_no_lie() -> None:
     held = world()
     numbers, [part] = held.parts()
     blinds = [list(pair) for pair in part.bits.blinds]
-    made = prove_answers.argue(SHAPE, held.claim, numbers, [part]).encode()
+    made = prove_selection.argue(SHAPE, held.claim, numbers, [part]).encode()
     assert verdict(held.claim, made) == "accepted"
     wide = replace(part, bits=type(part.bits)(part.bits.values, [[0, b[1] * 3] for b in blinds]))
     assert verdict(held.claim, argued(held.claim, numbers, [wide])) == "accepted"
@@ -906,9 +904,9 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
     first = replace(one, claim=claim)
     numbers, [part] = first.parts()
     masks = list(range(101, 101 + len(numbers) + 2))
-    with instead(prove_answers, "draw_scalars", lambda count: masks):
-        proof = prove_answers.argue(SHAPE, claim, numbers, [part], domain)
-    talk = answers.AnswerConversation(claim.heads(SHAPE))
+    with instead(prove_selection, "draw_scalars", lambda count: masks):
+        proof = prove_selection.argue(SHAPE, claim, numbers, [part], domain)
+    talk = selection.AnswerConversation(claim.heads(SHAPE))
     _, c = talk.columns(proof.points[:-2])
     split = len(numbers) + 2
     zeta = talk.point(proof.scalars[:split], proof.points[-2])
@@ -930,7 +928,7 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
         """Blinds under which a column looks at these points as the other one does."""
         need = []
         for point in points:
-            basis, vanish = answers.lagrange_at(SLOTS, point), answers.vanishing(SLOTS, point)
+            basis, vanish = selection.lagrange_at(SLOTS, point), selection.vanishing(SLOTS, point)
             [there] = held.group.at(basis, vanish, point)
             [here] = replace(column, blinds=[0]).group.at(basis, vanish, point)
             need.append((there - here) * pow(vanish, -1, R) % R)
@@ -953,8 +951,8 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
     )
     known = [*others, fitted.upper.blinds[0], fitted.own.blinds[0]]
     drawn = [(r - c * x) % R for r, x in zip(proof.scalars[:split], known, strict=True)]
-    with instead(prove_answers, "draw_scalars", lambda count: drawn):
-        again = prove_answers.argue(SHAPE, claim, others, [fitted], domain)
+    with instead(prove_selection, "draw_scalars", lambda count: drawn):
+        again = prove_selection.argue(SHAPE, claim, others, [fitted], domain)
     with own_trapdoor():
         assert verdict(claim, proof.encode()) == "accepted"
     assert again.encode() == proof.encode()

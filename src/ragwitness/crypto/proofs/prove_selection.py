@@ -10,7 +10,27 @@ from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.crypto.proofs.answers import (
+from ragwitness.crypto.proofs.argument import Proof, SecretColumns
+from ragwitness.crypto.proofs.arithmetic import (
+    Point,
+    R,
+    Shape,
+    dot,
+    encode_point,
+    lagrange_at,
+    powers,
+    vanishing,
+)
+from ragwitness.crypto.proofs.prover import (
+    Quotient,
+    RootsDomain,
+    SecretColumn,
+    SecretGroup,
+    ceremony_domain,
+    draw_scalars,
+    opening_quotient,
+)
+from ragwitness.crypto.proofs.selection import (
     AnswerChallenges,
     AnswerClaim,
     AnswerConversation,
@@ -20,18 +40,6 @@ from ragwitness.crypto.proofs.answers import (
     linear_weights,
     row_weights,
 )
-from ragwitness.crypto.proofs.argument import Proof
-from ragwitness.crypto.proofs.columns import SecretColumns
-from ragwitness.crypto.proofs.domain import RootsDomain, ceremony_domain, draw_scalars
-from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import Point, R, encode_point
-from ragwitness.crypto.proofs.prover import (
-    Quotient,
-    SecretColumn,
-    SecretGroup,
-    opening_quotient,
-)
-from ragwitness.crypto.proofs.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)

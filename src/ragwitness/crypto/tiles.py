@@ -15,7 +15,7 @@ from pathlib import Path
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import replace_file
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash, node_hash
-from ragwitness.crypto.log.tree import MerkleLog, Nodes
+from ragwitness.crypto.merkle import MerkleLog, Nodes
 
 WIDTH = 256
 """Hashes in a full tile."""

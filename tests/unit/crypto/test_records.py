@@ -7,9 +7,8 @@ from importlib.resources import files
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.hashing import leaf_hash
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.hashing import canonical, leaf_hash
+from ragwitness.crypto.records import (
     AdmitRecord,
     BeaconRecord,
     CloseRecord,

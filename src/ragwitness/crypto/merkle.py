@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import U64_MAX
-from ragwitness.crypto.hashing import EMPTY_ROOT, HASH_BYTES, leaf_hash, node_hash
+from ragwitness.crypto.hashing import (
+    EMPTY_ROOT,
+    HASH_BYTES,
+    U64_MAX,
+    leaf_hash,
+    node_hash,
+    tagged_hash,
+    u64_text,
+)
 
 # Roots and proofs out of the hashes of complete subtrees, wherever kept (RFC 9162, §2.1).
 #
@@ -365,3 +373,160 @@ def _length() -> VerificationError:
     return VerificationError(
         "log.path_length", "The proof has too many or too few hashes for the log's size."
     )
+
+
+# A sparse Merkle map, account to (count, last record): who is in, who is not, and how often.
+
+
+# The map: a binary trie over 256-bit keys in which a lone entry stands as high as it can.
+#
+# From the root, each bit of a key leads one way, to an entry or to nothing, and the hashes tell
+# nodes, entries and nothing apart. So a root fixes one answer for every key. The shape hangs on the
+# entries alone and not on their order: who replays the log gets the same root.
+
+_MAP_DOMAIN = b"ragwitness/map/v1"
+
+EMPTY_MAP = sha256(_MAP_DOMAIN + b"\x02").digest()
+"""Hash of a subtree with nothing in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """What the map says of one account.
+
+    Attributes:
+        count: Its records in the window, from 1.
+        last: Hash of the last of them, 32 bytes.
+    """
+
+    count: int
+    last: bytes
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= U64_MAX or len(self.last) != HASH_BYTES:
+            raise InputError(
+                f"An entry is a count from 1 to 2^64 - 1 and a hash of {HASH_BYTES} bytes, not "
+                f"{self.count} and {len(self.last)} bytes."
+            )
+
+
+def map_key(window: str, tenant: str, account: str) -> bytes:
+    """Return the key of an account's entry, 32 bytes."""
+    parts = (part.encode() for part in (window, tenant, account))
+    return tagged_hash("ragwitness/map-key/v1", *parts)
+
+
+def map_root(entries: Mapping[bytes, MapEntry], depth: int = 0) -> bytes:
+    """Return the root over entries, 32 bytes: of nothing, of one, or of two halves by a key's bit.
+
+    Args:
+        entries: By their keys, 32 bytes each.
+        depth: Bits of the keys that are alike.
+    """
+    if not entries:
+        return EMPTY_MAP
+    if len(entries) == 1:
+        [(key, entry)] = entries.items()
+        count = entry.count.to_bytes(8, "big")
+        return sha256(_MAP_DOMAIN + b"\x00" + key + count + entry.last).digest()
+    sides: tuple[dict[bytes, MapEntry], ...] = ({}, {})
+    for key, entry in entries.items():
+        sides[key[depth >> 3] >> (7 - (depth & 7)) & 1][key] = entry
+    left, right = (map_root(side, depth + 1) for side in sides)
+    return sha256(_MAP_DOMAIN + b"\x01" + left + right).digest()
+
+
+# One commitment to the secrets of all records of a window, opened one record at a time (G4).
+#
+# The paper opens the window's seed at the close, and with it the noise of every answer. Here the
+# leaves of a Merkle tree are the records' sub-seeds (``privacy.streams.sub_seed`` derives them):
+# opening one shows nothing of the others. A leaf hash hides its sub-seed because that is 256 bits
+# which nobody can guess; so leaves need no blinding of their own.
+
+
+_SEED_DOMAIN = b"ragwitness/sub-seed-leaf/v1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedOpening:
+    """One record's sub-seed and its proof.
+
+    Attributes:
+        number: Number of the record, from 0.
+        seed: 32 bytes.
+        path: Hashes from the leaf's sibling up.
+    """
+
+    number: int
+    seed: bytes
+    path: tuple[bytes, ...]
+
+
+class SeedTree:
+    """The tree over all sub-seeds; keeps hashes, 64 bytes per record, and no secret.
+
+    Args:
+        seeds: 32 bytes each, in the order of their numbers.
+
+    Raises:
+        InputError: There is none, or one has another length.
+    """
+
+    def __init__(self, seeds: Iterable[bytes]) -> None:
+        self._log = MerkleLog()
+        self._log.extend_hashes(_seed_leaf(number, seed) for number, seed in enumerate(seeds))
+        if not self._log.size:
+            raise InputError("A window needs at least one sub-seed.")
+
+    @property
+    def size(self) -> int:
+        """Number of sub-seeds; stated beside the root, or a tree could be shown at two sizes."""
+        return self._log.size
+
+    @property
+    def root(self) -> bytes:
+        """32 bytes, published before the window opens."""
+        return self._log.root()
+
+    def open(self, number: int, seed: bytes) -> SeedOpening:
+        """Return the opening of one sub-seed.
+
+        Raises:
+            InputError: The number is none, or this is not the sub-seed that was committed to.
+        """
+        path = self._log.inclusion(number)
+        if self._log.node(0, number) != _seed_leaf(number, seed):
+            raise InputError(
+                f"This is not the sub-seed {number:,} that the tree was made of.",
+                "Derive it from the same window seed and window name.",
+            )
+        return SeedOpening(number, seed, path)
+
+
+def verify_seed(root: bytes, size: int, opening: SeedOpening) -> None:
+    """Check that an opened sub-seed is the one committed to under its number.
+
+    Raises:
+        VerificationError: ``seed.size``, or by
+            :func:`~ragwitness.crypto.merkle.verify_inclusion` ``log.*``.
+    """
+    if len(opening.seed) != HASH_BYTES:
+        raise VerificationError(
+            "seed.size", f"A sub-seed has {HASH_BYTES} bytes, not {len(opening.seed)}."
+        )
+    if not 0 <= opening.number < min(size, U64_MAX):
+        raise VerificationError("log.index", f"There is no sub-seed {opening.number:,}.")
+    # The leaf names its number, so no sub-seed can stand in for another.
+    verify_inclusion(
+        _seed_entry(opening.number, opening.seed), opening.number, size, opening.path, root
+    )
+
+
+def _seed_leaf(number: int, seed: bytes) -> bytes:
+    if len(seed) != HASH_BYTES:
+        raise InputError(f"A sub-seed has {HASH_BYTES} bytes, not {len(seed)}.")
+    return leaf_hash(_seed_entry(number, seed))
+
+
+def _seed_entry(number: int, seed: bytes) -> bytes:
+    return _SEED_DOMAIN + u64_text(number).encode() + b"\n" + seed

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.log.tiles import (
+from ragwitness.crypto.merkle import MerkleLog, consistency_path, inclusion_path, tree_root
+from ragwitness.crypto.tiles import (
     Tile,
     TileFolder,
     decode_bundle,
@@ -16,7 +17,6 @@ from ragwitness.crypto.log.tiles import (
     tiles_reach,
     write_tiles,
 )
-from ragwitness.crypto.log.tree import MerkleLog, consistency_path, inclusion_path, tree_root
 
 
 @pytest.fixture(scope="module")

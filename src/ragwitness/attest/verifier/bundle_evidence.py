@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.attest.bundle import OPENINGS, Bundle
 from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
-from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, proof_shape
-from ragwitness.attest.noise import coins_of
-from ragwitness.attest.openings import OpeningsLog
+from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, coins_of, proof_shape
+from ragwitness.attest.openings import OpeningsLog, provider_name
 from ragwitness.attest.policy import WindowPolicy
+from ragwitness.attest.trust import Trust
+from ragwitness.attest.verdict import NotCheckedError
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
-from ragwitness.crypto.commitments import BLINDING_BYTES
-from ragwitness.crypto.log.tiles import LENGTH_BYTES, read_entries
-from ragwitness.crypto.notes.note import Checkpoint, Note
-from ragwitness.crypto.proofs.columns import Columns
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.hashing import BLINDING_BYTES
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, Note
+from ragwitness.crypto.proofs.argument import Columns
+from ragwitness.crypto.proofs.arithmetic import Shape
+from ragwitness.crypto.records import (
     BeaconRecord,
     CloseRecord,
     LogRecord,
@@ -30,6 +32,7 @@ from ragwitness.crypto.transcript.records import (
     QueryRecord,
     decode,
 )
+from ragwitness.crypto.tiles import LENGTH_BYTES, read_entries
 from ragwitness.privacy.mechanism.config import Mechanism
 
 _Part = TypeVar("_Part")
@@ -248,3 +251,68 @@ def _vectors(
     raw = np.frombuffer(data, np.uint8).reshape(count, width)
     vectors = raw[:, : 2 * dimension].copy().view("<i2").astype(np.int16)
     return vectors, tuple(row.tobytes() for row in raw[:, 2 * dimension :])
+
+
+# A bundle under verification: its evidence, and what the verifier has beside it.
+
+
+Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating]]
+"""Texts to vectors, shape (texts, dimension)."""
+
+
+@dataclass(frozen=True)
+class VerifierCase:
+    """A bundle's evidence and what the verifier has beside it.
+
+    Attributes:
+        evidence: Of the bundle.
+        trust: The verifier's own knowledge; None for none.
+        receipts: Files that accounts handed in.
+        seen: Signed checkpoints of this log that others were shown.
+        embed: The committed embedder, where the verifier has it.
+        progress: Called with (what, done, all) before and after the slow checks.
+    """
+
+    evidence: BundleEvidence
+    trust: Trust | None = None
+    receipts: Sequence[bytes] = ()
+    seen: Sequence[bytes] = ()
+    embed: Embed | None = None
+    progress: Callable[[str, int, int], None] = field(default=lambda *_: None)
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider's log, by the trust file; empty where that names none."""
+        window = self.evidence.open.window
+        return "" if self.trust is None else provider_name(self.trust.notes.origin, window)
+
+    @cached_property
+    def seen_of_provider(self) -> list[bytes]:
+        """Checkpoints from elsewhere that are of the provider's log of its windows."""
+        return [data for data in self.seen if _origin(data) == self.provider]
+
+    @cached_property
+    def seen_of_window(self) -> list[bytes]:
+        """Checkpoints from elsewhere that are of the window's own log."""
+        return [data for data in self.seen if _origin(data) != self.provider]
+
+    @cached_property
+    def log(self) -> MerkleLog:
+        """The log, rebuilt from its entries."""
+        log = MerkleLog()
+        log.extend(self.evidence.entries)
+        return log
+
+    def trusted(self, why: str) -> Trust:
+        """Return what the verifier trusts.
+
+        Raises:
+            NotCheckedError: Nothing.
+        """
+        if self.trust is None:
+            raise NotCheckedError(f"no trust file was given: {why}", needed=True)
+        return self.trust
+
+
+def _origin(data: bytes) -> str:
+    return Checkpoint.parse(Note.parse(data).text).origin
