@@ -265,7 +265,7 @@ def watch(
         tiles.entries(number)
     # 3. Only then a witness signs: a signature says that nothing seen before has changed.
     if witness is not None:
-        note, _ = cosign(old, note, path, signers, witness, time)
+        note = cosign(old, note, path, signers, witness, time)
     return WatchedStep(old, new, note)
 
 

@@ -1,7 +1,16 @@
-"""SHA-256 with a separate domain for everything that is hashed, so that no hash means two things.
+"""Hashes, canonical JSON and commitments: one text for one value, one meaning for one hash.
 
-Leaves and nodes of the log are those of RFC 9162, §2.1.1 (RFC 6962): 0x00 before an entry, 0x01
-before two hashes. All else goes through :func:`tagged_hash`.
+Leaves and nodes of the log are those of RFC 9162, §2.1.1: 0x00 before an entry, 0x01 before two
+hashes. All else goes through :func:`tagged_hash`, with a domain of its own.
+
+Canonical JSON is RFC 8785 (JCS) with whole numbers of size at most 2⁵³ - 1 (RFC 7493, §2.2). Larger
+ones are decimal strings (:func:`u64_text`), fractions are quotients of strings. So RFC 8785's number
+formatting (§3.2.2.3) is never needed.
+
+A commitment is C = SHA-256(domain ‖ blinding ‖ message), each part with its length before it.
+*Binding*: two openings of one C are a collision of SHA-256. *Hiding*: with SHA-256 as a random
+oracle, C shows nothing of the message without its 32 blinding bytes. Each blinding serves one
+commitment: used twice, it would show that two messages are equal.
 """
 
 from __future__ import annotations
@@ -17,7 +26,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Never
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 
 HASH_BYTES = 32
 
@@ -41,7 +50,7 @@ def tagged_hash(domain: str, *parts: bytes) -> bytes:
     Two different lists of parts, or two domains, never give the hash the same input.
 
     Args:
-        domain: What the hash is for, e.g. ``"ragwitness/commit/v1"``.
+        domain: Purpose of the hash, e.g. ``"ragwitness/commit/v1"``.
         parts: Bytes.
     """
     digest = sha256()
@@ -66,9 +75,8 @@ def sampling_seed(prompt: str, number: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-# Strict readers of the texts that proofs travel in: one spelling for each value, all else refused.
-#
-# A lax reader gives a forger room: two texts for one proof defeat a hash over the text.
+# Strict readers of base64 and hex: one spelling for each value, all else refused. With two texts
+# for one proof, a hash over the text would not bind it.
 
 _HEX = re.compile(r"[0-9a-f]*", re.ASCII)
 
@@ -82,14 +90,13 @@ def parse_b64(text: str, check: str) -> bytes:
     """Return the bytes of standard base64: padded, no other characters, unused bits zero.
 
     Raises:
-        VerificationError: ``check``; the text is not what :func:`b64` writes.
+        VerificationError: ``check``; :func:`b64` does not write this text.
     """
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, ValueError) as error:
         raise VerificationError(check, f"{text[:40]!r} is not base64.") from error
-    if b64(data) != text:
-        raise VerificationError(check, f"{text[:40]!r} is not the one base64 text of its bytes.")
+    require(b64(data) == text, check, f"{text[:40]!r} is not the one base64 text of its bytes.")
     return data
 
 
@@ -100,8 +107,7 @@ def parse_hash(text: str, check: str) -> bytes:
         VerificationError: ``check``.
     """
     data = parse_b64(text, check)
-    if len(data) != HASH_BYTES:
-        raise VerificationError(check, f"A hash has {HASH_BYTES} bytes, not {len(data)}.")
+    require(len(data) == HASH_BYTES, check, f"A hash has {HASH_BYTES} bytes, not {len(data)}.")
     return data
 
 
@@ -111,17 +117,12 @@ def parse_hex(text: str, size: int, check: str) -> bytes:
     Raises:
         VerificationError: ``check``.
     """
-    if len(text) != 2 * size or not _HEX.fullmatch(text):
-        raise VerificationError(check, f"{text[:40]!r} is not {size} bytes in lower-case hex.")
+    fits = len(text) == 2 * size and _HEX.fullmatch(text) is not None
+    require(fits, check, f"{text[:40]!r} is not {size} bytes in lower-case hex.")
     return bytes.fromhex(text)
 
 
-# One JSON text for one value: RFC 8785 (JCS), without the numbers that JSON cannot carry safely.
-#
-# What is hashed or signed is always this text. Of JSON's numbers only whole ones of size at most
-# 2⁵³ - 1 are allowed (RFC 7493, §2.2); larger ones are decimal strings (:func:`u64_text`),
-# fractions are quotients of strings. So RFC 8785's number formatting (§3.2.2.3) is never needed.
-
+# Canonical JSON: only this text is ever hashed or signed.
 
 MAX_SAFE = (1 << 53) - 1
 """Largest whole number that every JSON reader keeps."""
@@ -162,27 +163,23 @@ def parse(data: bytes, limit: int, check: str = "json") -> Any:
         VerificationError: ``<check>.size``, ``.utf8``, ``.duplicate``, ``.number``, ``.surrogate``,
             ``.depth``, ``.syntax``, or ``.canonical`` where the value is right and its text not.
     """
-    if len(data) > limit:
-        raise VerificationError(
-            f"{check}.size", f"The JSON text has {len(data):,} bytes; at most {limit:,} are read."
-        )
+    size = f"The JSON text has {len(data):,} bytes; at most {limit:,} are read."
+    require(len(data) <= limit, f"{check}.size", size)
     # 1. Depth, before any recursive reader. 2. The value. 3. Its one text, to the byte.
-    _shallow(data, check)
+    _check_depth(data, check)
     value = _loads(data, check)
     try:
         again = canonical(value)
     except InputError as error:
         name = "surrogate" if "surrogate" in error.message else "depth"
         raise VerificationError(f"{check}.{name}", error.message) from error
-    if again != data:
-        raise VerificationError(
-            f"{check}.canonical", "The JSON text is not in the canonical form of RFC 8785."
-        )
+    form = "The JSON text is not in the canonical form of RFC 8785."
+    require(again == data, f"{check}.canonical", form)
     return value
 
 
 def u64_text(value: int, name: str = "number") -> str:
-    """Return an unsigned 64-bit integer as the decimal string that stands for it in JSON.
+    """Return an unsigned 64-bit integer as a decimal string, its form in JSON.
 
     Raises:
         InputError: It is no int from 0 to 2⁶⁴ - 1.
@@ -198,10 +195,9 @@ def parse_u64(text: str, check: str) -> int:
     Raises:
         VerificationError: ``check``; the text is anything else.
     """
-    if not _DECIMAL.fullmatch(text) or int(text) > U64_MAX:
-        raise VerificationError(
-            check, f"{text[:40]!r} is no whole number from 0 to 2^64 - 1 in plain decimal digits."
-        )
+    fits = _DECIMAL.fullmatch(text) is not None and int(text) <= U64_MAX
+    form = f"{text[:40]!r} is no whole number from 0 to 2^64 - 1 in plain decimal digits."
+    require(fits, check, form)
     return int(text)
 
 
@@ -222,7 +218,7 @@ def _checked(value: object, depth: int) -> object:
         return int(value)
     if isinstance(value, Mapping):
         # RFC 8785, §3.2.3: names in order of their UTF-16 code units.
-        names = sorted((_name(name) for name in value), key=lambda name: name.encode("utf-16-be"))
+        names = sorted(map(_text, value), key=lambda name: name.encode("utf-16-be"))
         return {name: _checked(value[name], depth + 1) for name in names}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_checked(item, depth + 1) for item in value]
@@ -232,13 +228,9 @@ def _checked(value: object, depth: int) -> object:
     )
 
 
-def _name(name: object) -> str:
-    if not isinstance(name, str):
-        raise InputError(f"A name in a JSON object must be a string, not {name!r}.")
-    return _text(name)
-
-
-def _text(text: str) -> str:
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"A name in a JSON object must be a string, not {text!r}.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -249,29 +241,24 @@ def _text(text: str) -> str:
     return text
 
 
-def _shallow(data: bytes, check: str) -> None:
+def _check_depth(data: bytes, check: str) -> None:
     """Refuse deep nesting before Python's reader sees it.
 
-    That reader stops at the interpreter's recursion limit; packages raise the limit (py_ecc does),
-    and then a small text ends the process.
+    That reader stops at the interpreter's recursion limit. Where a package has raised the limit, a
+    small text would end the process.
     """
-    if data.count(b"[") + data.count(b"{") <= _NESTED:
-        return
     depth = 0
-    for token in _TOKENS.finditer(data):
-        first = token[0][:1]
-        depth += (first in (b"[", b"{")) - (first in (b"]", b"}"))
-        if depth > _NESTED + 1:
-            raise VerificationError(
-                f"{check}.depth", f"The JSON text nests deeper than {_NESTED} levels."
-            )
+    for token in _TOKENS.finditer(data) if data.count(b"[") + data.count(b"{") > _NESTED else ():
+        depth += (token[0] in (b"[", b"{")) - (token[0] in (b"]", b"}"))
+        deep = f"The JSON text nests deeper than {_NESTED} levels."
+        require(depth <= _NESTED + 1, f"{check}.depth", deep)
 
 
 def _loads(data: bytes, check: str) -> Any:
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(found)
-        if len(value) != len(found):
-            raise VerificationError(f"{check}.duplicate", "A name stands twice in a JSON object.")
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(items)
+        twice = "A name stands twice in a JSON object."
+        require(len(value) == len(items), f"{check}.duplicate", twice)
         return value
 
     def refuse(text: str) -> Never:
@@ -279,51 +266,40 @@ def _loads(data: bytes, check: str) -> Any:
             f"{check}.number", f"{text[:40]!r} is no whole number of size at most 2^53 - 1."
         )
 
-    def whole(text: str) -> int:
+    def integer(text: str) -> int:
         return int(text) if len(text) <= 17 and abs(int(text)) <= MAX_SAFE else refuse(text)
 
     try:
         return json.loads(
             data.decode(),
             object_pairs_hook=pairs,
-            parse_int=whole,
+            parse_int=integer,
             parse_float=refuse,
             parse_constant=refuse,
         )
     except UnicodeDecodeError as error:
         raise VerificationError(f"{check}.utf8", "The JSON text is not valid UTF-8.") from error
-    except RecursionError as error:
-        raise VerificationError(f"{check}.depth", "The JSON text nests too deep.") from error
     except json.JSONDecodeError as error:
         raise VerificationError(
             f"{check}.syntax", f"This is not JSON: {error.msg} at character {error.pos}."
         ) from error
 
 
-# Hash commitments: say now, show later.
-#
-# C = SHA-256(domain ‖ blinding ‖ message), each part with its length before it.
-#
-# *Binding*: two openings of one C are a collision of SHA-256, 128 bits of work. *Hiding*: with
-# SHA-256 as a random oracle, C tells nothing of the message to whoever does not guess the 32
-# blinding bytes, however few messages are possible. A blinding is drawn for one commitment and used
-# for no other: the same one would show that two messages are equal.
-
+# Commitments (the paper's Com(·), eq. 5.1).
 
 BLINDING_BYTES = 32
 
 _DOMAIN = "ragwitness/commit/v1"
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What opens a commitment.
+    """Everything that opens a commitment.
 
     Attributes:
-        domain: What was committed to, e.g. ``"ragwitness/window-seed/v1"``.
+        domain: Kind of the message, e.g. ``"ragwitness/window-seed/v1"``.
         message: The committed bytes.
-        blinding: 32 secret bytes until it is opened.
+        blinding: 32 bytes, secret until the commitment is opened.
     """
 
     domain: str
@@ -337,7 +313,7 @@ def draw_blinding() -> bytes:
 
 
 def commit(opening: Opening) -> bytes:
-    """Return the commitment, 32 bytes (the paper's Com(·), eq. 5.1).
+    """Return the commitment, 32 bytes.
 
     Raises:
         InputError: The blinding has another length than 32 bytes.
@@ -357,7 +333,7 @@ def commit_digests(domain: str, digests: Mapping[str, str], blinding: bytes) -> 
     exchanged, and opening shows digests and not the artifacts.
 
     Args:
-        domain: What the list is, e.g. ``"ragwitness/embedder/v1"``.
+        domain: Kind of the list, e.g. ``"ragwitness/embedder/v1"``.
         digests: Artifact name (embedder, template, tokenizer, schema, …) to its SHA-256 in hex.
         blinding: 32 bytes.
 
@@ -365,8 +341,7 @@ def commit_digests(domain: str, digests: Mapping[str, str], blinding: bytes) -> 
         InputError: A digest is not 64 lower-case hex digits, there is none, or the blinding has
             another length.
     """
-    # Names and digests as one text: nothing can be left out, added or exchanged.
-    wrong = [name for name, digest in digests.items() if not _DIGEST.fullmatch(digest)]
+    wrong = [name for name, digest in digests.items() if not is_digest(digest)]
     if wrong or not digests:
         raise InputError(
             f"Not a SHA-256 in lower-case hex: the digest of {wrong[0]!r}."
@@ -377,19 +352,19 @@ def commit_digests(domain: str, digests: Mapping[str, str], blinding: bytes) -> 
     return commit(Opening(domain, canonical(dict(digests)), blinding))
 
 
+def is_digest(text: str) -> bool:
+    """Return whether a text is a SHA-256 in lower-case hex."""
+    return len(text) == 2 * HASH_BYTES and _HEX.fullmatch(text) is not None
+
+
 def verify_opening(commitment: bytes, opening: Opening) -> None:
-    """Check that ``opening`` is what was committed to.
+    """Check that ``opening`` opens ``commitment``.
 
     Raises:
         VerificationError: ``commitment.blinding`` or ``commitment.opening``.
     """
-    if len(opening.blinding) != BLINDING_BYTES:
-        raise VerificationError(
-            "commitment.blinding",
-            f"A blinding has {BLINDING_BYTES} bytes, not {len(opening.blinding)}.",
-        )
-    if not hmac.compare_digest(commit(opening), commitment):
-        raise VerificationError(
-            "commitment.opening",
-            f"What was opened under {opening.domain!r} is not what was committed to.",
-        )
+    size = len(opening.blinding)
+    form = f"A blinding has {BLINDING_BYTES} bytes, not {size}."
+    require(size == BLINDING_BYTES, "commitment.blinding", form)
+    other = f"The opening under {opening.domain!r} does not match its commitment."
+    require(hmac.compare_digest(commit(opening), commitment), "commitment.opening", other)

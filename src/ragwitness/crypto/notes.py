@@ -1,6 +1,6 @@
-"""A text and the signatures under it (C2SP signed-note); no signature is checked here.
+"""Signed texts of C2SP: notes, checkpoints, cosignatures, and the proof that travels alone.
 
-::
+A note is a text with signatures under it (C2SP signed-note)::
 
     text, one or more lines
                                           (an empty line)
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.crypto.hashing import (
     EMPTY_ROOT,
     HASH_BYTES,
@@ -27,7 +27,7 @@ from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
 from ragwitness.crypto.merkle import verify_consistency, verify_inclusion
 
 MAX_NOTE = 1 << 18
-"""Longest note that is read, in bytes: far above 64 signatures of ML-DSA-44."""
+"""Longest note that is read, in bytes."""
 
 MAX_SIGNATURES = 64
 
@@ -42,7 +42,7 @@ class Signature:
     Attributes:
         name: Name of the key.
         key_id: 4 bytes.
-        data: What the key made; a bare signature, or a time and a signature.
+        data: A bare signature, or a time and a signature.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Note:
     """A text and its signatures, none of them checked.
 
     Attributes:
-        text: Ends with a newline; empty lines may stand in it.
-        signatures: Signatures in the order in which they stand.
+        text: Ends with a newline; it may hold empty lines.
+        signatures: Signatures in the note's order.
     """
 
     text: str
@@ -69,16 +69,14 @@ class Note:
 
     @classmethod
     def parse(cls, data: bytes) -> Note:
-        """Return the note of a file; whatever :meth:`encode` does not write is refused.
+        """Return the note of a file; only the form that :meth:`encode` writes is read.
 
         Raises:
             VerificationError: ``note.size``, ``note.utf8``, ``note.format`` or
                 ``note.signature_line``.
         """
-        if len(data) > MAX_NOTE:
-            raise VerificationError(
-                "note.size", f"A note has {len(data):,} bytes; at most {MAX_NOTE:,} are read."
-            )
+        size = f"A note has {len(data):,} bytes; at most {MAX_NOTE:,} are read."
+        require(len(data) <= MAX_NOTE, "note.size", size)
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -86,45 +84,40 @@ class Note:
         # The last empty line divides text and signatures.
         body, empty, tail = text.rpartition("\n\n")
         plain = all(c == "\n" or unicodedata.category(c) != "Cc" for c in text)
-        if not empty or not body.strip("\n") or not tail.endswith("\n") or not plain:
-            raise VerificationError(
-                "note.format", "A signed note is a text, an empty line and its signatures."
-            )
+        form = "A signed note is a text, an empty line and its signatures."
+        fits = bool(empty and body.strip("\n")) and tail.endswith("\n") and plain
+        require(fits, "note.format", form)
         lines = tail.removesuffix("\n").split("\n")
-        if len(lines) > MAX_SIGNATURES:
-            raise VerificationError(
-                "note.size", f"A note has more than {MAX_SIGNATURES} signatures."
-            )
+        many = f"A note has more than {MAX_SIGNATURES} signatures."
+        require(len(lines) <= MAX_SIGNATURES, "note.size", many)
         return cls(body + "\n", tuple(map(_signature, lines)))
 
     def signatures_of(self, keys: Sequence[PublicKey]) -> dict[PublicKey, Signature]:
         """Return the line of each of these keys that has one, unchecked.
 
-        Lines of other keys are passed over, whatever they hold and however often they stand
-        there (C2SP signed-note); two lines of one of these keys refuse the note.
+        Lines of other keys are ignored, however many there are (C2SP signed-note). Two lines of one
+        of these keys refuse the note.
 
         Raises:
             VerificationError: ``note.duplicate``.
         """
-        known = {(key.name, key.key_id): key for key in keys}
-        found: dict[PublicKey, Signature] = {}
+        by_id = {(key.name, key.key_id): key for key in keys}
+        lines: dict[PublicKey, Signature] = {}
         for line in self.signatures:
-            key = known.get((line.name, line.key_id))
-            if key in found:
-                raise VerificationError("note.duplicate", f"{line.name} signed a note twice.")
-            if key is not None:
-                found[key] = line
-        return found
+            if (key := by_id.get((line.name, line.key_id))) is not None:
+                require(key not in lines, "note.duplicate", f"{line.name} signed a note twice.")
+                lines[key] = line
+        return lines
 
 
 def _signature(line: str) -> Signature:
     name, space, encoded = line.removeprefix(_DASH).partition(" ")
     spaced = not name or "+" in name or any(c.isspace() for c in name)
-    if not line.startswith(_DASH) or not space or spaced:
-        raise VerificationError("note.signature_line", f"{line[:60]!r} is no line of a signature.")
+    fits = line.startswith(_DASH) and bool(space) and not spaced
+    require(fits, "note.signature_line", f"{line[:60]!r} is no line of a signature.")
     data = parse_b64(encoded, "note.signature_line")
-    if len(data) <= _ID_BYTES:
-        raise VerificationError("note.signature_line", f"The signature of {name!r} is empty.")
+    filled = len(data) > _ID_BYTES
+    require(filled, "note.signature_line", f"The signature of {name!r} is empty.")
     return Signature(name, data[:_ID_BYTES], data[_ID_BYTES:])
 
 
@@ -133,25 +126,23 @@ def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -
 
     Args:
         note: As it was written.
-        text: What it must sign.
-        keys: That must have signed it; those that sign checkpoints alone are passed over.
-        what: Begins the name of the check, and stands in its message.
+        text: The text that it must sign.
+        keys: Keys that must have signed it; those that sign checkpoints alone are ignored.
+        what: The signed thing, for the check's name and message.
 
     Raises:
         VerificationError: ``WHAT.note`` or ``WHAT.signature``.
     """
-    wanted = [key for key in keys if key.kind is KeyKind.NOTE]
+    required = [key for key in keys if key.kind is KeyKind.NOTE]
     try:
         parsed = Note.parse(note)
-        lines = parsed.signatures_of(wanted)
+        lines = parsed.signatures_of(required)
     except VerificationError as error:
         raise VerificationError(f"{what}.note", error.message) from error
-    if parsed.text != text:
-        raise VerificationError(f"{what}.note", f"What is signed is not this {what}.")
-    if not wanted or not len(wanted) == len(lines) == len(parsed.signatures):
-        raise VerificationError(
-            f"{what}.signature", f"The {what} is not signed by its key, or by others as well."
-        )
+    require(parsed.text == text, f"{what}.note", f"The signed text is not this {what}.")
+    complete = bool(required) and len(required) == len(lines) == len(parsed.signatures)
+    alone = f"The {what} is not signed by its key, or by others as well."
+    require(complete, f"{what}.signature", alone)
     for key, line in lines.items():
         try:
             key.verify(text.encode(), line.data)
@@ -159,15 +150,12 @@ def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -
             raise VerificationError(f"{what}.signature", error.message) from error
 
 
-# The log's size and root in three lines (C2SP tlog-checkpoint): origin, size, base64 root.
+# A log's size and root in three lines (C2SP tlog-checkpoint): origin, size, base64 root.
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a log says of itself, unsigned.
-
-    Extension lines, which C2SP allows and advises against, are not read: ML-DSA-44 signatures do
-    not cover them, and nothing here needs them.
+    """A log's own statement of its size and root, unsigned; extension lines are refused.
 
     Attributes:
         origin: Name of the log.
@@ -200,27 +188,30 @@ class Checkpoint:
                 or ``checkpoint.root``.
         """
         lines = text.removesuffix("\n").split("\n")
-        if not text.endswith("\n") or len(lines) < 3:
-            raise VerificationError(
-                "checkpoint.format", "A checkpoint has three lines: origin, size and root."
-            )
-        if len(lines) > 3:
-            raise VerificationError(
-                "checkpoint.extension", "A checkpoint has more than three lines; no log here does."
-            )
+        form = "A checkpoint has three lines: origin, size and root."
+        require(text.endswith("\n") and len(lines) >= 3, "checkpoint.format", form)
+        more = "A checkpoint has more than three lines; no log here does."
+        require(len(lines) == 3, "checkpoint.extension", more)
         size = parse_u64(lines[1], "checkpoint.size")
         root = parse_hash(lines[2], "checkpoint.root")
-        if (size == 0) != (root == EMPTY_ROOT):
-            raise VerificationError(
-                "checkpoint.root", f"This cannot be the root of a log of {size:,} entries."
-            )
+        wrong = f"This cannot be the root of a log of {size:,} entries."
+        require((size == 0) == (root == EMPTY_ROOT), "checkpoint.root", wrong)
         try:
             return cls(lines[0], size, root)
         except InputError as error:
             raise VerificationError("checkpoint.format", error.message) from error
 
+    @classmethod
+    def of_note(cls, data: bytes) -> Checkpoint:
+        """Return the checkpoint of a signed note; no signature is checked.
 
-# What a key signs of a checkpoint, by its kind (C2SP signed-note and tlog-cosignature).
+        Raises:
+            VerificationError: ``note.*`` or ``checkpoint.*``.
+        """
+        return cls.parse(Note.parse(data).text)
+
+
+# A key's signature under a checkpoint, by its kind (C2SP signed-note and tlog-cosignature).
 
 _TIME_BYTES = 8
 _LATEST = (1 << 63) - 1
@@ -249,7 +240,7 @@ def sign_checkpoint(
     A log must never sign two that are inconsistent; this function does not remember.
 
     Args:
-        checkpoint: What the log says of itself.
+        checkpoint: Size and root of the log.
         keys: The log's, each of any kind.
         time: POSIX seconds; needed by keys for cosignatures.
 
@@ -271,11 +262,10 @@ def signature_of(key: PrivateKey, checkpoint: Checkpoint, time: int | None) -> S
     """
     if key.kind is KeyKind.NOTE:
         data = key.sign(checkpoint.text.encode())
+    elif time is None or not 0 <= time <= _LATEST:
+        raise InputError(f"A cosignature by {key.name} needs a time in POSIX seconds.")
     else:
-        if time is None or not 0 <= time <= _LATEST:
-            raise InputError(f"A cosignature by {key.name} needs a time in POSIX seconds.")
-        message = _cosigned(key.kind, key.name, checkpoint, time)
-        data = time.to_bytes(_TIME_BYTES, "big") + key.sign(message)
+        data = time.to_bytes(_TIME_BYTES, "big") + key.sign(_cosigned(checkpoint, time))
     return Signature(key.name, key.public.key_id, data)
 
 
@@ -287,42 +277,19 @@ def verify_signature(key: PublicKey, checkpoint: Checkpoint, signature: Signatur
 
     Raises:
         VerificationError: ``signature.size``, ``signature.time`` or ``signature.invalid``.
-        InputError: This installation has no ML-DSA.
     """
     if key.kind is KeyKind.NOTE:
         key.verify(checkpoint.text.encode(), signature.data)
         return None
     time = int.from_bytes(signature.data[:_TIME_BYTES], "big")
-    if time > _LATEST:
-        raise VerificationError("signature.time", f"{key.name} states a time that cannot be.")
-    message = _cosigned(key.kind, key.name, checkpoint, time)
-    key.verify(message, signature.data[_TIME_BYTES:])
+    require(time <= _LATEST, "signature.time", f"{key.name} states a time that cannot be.")
+    key.verify(_cosigned(checkpoint, time), signature.data[_TIME_BYTES:])
     return time
 
 
-def _cosigned(kind: KeyKind, name: str, checkpoint: Checkpoint, time: int) -> bytes:
-    """Return the bytes that a cosignature covers (C2SP tlog-cosignature, both formats)."""
-    # cosignature/v1 covers the text; subtree/v1 covers origin, range and root in binary.
-    if kind is KeyKind.COSIGNATURE:
-        return f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
-    return b"".join(
-        (
-            b"subtree/v1\n\x00",
-            _short(name),
-            time.to_bytes(_TIME_BYTES, "big"),
-            _short(checkpoint.origin),
-            (0).to_bytes(8, "big"),
-            checkpoint.size.to_bytes(8, "big"),
-            checkpoint.root,
-        )
-    )
-
-
-def _short(text: str) -> bytes:
-    data = text.encode()
-    if not 1 <= len(data) <= 255:
-        raise InputError(f"{text[:40]!r}… is too long a name for an ML-DSA-44 signature.")
-    return bytes([len(data)]) + data
+def _cosigned(checkpoint: Checkpoint, time: int) -> bytes:
+    """Return the bytes that a cosignature covers (C2SP tlog-cosignature, cosignature/v1)."""
+    return f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
 
 
 def _read_back(note: Note) -> bytes:
@@ -336,20 +303,17 @@ def _read_back(note: Note) -> bytes:
     raise InputError("This text cannot be signed as a note.")
 
 
-# Watching a log: what it shows now must extend what it showed before.
-
-
-# Whose signatures make a checkpoint count: the log's, and so many of the witnesses'.
+# Signatures that make a checkpoint count: all of the log's keys, and a quorum of witnesses.
 
 
 @dataclass(frozen=True, slots=True)
 class Signers:
-    """What a verifier trusts, fixed before any evidence is read.
+    """Keys that a verifier trusts, fixed before any evidence is read.
 
     Attributes:
         log: The log's keys; every one of them must have signed. Their name is the log's origin.
-        witnesses: Keys of those who watch that all see one log.
-        quorum: How many of the witnesses must have signed. A log without witnesses can show two
+        witnesses: Keys of witnesses, who watch that all see one log.
+        quorum: Number of witnesses that must have signed. A log without witnesses can show two
             people two logs; 0 takes its word.
     """
 
@@ -366,7 +330,7 @@ class Signers:
         if len({(key.name, key.material) for key in keys}) != len({key.material for key in keys}):
             raise InputError(
                 "A policy has one key under two names: one signer would count as two.",
-                "Each witness, and the log, needs a key of its own.",
+                "The log and each witness need a key of their own.",
             )
         if not 0 <= self.quorum <= len({key.name for key in self.witnesses}):
             raise InputError(f"A quorum of {self.quorum} witnesses cannot be reached.")
@@ -383,8 +347,8 @@ class SignedCheckpoint:
 
     Attributes:
         checkpoint: Origin, size and root.
-        times: Name of each witness that signed, and when it says it did, in POSIX seconds; None
-            of a witness with a plain key.
+        times: Name of each witness that signed, with its stated time in POSIX seconds; None for a
+            witness with a plain key.
     """
 
     checkpoint: Checkpoint
@@ -400,27 +364,20 @@ def open_checkpoint(data: bytes, policy: Signers) -> SignedCheckpoint:
         VerificationError: ``note.*``, ``checkpoint.*``, ``signature.*``, ``checkpoint.origin``,
             ``checkpoint.log_signature`` or ``checkpoint.quorum``.
     """
-    # 1. The form. 2. The origin. 3. Every signature by a known key; others are passed over (C2SP).
-    # 4. All keys of the log. 5. The quorum of witnesses.
+    # 1. The form. 2. The origin.
     note = Note.parse(data)
     checkpoint = Checkpoint.parse(note.text)
-    if checkpoint.origin != policy.origin:
-        raise VerificationError(
-            "checkpoint.origin",
-            f"The checkpoint is of the log {checkpoint.origin!r}, not {policy.origin!r}.",
-        )
+    other = f"The checkpoint is of the log {checkpoint.origin!r}, not {policy.origin!r}."
+    require(checkpoint.origin == policy.origin, "checkpoint.origin", other)
+    # 3. Every signature by a known key; others are ignored (C2SP).
     lines = note.signatures_of(policy.log + policy.witnesses)
     signed = {key: verify_signature(key, checkpoint, line) for key, line in lines.items()}
-    if any(key not in signed for key in policy.log):
-        raise VerificationError(
-            "checkpoint.log_signature", f"The log {policy.origin!r} did not sign its checkpoint."
-        )
+    # 4. All keys of the log. 5. The quorum of witnesses.
+    unsigned = f"The log {policy.origin!r} did not sign its checkpoint."
+    require(all(key in signed for key in policy.log), "checkpoint.log_signature", unsigned)
     times = tuple((key.name, signed[key]) for key in policy.witnesses if key in signed)
-    if len({name for name, _ in times}) < policy.quorum:
-        raise VerificationError(
-            "checkpoint.quorum",
-            f"{len(times)} of the witnesses signed the checkpoint; {policy.quorum} must.",
-        )
+    few = f"{len(times)} of the witnesses signed the checkpoint; {policy.quorum} must."
+    require(len({name for name, _ in times}) >= policy.quorum, "checkpoint.quorum", few)
     return SignedCheckpoint(checkpoint, times)
 
 
@@ -437,10 +394,8 @@ def verify_extension(old: Checkpoint, new: Checkpoint, path: Sequence[bytes]) ->
             :func:`~ragwitness.crypto.merkle.verify_consistency` ``log.rolled_back``,
             ``log.split_view``, ``log.consistency`` and others.
     """
-    if old.origin != new.origin:
-        raise VerificationError(
-            "checkpoint.origin", f"{new.origin!r} is another log than {old.origin!r}."
-        )
+    other = f"{new.origin!r} is another log than {old.origin!r}."
+    require(old.origin == new.origin, "checkpoint.origin", other)
     verify_consistency(old.size, old.root, new.size, new.root, path)
 
 
@@ -451,11 +406,11 @@ def cosign(
     policy: Signers,
     key: PrivateKey,
     time: int,
-) -> tuple[bytes, Checkpoint]:
+) -> bytes:
     """Return a checkpoint with a witness's signature added, once it extends the last one signed.
 
-    The witness must store what is returned before it hands the signature out, and give it as
-    ``old`` next time; a signature proves nothing of a witness that forgets.
+    The witness must store the result before it hands the signature out, and give its checkpoint as
+    ``old`` next time. A witness that forgets could sign two histories.
 
     Args:
         old: The last checkpoint of this log that the witness signed; None at the first.
@@ -473,24 +428,23 @@ def cosign(
     new = open_checkpoint(data, policy).checkpoint
     if old is not None:
         verify_extension(old, new, path)
-    elif path:
-        raise VerificationError("log.path_length", "There is no earlier checkpoint to extend.")
+    else:
+        require(not path, "log.path_length", "There is no earlier checkpoint to extend.")
     note = Note.parse(data)
     line = signature_of(key, new, time)
     others = tuple(s for s in note.signatures if (s.name, s.key_id) != (line.name, line.key_id))
-    return Note(note.text, (*others, line)).encode(), new
+    return Note(note.text, (*others, line)).encode()
 
 
-# A file that proves one entry of a log offline (C2SP tlog-proof@v1): the receipt of a query.
+# A file that proves one entry of a log offline (C2SP tlog-proof@v1), such as a query's receipt:
 #
-# ::
+#     c2sp.org/tlog-proof@v1
+#     index 73894
+#     base64 hash, from the leaf's sibling up, one per line
+#     (an empty line)
+#     the signed checkpoint
 #
-# c2sp.org/tlog-proof@v1
-# extra base64                          (optional, and signed by nobody)
-# index 73894
-# base64 hash, from the leaf's sibling up, one per line
-# (an empty line)
-# the signed checkpoint
+# The optional line "extra", which no key signs, is refused.
 
 _HEAD = "c2sp.org/tlog-proof@v1"
 _DEEPEST = 64
@@ -499,57 +453,46 @@ _LONGEST = 2 * MAX_NOTE
 
 @dataclass(frozen=True, slots=True)
 class LogProof:
-    """An entry's place, its path to the root, and who vouches for the root; none of it checked.
+    """An entry's index, its path to the root, and the signed root; none of it checked.
 
     Attributes:
-        index: Place of the entry, from 0.
+        index: Index of the entry, from 0.
         path: Hashes from the leaf's sibling up.
-        checkpoint: The signed note, as it stands.
-        extra: What an application adds; nobody signed it.
+        checkpoint: The signed note as bytes.
     """
 
     index: int
     path: tuple[bytes, ...]
     checkpoint: bytes
-    extra: bytes = b""
 
     def encode(self) -> bytes:
         """Return the file."""
-        lines = [_HEAD]
-        if self.extra:
-            lines.append(f"extra {b64(self.extra)}")
-        lines.append(f"index {self.index}")
-        lines.extend(map(b64, self.path))
-        return "\n".join([*lines, "", ""]).encode() + self.checkpoint
+        lines = [_HEAD, f"index {self.index}", *map(b64, self.path), "", ""]
+        return "\n".join(lines).encode() + self.checkpoint
 
     @classmethod
     def parse(cls, data: bytes) -> LogProof:
-        """Return the proof of a file; whatever :meth:`encode` does not write is refused.
+        """Return the proof of a file; only the form that :meth:`encode` writes is read.
 
         Raises:
             VerificationError: ``proof.size``, ``proof.format``, ``proof.extra``, ``proof.index``
                 or ``proof.hash``.
         """
-        if len(data) > _LONGEST:
-            raise VerificationError("proof.size", f"A proof has {len(data):,} bytes.")
+        require(len(data) <= _LONGEST, "proof.size", f"A proof has {len(data):,} bytes.")
         head, empty, checkpoint = data.partition(b"\n\n")
         try:
-            lines = head.decode("ascii").split("\n")
+            first, *lines = head.decode("ascii").split("\n")
         except UnicodeDecodeError as error:
             raise VerificationError("proof.format", "A proof's lines are not ASCII.") from error
-        if not empty or lines.pop(0) != _HEAD:
-            raise VerificationError("proof.format", f"A proof starts with the line {_HEAD}.")
-        extra = b""
-        if lines and lines[0].startswith("extra "):
-            extra = parse_b64(lines.pop(0).removeprefix("extra "), "proof.extra")
-            if not extra:
-                raise VerificationError("proof.extra", "A proof has an empty line of extra data.")
-        if not lines or not lines[0].startswith("index "):
-            raise VerificationError("proof.format", "A proof has no line with the entry's index.")
-        index = parse_u64(lines.pop(0).removeprefix("index "), "proof.index")
-        if len(lines) > _DEEPEST:
-            raise VerificationError("proof.size", f"A proof has {len(lines):,} hashes.")
-        return cls(index, tuple(parse_hash(t, "proof.hash") for t in lines), checkpoint, extra)
+        form = f"A proof starts with the line {_HEAD}, and one with the entry's index."
+        require(bool(empty and lines) and first == _HEAD, "proof.format", form)
+        unsigned = "A proof carries data that no key signed."
+        require(not lines[0].startswith("extra"), "proof.extra", unsigned)
+        require(lines[0].startswith("index "), "proof.format", form)
+        index = parse_u64(lines[0].removeprefix("index "), "proof.index")
+        many = f"A proof has {len(lines) - 1:,} hashes."
+        require(len(lines) - 1 <= _DEEPEST, "proof.size", many)
+        return cls(index, tuple(parse_hash(t, "proof.hash") for t in lines[1:]), checkpoint)
 
 
 def open_proof(data: bytes, entry: bytes, policy: Signers) -> tuple[LogProof, SignedCheckpoint]:
@@ -557,8 +500,8 @@ def open_proof(data: bytes, entry: bytes, policy: Signers) -> tuple[LogProof, Si
 
     Args:
         data: The file.
-        entry: What must be logged.
-        policy: Whose signatures count.
+        entry: The entry that must be in the log.
+        policy: Keys whose signatures count.
 
     Returns:
         The proof, for the entry's index, and the checkpoint.
@@ -569,9 +512,7 @@ def open_proof(data: bytes, entry: bytes, policy: Signers) -> tuple[LogProof, Si
     """
     # 1. The form. 2. The checkpoint's signatures. 3. The path from the entry to its root.
     proof = LogProof.parse(data)
-    if proof.extra:
-        raise VerificationError("proof.extra", "A proof carries data that nobody signed.")
     signed = open_checkpoint(proof.checkpoint, policy)
-    found = signed.checkpoint
-    verify_inclusion(entry, proof.index, found.size, proof.path, found.root)
+    checkpoint = signed.checkpoint
+    verify_inclusion(entry, proof.index, checkpoint.size, proof.path, checkpoint.root)
     return proof, signed

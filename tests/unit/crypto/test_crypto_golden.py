@@ -25,7 +25,7 @@ def _receipt():
     log = MerkleLog()
     log.extend(RECORDS)
     note = sign_checkpoint(Checkpoint("example.org/log", 5, log.root()), [LOG])
-    note, _ = cosign(None, note, (), Signers((LOG.public,)), WITNESS, 1_700_000_000)
+    note = cosign(None, note, (), Signers((LOG.public,)), WITNESS, 1_700_000_000)
     return LogProof(2, log.inclusion(2), note).encode()
 
 

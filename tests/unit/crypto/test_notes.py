@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import EMPTY_ROOT, b64, parse_b64
-from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, ml_dsa_available
+from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import (
     Checkpoint,
@@ -62,7 +62,7 @@ def _signed(log, size=None):
     checkpoint = Checkpoint(ORIGIN, size, log.root(size))
     data = sign_checkpoint(checkpoint, [LOG])
     for i, witness in enumerate(WITNESSES[:2]):
-        data, _ = cosign(None, data, (), Signers((LOG.public,)), witness, 1_700_000_000 + i)
+        data = cosign(None, data, (), Signers((LOG.public,)), witness, 1_700_000_000 + i)
     return data
 
 
@@ -126,31 +126,6 @@ def test_a_time_that_cannot_be_is_refused_though_it_is_signed(log):
     message = f"cosignature/v1\ntime {time}\n{checkpoint.text}".encode()
     line = Signature(key.name, key.public.key_id, time.to_bytes(8, "big") + key.sign(message))
     _fails(lambda: verify_signature(key.public, checkpoint, line), "signature.time")
-
-
-@pytest.mark.skipif(not ml_dsa_available(), reason="cryptography without ML-DSA")
-def test_an_ml_dsa_signature_covers_the_structure_of_the_specification(log):
-    key = PrivateKey(ORIGIN, KeyKind.COSIGNATURE_ML_DSA_44, bytes(32))
-    checkpoint = Checkpoint(ORIGIN, log.size, log.root())
-    data = sign_checkpoint(checkpoint, [LOG, key], 1_700_000_000)
-    policy = Signers((LOG.public, key.public))
-    assert open_checkpoint(data, policy).checkpoint == checkpoint
-    time, name = (1_700_000_000).to_bytes(8, "big"), b"\x0f" + ORIGIN.encode()
-    body = bytes(8) + log.size.to_bytes(8, "big") + log.root()
-    line = Note.parse(data).signatures[1]
-    assert line.data[:8] == time
-    key.public.verify(b"subtree/v1\n\x00" + name + time + name + body, line.data[8:])
-    alone = sign_checkpoint(checkpoint, [LOG])  # both of the log's keys must have signed
-    _fails(lambda: open_checkpoint(alone, policy), "checkpoint.log_signature")
-    for at in (0, 40, 2000):
-        wrong = bytearray(data)
-        wrong[data.rindex(b" ") + 20 + at] ^= 4
-        _fails(
-            lambda w=bytes(wrong): open_checkpoint(w, policy),
-            "signature.invalid",
-            "signature.time",
-            "note.signature_line",
-        )
 
 
 def test_a_checkpoint_counts_with_the_log_and_enough_witnesses(log):
@@ -289,7 +264,8 @@ def test_a_witness_signs_only_what_extends_what_it_signed(log):
     policy = Signers((LOG.public,))
     old = Checkpoint(ORIGIN, 10, log.root(10))
     data = sign_checkpoint(Checkpoint(ORIGIN, 23, log.root()), [LOG])
-    signed, new = cosign(old, data, log.consistency(10), policy, WITNESSES[0], 1)
+    signed = cosign(old, data, log.consistency(10), policy, WITNESSES[0], 1)
+    new = Checkpoint.of_note(signed)
     one = Signers((LOG.public,), (WITNESSES[0].public,), quorum=1)
     assert open_checkpoint(signed, one).checkpoint == new
     fork = MerkleLog()
@@ -326,12 +302,6 @@ def test_a_log_of_one_entry_has_a_receipt_without_hashes():
     assert open_proof(receipt, b"only", POLICY)[0].path == ()
 
 
-def test_extra_data_is_refused(log):
-    receipt = LogProof(7, log.inclusion(7), _signed(log), b"hint").encode()
-    _fails(lambda: open_proof(receipt, ENTRIES[7], POLICY), "proof.extra")
-    assert LogProof.parse(receipt).extra == b"hint"
-
-
 def test_no_byte_of_a_receipt_can_change(log):
     receipt, rng = LogProof(7, log.inclusion(7), _signed(log)).encode(), random.Random(6)
     for place in range(len(receipt)):
@@ -365,7 +335,7 @@ def test_lines_of_a_receipt_dropped_doubled_or_exchanged(log):
         (b"c2sp.org/tlog-proof@v1\n", "proof.format"),
         (b"c2sp.org/tlog-proof@v1\nindex 07\n", "proof.index"),
         (b"c2sp.org/tlog-proof@v1\nindex -7\n", "proof.index"),
-        (b"c2sp.org/tlog-proof@v1\nextra \nindex 7\n", "proof.extra"),
+        (b"c2sp.org/tlog-proof@v1\nextra aGludA==\nindex 7\n", "proof.extra"),
         (b"c2sp.org/tlog-proof@v1\nextra x\nindex 7\n", "proof.extra"),
         (b"c2sp.org/tlog-proof@v1\nindex 7\nAAAA\n", "proof.hash"),
         (b"c2sp.org/tlog-proof@v1\nindex 7\n" + b"A" * 43 + b"=\n" * 1, "log.path_length"),

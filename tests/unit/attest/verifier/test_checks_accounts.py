@@ -268,9 +268,9 @@ def test_the_time_of_a_public_beacon_and_of_the_witnesses(audited):
     files = dict(read_bundle(audited.bundle).files)
     signers = Signers((LOG.public,), (WITNESS.public,), 1)
     alone = replace(signers, quorum=0)
-    note, _ = cosign(None, files["log/open.checkpoint"], (), alone, WITNESS, 1_000)
+    note = cosign(None, files["log/open.checkpoint"], (), alone, WITNESS, 1_000)
     files["log/open.checkpoint"] = note
-    closing, _ = cosign(None, files["log/close.checkpoint"], (), alone, WITNESS, 9_000)
+    closing = cosign(None, files["log/close.checkpoint"], (), alone, WITNESS, 9_000)
     files["log/close.checkpoint"] = closing
     data = write_bundle(audited.window.policy.window, files, [LOG])
     trust = replace(audited.trust, notes=signers, noise_open="")
