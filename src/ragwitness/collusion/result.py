@@ -16,8 +16,18 @@ from ragwitness.privacy.accounting.inference import (
     auc_of,
 )
 from ragwitness.report import phrases as say
-from ragwitness.report.curves import Axis, Curves, Line, LinesPanel
-from ragwitness.report.document import Cell, Name, Sheet, plain_table, simple_sheet, table_rows
+from ragwitness.report.document import (
+    Axis,
+    Cell,
+    Curves,
+    Line,
+    LinesPanel,
+    Name,
+    Sheet,
+    plain_table,
+    simple_sheet,
+    table_rows,
+)
 from ragwitness.report.result_type import ResultType, Row, plain, restored
 
 _WORDS = "privacy of accounts that pool"

@@ -9,16 +9,14 @@ name what cannot be seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ragwitness.core.types import LeftOut
 
 if TYPE_CHECKING:
-    from ragwitness.report.curves import Curves
     from ragwitness.report.geometry import Course, Histogram, Plane, Square
     from ragwitness.stats.evaluation import Rate
-
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 """``in`` accuses or warns, ``out`` does not, ``inconclusive`` says neither."""
@@ -318,3 +316,72 @@ def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 def _said(cell: Cell) -> str:
     return "" if cell is None else str(getattr(cell, "text", cell))
+
+
+# Curves with whiskers, in one or more panels; :mod:`ragwitness.report.html` draws them.
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: What it shows.
+        ticks: Values to mark; none for round numbers.
+        log: Whether the scale is logarithmic.
+    """
+
+    label: str
+    ticks: tuple[float, ...] = ()
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve.
+
+    Attributes:
+        name: In the legend.
+        points: (x, y), or (x, y, low, high) with a whisker.
+        colour: Number of the colour, 0 to 5; lines of one colour belong together.
+        marks: Whether points are marked instead of joined.
+        dashed: Whether the curve is dashed.
+    """
+
+    name: str
+    points: tuple[tuple[float, ...], ...]
+    colour: int = 0
+    marks: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinesPanel:
+    """One plot.
+
+    Attributes:
+        title: Above it.
+        x: Axis.
+        y: Axis.
+        lines: In order of drawing.
+        floor: Least value of y shown, if the lines stay above it.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...] = field(default=())
+    floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Panels of curves over one legend.
+
+    Attributes:
+        title: What they show.
+        make: Returns the panels; called where they are drawn, since a terminal draws none.
+    """
+
+    title: str
+    make: Callable[[], Sequence[LinesPanel]]

@@ -25,11 +25,11 @@ from ragwitness.evidence.sealing import pack_of
 from ragwitness.report import phrases as say
 from ragwitness.report.document import Sheet
 from ragwitness.report.html import Cut
+from ragwitness.web.forms import TASKS, Question, Task, typed
 from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
 from ragwitness.web.pages import Begun, RunActs, message_page, render
 from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
-from ragwitness.web.task_forms import TASKS, Question, Task, typed
 from ragwitness.web.uploads import (
     Form,
     Source,

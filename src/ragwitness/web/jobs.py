@@ -33,8 +33,8 @@ from ragwitness.report import phrases as say
 from ragwitness.runner.budget import Budget, Use
 from ragwitness.runner.response_store import index_of
 from ragwitness.runner.score_store import finished_units
+from ragwitness.web.forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.runs import spending_of
-from ragwitness.web.task_forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.uploads import Source
 
 _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)

@@ -9,21 +9,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 from urllib.parse import quote
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.types import Verdict
+from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results import audit as membership
+from ragwitness.membership.results.audit import LABELS, AuditResult, strength
 from ragwitness.report import phrases as say
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.runner.budget import Use
 from ragwitness.runner.response_store import index_of
-from ragwitness.web import comparison as comparing
+from ragwitness.stats.evaluation import Rate
 from ragwitness.web import evidence_pages as evidence
-from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
-from ragwitness.web.runs import Run, spending_of
-from ragwitness.web.task_forms import by_click
+from ragwitness.web import pages as comparing
+from ragwitness.web.forms import by_click
+from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_journal, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 200
@@ -252,3 +254,62 @@ def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tupl
         return None
     name = verdicts[place].document
     return say.visible(name, 60), document_link(run, name)
+
+
+# Two runs side by side: what differs in how they were made, and in what they found.
+
+
+_DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
+
+
+Sides = tuple[tuple[str, Any, Any], ...]
+"""Names, each with what it is in the first run and in the second; None where a run has none."""
+
+
+def facts(first: Run, second: Run) -> Sides:
+    """Return what both runs are, and every setting."""
+    return _beside(_described(first), _described(second))
+
+
+def rates(first: Run, second: Run) -> Sides:
+    """Return the rates that either run has, in the order of the first."""
+    return _beside(_rates(first), _rates(second))
+
+
+def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sides:
+    return tuple((name, one.get(name), other.get(name)) for name in {**one, **other})
+
+
+def agreement(
+    first: AuditResult, second: AuditResult
+) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
+    """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
+    shared = [(one.decision, other.decision) for one, other in _both(first, second)]
+    return len(shared), tuple(
+        (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
+        for row in _DECISIONS
+    )
+
+
+def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Return the verdicts on which the two runs differ, strongest in the first first."""
+    moved = [pair for pair in _both(first, second) if pair[0].decision is not pair[1].decision]
+    return sorted(moved, key=lambda pair: strength(pair[0]))
+
+
+def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
+    others = {one.document: one for one in second.verdicts}
+    return [(one, others[one.document]) for one in first.verdicts if one.document in others]
+
+
+def _described(run: Run) -> dict[str, str]:
+    """Return label and value of everything that is known of a run."""
+    # The sheets already name facts and settings; comparing words keeps this page free of kinds.
+    sheet = run.sheet
+    known = (*sheet.facts, *sheet.rests_on, *sheet.settings) if sheet else ()
+    return {"Kind": run.words, **dict(known)}
+
+
+def _rates(run: Run) -> dict[str, Rate]:
+    return dict(run.sheet.rates) if run.sheet else {}

@@ -11,9 +11,9 @@ from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.result import RESULT_TYPE, CoalitionEstimates
 from ragwitness.privacy.account_pairs import group_curve
-from ragwitness.report.curves import Axis, Curves, Line
-from ragwitness.report.curves import LinesPanel as Panel
-from ragwitness.report.figures import lines_svg
+from ragwitness.report.document import Axis, Curves, Line
+from ragwitness.report.document import LinesPanel as Panel
+from ragwitness.report.html import lines_svg
 from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -13,7 +13,7 @@ from tests.golden.tasks import STORED
 import ragwitness as rw
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import AuditResult
-from ragwitness.report.result_registry import RESULT_TYPES, open_result
+from ragwitness.report.result_type import RESULT_TYPES, open_result
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.report.test_result_registry import EXAMPLES

@@ -13,7 +13,7 @@ from ragwitness.core.types import Answer, Decision, Query
 from ragwitness.membership.results.audit import RESULT_TYPE, strength
 from ragwitness.report.html import render_page
 from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
-from ragwitness.web.rows import listed, rows_of_audit
+from ragwitness.web.runs import listed, rows_of_audit
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.web.test_web_pages import Site, harmless

@@ -9,8 +9,11 @@ from typing import Any
 from ragwitness.collusion.coalition.estimate import Estimates
 from ragwitness.core.shown import Shown
 from ragwitness.report import phrases as say
-from ragwitness.report.curves import Axis, Curves, Line, LinesPanel
 from ragwitness.report.document import (
+    Axis,
+    Curves,
+    Line,
+    LinesPanel,
     Name,
     Paragraph,
     Sheet,
