@@ -177,4 +177,4 @@ def notebook_html(value: object) -> str:
         value = JointBounds(value)
     if isinstance(value, CanaryResult):
         value = canary_report(value, "")
-    return fragment(result_type_for(value).sheet(value))
+    return fragment(result_type_for(value).report(value))

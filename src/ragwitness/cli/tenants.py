@@ -248,6 +248,7 @@ def add_documents(
     """
     from ragwitness.runner.task_runtime import as_documents
     from ragwitness.service.documents import add_documents as put
+    from ragwitness.service.window import check_unbound
 
     lost: list[Any] = []
     documents = as_documents(corpus, how, lost, note=say_error)

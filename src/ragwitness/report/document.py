@@ -1,8 +1,8 @@
 """What a report says, as one value: words, tables with typed columns, and figures as geometry.
 
-A kind of result makes a sheet (:mod:`ragwitness.report.result_type`); the renderers of
+A kind of result makes a report document (:mod:`ragwitness.report.result_type`); the renderers of
 :mod:`ragwitness.report` lay it out for a terminal or as a page. No renderer knows a kind, and no
-kind knows a renderer. Text in a sheet may come from an untrusted system: renderers escape it and
+kind knows a renderer. Text in a report may come from an untrusted system: renderers escape it and
 name what cannot be seen.
 """
 
@@ -224,7 +224,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ReportDocument:
     """Everything that a report says.
 
     Attributes:
@@ -286,7 +286,7 @@ def plain_table(
     return Table(caption, tuple(columns), tuple(rows))
 
 
-def simple_sheet(
+def simple_report(
     kind: str,
     title: str,
     table: Table,
@@ -294,18 +294,18 @@ def simple_sheet(
     curves: Curves | None = None,
     said: Iterable[Paragraph] = (),
     warnings: Iterable[str] = (),
-) -> Sheet:
+) -> ReportDocument:
     """Return a title, a table, what it says, its notes in small print, and curves."""
     blocks: list[Block] = [table, *said, *(Paragraph(line, brief=True) for line in notes)]
     if curves is not None:
         blocks.append(curves)
     sections = (Section("figures", "Figures", tuple(blocks)),)
-    return Sheet(kind, title, warnings=tuple(warnings), sections=sections)
+    return ReportDocument(kind, title, warnings=tuple(warnings), sections=sections)
 
 
-def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
-    """Return every cell of a sheet's tables: what its row is about, its column, what it says."""
-    tables = [one for part in sheet.sections for one in part.blocks if isinstance(one, Table)]
+def table_rows(report: ReportDocument) -> list[dict[str, Any]]:
+    """Return every cell of a report's tables: what its row is about, its column, what it says."""
+    tables = [one for part in report.sections for one in part.blocks if isinstance(one, Table)]
     return [
         {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
         for table in tables

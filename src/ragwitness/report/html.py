@@ -1,4 +1,4 @@
-"""A sheet as one self-contained HTML page: no script, no network, nothing loaded."""
+"""A report as one self-contained HTML page: no script, no network, nothing loaded."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ragwitness.core.files import replace_file
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Axis, Cell, Column, Line, LinesPanel, Sheet
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import Axis, Cell, Column, Line, LinesPanel, ReportDocument
 from ragwitness.report.geometry import round_numbers
 from ragwitness.report.result_type import result_type_for
 from ragwitness.stats.evaluation import Rate
 
 if TYPE_CHECKING:
-    from ragwitness.report.document import Sheet
+    from ragwitness.report.document import ReportDocument
 
 _PACKAGES = ("ragwitness.report",)
 _CODE = re.compile(r"`([^`]+)`")
@@ -53,12 +53,12 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        visible=say.visible,
-        left_out=say.left_out,
-        count=say.count,
-        percent=say.percent,
-        rate=say.rate_text,
-        interval=say.interval,
+        visible=fmt.visible,
+        left_out=fmt.left_out,
+        count=fmt.count,
+        percent=fmt.percent,
+        rate=fmt.rate_text,
+        interval=fmt.interval,
         cell=_figure,
         curves=lambda one: Markup(lines_svg(one.title, one.make(), "")),  # noqa: S704  # escaped
         code=_code,
@@ -71,17 +71,17 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
 def _figure(value: Cell, column: Column) -> str:
     """Return a plain cell as a page writes it."""
     if value is None:
-        return say.MISSING
+        return fmt.MISSING
     # A rate is written by its column: the same value is a number, an interval or a difference.
     if isinstance(value, Rate):
         if column.kind == "interval":
-            return say.interval(value)
-        return say.signed(value) if column.kind == "signed" else say.rate_text(value.value)
+            return fmt.interval(value)
+        return fmt.signed(value) if column.kind == "signed" else fmt.rate_text(value.value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int):
-        return say.count(value)
-    return say.MISSING if math.isnan(value) else say.rate_text(value)
+        return fmt.count(value)
+    return fmt.MISSING if math.isnan(value) else fmt.rate_text(value)
 
 
 def _code(text: str) -> Markup:
@@ -114,13 +114,13 @@ class Cut:
     link: str = ""
 
 
-def render_page(sheet: Sheet) -> str:
-    """Return a sheet as a page; every text in it is escaped."""
+def render_page(report: ReportDocument) -> str:
+    """Return a report as a page; every text in it is escaped."""
     css, policy = _style()
     # The style is ours and read from the package, hence not escaped.
     own = Markup(css)  # noqa: S704
-    template = environment().get_template("sheet.html.j2")
-    return template.render(sheet=sheet, css=own, policy=policy, page_of=None, cut=Cut())
+    template = environment().get_template("report.html.j2")
+    return template.render(report=report, css=own, policy=policy, page_of=None, cut=Cut())
 
 
 def write_html(result: object, path: str | Path) -> None:
@@ -133,16 +133,16 @@ def write_html(result: object, path: str | Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    write_page(result_type_for(result).sheet(result), path)
+    write_page(result_type_for(result).report(result), path)
 
 
-def write_page(sheet: Sheet, path: str | Path) -> None:
-    """Write a sheet as a page.
+def write_page(report: ReportDocument, path: str | Path) -> None:
+    """Write a report as a page.
 
     Raises:
         InputError: The file cannot be written.
     """
-    replace_file(path, render_page(sheet))
+    replace_file(path, render_page(report))
 
 
 # A result as a part of a notebook: the page of a result, small, under a style of its own.
@@ -160,11 +160,11 @@ summary h2 { display: inline; } details { margin-top: 1rem; }
 _NAMES = re.compile(r'\b(id|aria-labelledby|href)="([^"]*)"')
 
 
-def fragment(sheet: Sheet) -> str:
-    """Return a sheet as a part of a page; names in it are its own, whatever stands beside."""
+def fragment(report: ReportDocument) -> str:
+    """Return a report as a part of a page; names in it are its own, whatever stands beside."""
     template = environment().get_template("notebook.html.j2")
     # The style is ours and read from the package, hence not escaped.
-    html = template.render(sheet=sheet, css=Markup(_fragment_style()), cut=_CUT, most=_OPEN)  # noqa: S704
+    html = template.render(report=report, css=Markup(_fragment_style()), cut=_CUT, most=_OPEN)  # noqa: S704
     mark = hashlib.sha256(html.encode("utf-8", "replace")).hexdigest()[:8]
 
     def own(found: re.Match[str]) -> str:

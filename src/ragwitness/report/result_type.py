@@ -1,8 +1,8 @@
 """What every kind of result can do: be stored and read back, be judged, say what it says.
 
-A task's result is one value. Its :class:`Kind` is all that ``report``, ``view``, the gates and
-the writers of files know of it; a new kind is one module with a ``KIND`` and a line in
-:mod:`ragwitness.report.result_type`.
+A task's result is one value. Its :class:`ResultType` is all that ``report``, ``view``, the gates
+and the writers of files know of it. A new one is a module with a ``RESULT_TYPE`` and a line in
+:data:`RESULT_TYPES`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ragwitness.core.files import read_object
 from ragwitness.core.run_files import RESULT
 
 if TYPE_CHECKING:
-    from ragwitness.report.document import Sheet  # its figures bring numpy, and help shall not
+    from ragwitness.report.document import (
+        ReportDocument,  # its figures bring numpy, and help shall not
+    )
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -74,7 +76,7 @@ class ResultType(Generic[R, C]):
         words: For people.
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
-        sheet: What a report says.
+        report: What a report says.
         rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
         recognises: Whether a file of before, which carries no ``kind``, is one of these; none is of
@@ -94,7 +96,7 @@ class ResultType(Generic[R, C]):
     words: str
     verb: str
     load: Callable[[Mapping[str, Any]], R]
-    sheet: Callable[[R], Sheet]
+    report: Callable[[R], ReportDocument]
     rows: Callable[[R], Sequence[Row]]
     columns: Mapping[str, Any] = field(
         default_factory=lambda: {"row": str, "column": str, "value": str}
@@ -399,7 +401,9 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
         KeyError: It is not a result.
     """
     # A result's class lies in the module of its kind, so no table of classes has to be kept.
-    kind: ResultType[Any, Any] | None = getattr(sys.modules[type(result).__module__], "KIND", None)
+    kind: ResultType[Any, Any] | None = getattr(
+        sys.modules[type(result).__module__], "RESULT_TYPE", None
+    )
     if kind is None:
         raise KeyError(type(result).__name__)
     return kind
@@ -426,7 +430,7 @@ def kind_of(data: Mapping[str, Any]) -> ResultType[Any, Any]:
             )
         return result_type_named(name)
     # Files of before say by their fields what they are.
-    # The order of KINDS decides where two kinds have a field in common.
+    # The order of RESULT_TYPES decides where two kinds have a field in common.
     found = next(
         (one for one in map(result_type_named, RESULT_TYPES) if one.recognises(data)), None
     )

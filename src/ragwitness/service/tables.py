@@ -146,8 +146,8 @@ CLOSED: dict[str, object] = {
 
 # The steps that bring an older database up to date.
 #
-# A list of steps and one row with a number do what is needed here: the tables are few, a step runs in
-# one transaction, and no second description of them has to be kept true.
+# A list of steps and one row with a number are enough: the tables are few, and a step runs in one
+# transaction.
 
 
 _version = Table("schema_version", META, Column("number", Integer, primary_key=True))

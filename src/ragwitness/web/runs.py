@@ -16,8 +16,8 @@ from ragwitness.core.files import at_hand
 from ragwitness.core.run_files import ANSWERS, MANIFEST, RESULT, SPENT
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Cell, Column, LazyRows, Name, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
 from ragwitness.report.result_type import ResultType, open_result
 from ragwitness.runner.budget import Use, uses
 from ragwitness.runner.response_store import files_of, index_of
@@ -39,7 +39,7 @@ class OpenedRun:
 
     def __init__(self, kind: ResultType[Any, Any], result: Any) -> None:
         self.kind, self.result = kind, result
-        self.sheet: Sheet = kind.sheet(result)
+        self.report: ReportDocument = kind.report(result)
 
     @cached_property
     def ranked(self) -> tuple[Verdict, ...]:
@@ -122,9 +122,9 @@ class Run:
         return self.opened.result if self.opened else None
 
     @property
-    def sheet(self) -> Sheet | None:
+    def report(self) -> ReportDocument | None:
         """What a report says of it; None likewise."""
-        return self.opened.sheet if self.opened else None
+        return self.opened.report if self.opened else None
 
     @property
     def audit(self) -> AuditResult | None:
@@ -215,7 +215,7 @@ def _so_far(folder: Path) -> str:
         return ""
     # A shadow system is asked about documents of other names, and known ones come in turns.
     names = list(dict.fromkeys(name for asked in stages.values() for name in asked if name))
-    return f"{say.documents(len(names))} so far, {_between(names)}" if names else ""
+    return f"{fmt.documents(len(names))} so far, {_between(names)}" if names else ""
 
 
 def _about(result: Any) -> str:
@@ -223,13 +223,13 @@ def _about(result: Any) -> str:
     if not isinstance(result, AuditResult) or not result.verdicts:
         return ""
     names = [one.document for one in result.verdicts]
-    many = f"{say.documents(len(names))}, " if len(names) > 1 else ""
+    many = f"{fmt.documents(len(names))}, " if len(names) > 1 else ""
     return f"{many}{_between(names)}"
 
 
 def _between(names: Sequence[str]) -> str:
     """Name the first and the last of some documents, or the only one."""
-    first, last = (say.visible(names[at], _ID) for at in (0, -1))
+    first, last = (fmt.visible(names[at], _ID) for at in (0, -1))
     return first if len(names) == 1 else f"{first} to {last}"
 
 
@@ -244,10 +244,10 @@ def _brief(folder: Path, changed: int, size: int) -> Brief:
     # list.
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         return Brief(problem=f"It cannot be shown: {type(error).__name__}: {error}.")
-    sheet, result = found.sheet, found.result
+    report, result = found.report, found.result
     known = result.evaluation if isinstance(result, AuditResult) else None
     auc = known.auc if known else None
-    named = (sheet.method, sheet.target, sheet.title, sheet.queries, auc, _about(result))
+    named = (report.method, report.target, report.title, report.queries, auc, _about(result))
     return Brief(found.kind, "", *named)
 
 

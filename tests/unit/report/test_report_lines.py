@@ -34,7 +34,7 @@ def _stored(result: CoalitionEstimates) -> dict[str, Any]:
 
 def _svg(result: CoalitionEstimates) -> str:
     [curves] = [
-        one for one in RESULT_TYPE.sheet(result).sections[0].blocks if isinstance(one, Curves)
+        one for one in RESULT_TYPE.report(result).sections[0].blocks if isinstance(one, Curves)
     ]
     return lines_svg(curves.title, curves.make())
 
