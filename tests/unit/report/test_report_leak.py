@@ -25,7 +25,7 @@ from ragwitness.leakage.run import score_leaks
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.leakage.transcript import Transcript
 from ragwitness.report.html import render_page
-from ragwitness.report.result_type import to_json as leak_json
+from ragwitness.report.result_registry import to_json as leak_json
 from ragwitness.text.secrets import Secret
 from tests.support.reports import terminal_of
 

@@ -12,7 +12,7 @@ import pytest
 import ragwitness as rw
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import AuditResult
-from ragwitness.report.result_type import RESULT_TYPES, open_result
+from ragwitness.report.result_registry import RESULT_TYPES, open_result
 from tests.golden.tasks import STORED
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
