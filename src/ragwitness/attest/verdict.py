@@ -6,7 +6,7 @@ import hmac
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.core.shown import Shown
@@ -103,6 +103,8 @@ class BundleVerdict(Shown):
         rests: Whose word the outcome rests on, and for what.
         uncovered: What the outcome does not say.
     """
+
+    result_kind: ClassVar[str] = "verification"
 
     outcome: Outcome
     why: str

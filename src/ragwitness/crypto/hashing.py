@@ -4,8 +4,8 @@ Leaves and nodes of the log are those of RFC 9162, §2.1.1: 0x00 before an entry
 hashes. All else goes through :func:`tagged_hash`, with a domain of its own.
 
 Canonical JSON is RFC 8785 (JCS) with whole numbers of size at most 2⁵³ - 1 (RFC 7493, §2.2). Larger
-ones are decimal strings (:func:`u64_text`), fractions are quotients of strings. So RFC 8785's number
-formatting (§3.2.2.3) is never needed.
+ones are decimal strings (:func:`u64_text`), fractions are quotients of strings. So the number
+formatting of RFC 8785 (§3.2.2.3) is never needed.
 
 A commitment is C = SHA-256(domain ‖ blinding ‖ message), each part with its length before it.
 *Binding*: two openings of one C are a collision of SHA-256. *Hiding*: with SHA-256 as a random

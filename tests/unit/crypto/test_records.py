@@ -169,8 +169,7 @@ def test_a_record_too_large_for_the_log_is_refused_when_it_is_made():
 def test_the_published_schema_is_the_one_that_is_read():
     stored = files("ragwitness.crypto").joinpath("schemas/records-v1.json").read_text("utf-8")
     assert json.loads(stored) == schema(), (
-        "Run: cd src/ragwitness/crypto; python -m ragwitness.crypto.transcript > "
-        "schemas/records-v1.json"
+        "Write json.dumps(schema(), indent=1) to src/ragwitness/crypto/schemas/records-v1.json."
     )
     types = {}
     for found in schema()["$defs"].values():
