@@ -25,8 +25,7 @@ from ragwitness.synthesis.generator import (
 )
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.roles import GENERATOR
-from ragwitness.text.overlap import plain_tokens
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score
 from ragwitness.models.base import Embedder
-from ragwitness.text.canonical import unquoted
+from ragwitness.text.words import unquoted
 
 BOTH_EMPTY = "neither the answer nor the reference states anything"
 """Reason of two texts without a statement."""

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, MissingExtraError
-from ragwitness.text.overlap import Vocabulary
-from ragwitness.text.subsequence import lcs_length
+from ragwitness.text.overlap import Vocabulary, lcs_length
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

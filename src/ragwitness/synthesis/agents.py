@@ -16,10 +16,8 @@ from ragwitness.core.types import Answer, Query
 from ragwitness.synthesis.generator import Fate, Steps, StoppedError
 from ragwitness.synthesis.response_parsing import PROTOCOL, UnreadError
 from ragwitness.synthesis.roles import RULES, RoleQuery, Roles, described
-from ragwitness.text.canonical import unquoted
-from ragwitness.text.replies import declines
-from ragwitness.text.reply_cleanup import after_thought
-from ragwitness.text.words import same_language
+from ragwitness.text.replies import after_thought, declines
+from ragwitness.text.words import same_language, unquoted
 
 _ABREAST = 32  # generators that are followed at the same time
 

@@ -11,10 +11,9 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, checked, maker
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.pii import Personal, pii_finder
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 
 _LONGEST = 1_000_000
 _MARK = re.compile(r"\W+")

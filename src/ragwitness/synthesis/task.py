@@ -211,7 +211,7 @@ class SynthesizeTask(HowRead, Sending, Making):
             InputError: There is no such file, they are too few, or they tell private records.
         """
         from ragwitness.synthesis.generator import flaw
-        from ragwitness.text.near_duplicates import overlapping
+        from ragwitness.text.overlap import overlapping
 
         public = self.public
         if public is None:

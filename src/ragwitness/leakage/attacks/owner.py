@@ -16,8 +16,7 @@ from itertools import islice
 
 from ragwitness.core.errors import InputError
 from ragwitness.leakage.attacks.base import REPEAT, Ask, Attacking, Limits, batches, require
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.words import telling_tokens
+from ragwitness.text.words import canonical_text, telling_tokens
 
 _GIVEN = 3  # a prompt holds one in so many of a record's telling words, or fewer
 

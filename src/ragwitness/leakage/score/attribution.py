@@ -15,8 +15,8 @@ import numpy as np
 
 from ragwitness.leakage.score.hits import LeakHits, LeakReference
 from ragwitness.leakage.score.paraphrase import HALF, Shares, facts, in_order
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.overlap import RunOwners, Tokenized, in_windows, without_words, word_tokens
+from ragwitness.text.overlap import RunOwners, Tokenized, in_windows, without_words
+from ragwitness.text.words import canonical_text, word_tokens
 
 RUN = 10
 """Tokens of a run that tells of a record."""

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.leakage.score.hits import LeakHits, LeakReference
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.subsequence import lcs_length
-from ragwitness.text.words import dense_tokens
+from ragwitness.text.overlap import lcs_length
+from ragwitness.text.words import canonical_text, dense_tokens
 
 Shares = NDArray[np.float64]
 

@@ -28,8 +28,6 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.continuation import AUDIT_PROMPT
-from ragwitness.membership.methods.response_parsing.halves import words_before
 from ragwitness.membership.methods.response_parsing.probabilities import (
     UNREAD,
     log_odds,
@@ -38,12 +36,14 @@ from ragwitness.membership.methods.response_parsing.probabilities import (
     word_probability,
 )
 from ragwitness.membership.methods.response_parsing.replies import (
+    AUDIT_PROMPT,
     NO_LOGPROBS,
     AnswerOutcome,
     AnswerReading,
     read_answer,
     read_continuation,
     with_room,
+    words_before,
 )
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel

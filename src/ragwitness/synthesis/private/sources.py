@@ -17,8 +17,7 @@ from ragwitness.synthesis.private.accounting import Embed, grid
 from ragwitness.synthesis.response_parsing import read_list
 from ragwitness.synthesis.roles import GENERATOR
 from ragwitness.synthesis.sage import of_form
-from ragwitness.text.overlap import plain_tokens
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 
 _MATTERS = 40
 _APART = 100_000  # between the seeds of two turns: more than the candidates of a round
