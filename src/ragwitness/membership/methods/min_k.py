@@ -172,7 +172,7 @@ class MinK:
         config: Variant and parameters.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.min_k.probe.MinK"
+    stored_name: ClassVar[str] = "ragwitness.membership.min_k.probe.MinK"
     requires = frozenset({Capability.TOP_LOGPROBS})
 
     def __init__(self, proxy: LanguageModel, config: MinKConfig | None = None) -> None:

@@ -107,7 +107,7 @@ class RagMia:
         config: Prompt, access and limits.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.rag_mia.probe.RagMia"
+    stored_name: ClassVar[str] = "ragwitness.membership.rag_mia.probe.RagMia"
     name = "rag-mia"
 
     def __init__(self, proxy: LanguageModel, config: RagMiaConfig | None = None) -> None:

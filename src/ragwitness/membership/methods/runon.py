@@ -362,7 +362,7 @@ class Runon:
         elsewhere: Words of the audit's documents.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.runon.Runon"
+    stored_name: ClassVar[str] = "ragwitness.membership.runon.Runon"
     name = "runon"
     requires = frozenset({Capability.TEXT})
 

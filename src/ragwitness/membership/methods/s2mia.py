@@ -158,7 +158,7 @@ class S2Mia:
         config: Prompt and parameters.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.s2mia.probe.S2Mia"
+    stored_name: ClassVar[str] = "ragwitness.membership.s2mia.probe.S2Mia"
     name = "s2mia"
 
     def __init__(self, proxy: LanguageModel, config: S2MiaConfig | None = None) -> None:

@@ -251,7 +251,7 @@ class SRag:
         elsewhere: What the documents of the audit share, which ``"few"`` asks about last.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.srag.probe.SRag"
+    stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
     requires = frozenset({Capability.TOP_LOGPROBS})
 
     def __init__(
