@@ -12,8 +12,8 @@ from ragwitness.comparison.result import ORIGIN
 from ragwitness.comparison.variants import ZERO_SHOT, NoTextError, check_method
 from ragwitness.core.errors import InputError
 from ragwitness.leakage.attack_registry import ATTACKS
+from ragwitness.synthesis.agents import Roles
 from ragwitness.synthesis.generator_registry import METHODS, parse_spec
-from ragwitness.synthesis.roles import Roles
 from research.reproduce.tables import read_table
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _run(
     from ragwitness.cli.steps import spent_so_far, wait
     from ragwitness.comparison.task import CompareTask, CompareWork, Wanted
     from ragwitness.comparison.variants import ComparisonPlan
-    from ragwitness.leakage.attack_registry import build_attack
-    from ragwitness.leakage.attacks.base import Limits
+    from ragwitness.leakage.attack_registry import Limits, build_attack
     from ragwitness.rag.lab import rag_config
     from research.reproduce.compare_report import Done
 
