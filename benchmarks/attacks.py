@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 
 from ragwitness.core.types import Answer, Document, Query
-from ragwitness.leakage.attack_registry import Limits, build_attack
+from ragwitness.leakage.attack_registry import build_attack
+from ragwitness.leakage.attacks.base import Limits
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig

@@ -25,13 +25,8 @@ from ragwitness.cli.common import one_thread_per_answer
 from ragwitness.comparison.usefulness import answer_lengths, measure_utility
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Query
-from ragwitness.leakage.attack_registry import (
-    Attack,
-    Limits,
-    Transcript,
-    build_attack,
-    write_transcripts,
-)
+from ragwitness.leakage.attack_registry import build_attack
+from ragwitness.leakage.attacks.base import Attack, Limits, Transcript, write_transcripts
 from ragwitness.leakage.run import ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.rag.lab import lab_target, rag_config

@@ -106,7 +106,8 @@ def _run(
     from ragwitness.cli.steps import spent_so_far, wait
     from ragwitness.comparison.task import CompareTask, CompareWork, Wanted
     from ragwitness.comparison.variants import ComparisonPlan
-    from ragwitness.leakage.attack_registry import Limits, build_attack
+    from ragwitness.leakage.attack_registry import build_attack
+    from ragwitness.leakage.attacks.base import Limits
     from ragwitness.rag.lab import rag_config
     from research.reproduce.compare_report import Done
 

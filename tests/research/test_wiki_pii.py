@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import find_secrets
 from ragwitness.text.secrets import contacts
 from research.synthetic.wiki_pii import RESULT_TYPES, WikiPii, chunks, made_up, wiki_pii

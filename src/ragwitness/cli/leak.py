@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ragwitness.leakage.attack_registry import Attack, Limits
+    from ragwitness.leakage.attacks.base import Attack, Limits
     from ragwitness.runner.budget import Budget
 
 _EXAMPLES = 3

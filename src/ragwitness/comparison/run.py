@@ -29,7 +29,7 @@ from ragwitness.comparison.variants import (
 )
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS
 from ragwitness.core.types import Document, Query, Target, left_out_of, notes_of
-from ragwitness.leakage.attack_registry import Transcript, write_transcripts
+from ragwitness.leakage.attacks.base import Transcript, write_transcripts
 from ragwitness.leakage.result import LeakResult
 from ragwitness.leakage.run import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan, measure_leaks

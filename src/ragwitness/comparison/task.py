@@ -132,7 +132,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
             InputError: An option or a file cannot be used, or would not be read.
         """
         from ragwitness.comparison.variants import ComparisonPlan
-        from ragwitness.leakage.attack_registry import Limits
+        from ragwitness.leakage.attacks.base import Limits
         from ragwitness.leakage.run import refuse_records
         from ragwitness.synthesis.agents import roles_of
 
@@ -306,7 +306,7 @@ class CompareWork:
     @property
     def identity(self) -> tuple[object, ...]:
         """What a run folder is named by: all that an answer depends on, the models too."""
-        from ragwitness.leakage.attack_registry import Limits
+        from ragwitness.leakage.attacks.base import Limits
 
         it, plan = self.task, self.plan
         limits = Limits(plan.prompts, plan.answer_tokens, plan.seed)

@@ -15,7 +15,7 @@ from ragwitness.comparison.result import ORIGIN
 from ragwitness.core.errors import InputError
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Document, Reading, Target
-from ragwitness.leakage.attack_registry import Attack
+from ragwitness.leakage.attacks.base import Attack
 from ragwitness.models.base import Embedder
 from ragwitness.rag.config import RagConfig
 from ragwitness.runner.rate_limiter import RateLimiter

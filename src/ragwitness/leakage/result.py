@@ -11,7 +11,7 @@ from fractions import Fraction
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Document, LeftOut
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
 from ragwitness.report import phrases as say

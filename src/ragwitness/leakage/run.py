@@ -17,7 +17,8 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.quotes import quote_error, shown
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.core.types import Answer, Document, Query, Target, left_out_of, notes_of
-from ragwitness.leakage.attack_registry import OWNERS, Ask, Attack, Transcript, write_transcripts
+from ragwitness.leakage.attack_registry import OWNERS
+from ragwitness.leakage.attacks.base import Ask, Attack, Transcript, write_transcripts
 from ragwitness.leakage.result import AttackLeaks, LeakResult
 from ragwitness.leakage.score.hits import LeakReference, explained_leaks, short_records
 from ragwitness.leakage.score.table import (

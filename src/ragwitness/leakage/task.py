@@ -41,7 +41,7 @@ from ragwitness.runner.task_runtime import (
 if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.leakage.attack_registry import Attack, Limits, Transcript
+    from ragwitness.leakage.attacks.base import Attack, Limits, Transcript
     from ragwitness.leakage.result import LeakResult
     from ragwitness.leakage.run import AttackRun
     from ragwitness.leakage.score.table import LeakPlan
@@ -150,7 +150,8 @@ class LeakTask(HowRead, Sending, Sealing):
         Raises:
             InputError: An option cannot be used, or would not be read.
         """
-        from ragwitness.leakage.attack_registry import OWNERS, Limits
+        from ragwitness.leakage.attack_registry import OWNERS
+        from ragwitness.leakage.attacks.base import Limits
 
         refuse_types(self)
         check_target(self.target)
@@ -347,7 +348,7 @@ class LeakWork:
         Raises:
             InputError: Stored transcripts cannot be read.
         """
-        from ragwitness.leakage.attack_registry import read_transcripts
+        from ragwitness.leakage.attacks.base import read_transcripts
 
         return asked.transcripts if asked else read_transcripts(Path(str(self.task.transcripts)))
 

@@ -39,7 +39,8 @@ from ragwitness.comparison.variants import (
 )
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.leakage.attack_registry import Limits, Transcript, build_attack
+from ragwitness.leakage.attack_registry import build_attack
+from ragwitness.leakage.attacks.base import Limits, Transcript
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.lab import lab_target

@@ -15,7 +15,8 @@ import pytest
 from ragwitness.core.errors import ExitCode, InputError, TargetResponseError, TargetUnreachableError
 from ragwitness.core.run_files import TRANSCRIPTS
 from ragwitness.core.types import Answer, Capability, Document, Query
-from ragwitness.leakage.attack_registry import Limits, Transcript, build_attack, read_transcripts
+from ragwitness.leakage.attack_registry import build_attack
+from ragwitness.leakage.attacks.base import Limits, Transcript, read_transcripts
 from ragwitness.leakage.result import (
     RESULT_TYPE,
     LeakResult,

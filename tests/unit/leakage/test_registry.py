@@ -8,12 +8,13 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
-from ragwitness.leakage.attack_registry import ATTACKS, Limits, build_attack
+from ragwitness.leakage.attack_registry import ATTACKS, build_attack
+from ragwitness.leakage.attacks.base import Limits
 from tests.support.packages import install
 
 _OTHERS = """
 from dataclasses import dataclass, field
-from ragwitness.leakage.attack_registry import Limits
+from ragwitness.leakage.attacks.base import Limits
 
 @dataclass(frozen=True)
 class ShoutConfig:

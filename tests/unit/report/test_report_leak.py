@@ -11,7 +11,7 @@ import pytest
 
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.types import Document
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.result import (
     RESULT_TYPE,
     LeakResult,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 
 from ragwitness.core.errors import InputError
-from ragwitness.leakage.attack_registry import REPEAT, Ask, Attacking, Limits, batches, require
+from ragwitness.leakage.attacks.base import REPEAT, Ask, Attacking, Limits, batches, require
 from ragwitness.text.canonical import canonical_text
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import split_words, telling_tokens

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.text.canonical import canonical_text
 from ragwitness.text.overlap import (
     RunOwners,

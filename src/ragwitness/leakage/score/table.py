@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.types import Document, Reading
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import paper
 from ragwitness.leakage.score.hits import (
     HALF,

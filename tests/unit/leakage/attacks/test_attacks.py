@@ -11,7 +11,8 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
-from ragwitness.leakage.attack_registry import ATTACKS, Ask, Attack, Limits, build_attack
+from ragwitness.leakage.attack_registry import ATTACKS, build_attack
+from ragwitness.leakage.attacks.base import Ask, Attack, Limits
 from ragwitness.leakage.attacks.single_turn import (
     CONDITIONS,
     LONGEST,
@@ -73,7 +74,7 @@ def test_the_seed_decides_everything(name: str) -> None:
 
 _PROMPTS = """
 import sys
-from ragwitness.leakage.attack_registry import Limits
+from ragwitness.leakage.attacks.base import Limits
 from ragwitness.leakage.attack_registry import ATTACKS, build_attack
 from ragwitness.text.sample import load_sample
 from ragwitness.core.types import Answer

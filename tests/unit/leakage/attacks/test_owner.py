@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
-from ragwitness.leakage.attack_registry import REPEAT, Limits
+from ragwitness.leakage.attacks.base import REPEAT, Limits
 from ragwitness.leakage.attacks.single_turn import Aimed, AimedConfig
 from ragwitness.text.sample import load_sample
 

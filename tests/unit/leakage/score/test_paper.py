@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import paper
 
 RECORD = "one two three four five six seven eight nine ten eleven twelve"

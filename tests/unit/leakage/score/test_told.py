@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.leakage.attack_registry import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import LeakReference, facts, in_order
 from ragwitness.leakage.score.table import LeakMeasure, LeakPlan, measure_leaks
 from ragwitness.text.secrets import Secret
