@@ -58,7 +58,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str, before: str = ""
 
     Returns:
         The largest of what :func:`probability_at` finds at the places of the word
-        (:func:`~ragwitness.membership.methods.response_parsing.continuation.said_at`).
+        (:func:`~ragwitness.membership.methods.response_parsing.replies.said_at`).
     """
     own = spelt(tokens)
     text = "".join(token.token for token in own)
