@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.privacy.accounting.composition import (
     PrivacyBudget,
     classic_sigma,
