@@ -51,7 +51,9 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
         KeyError: It is not a result.
     """
     # A result's class lies in the module of its kind, so no table of classes has to be kept.
-    kind: ResultType[Any, Any] | None = getattr(sys.modules[type(result).__module__], "KIND", None)
+    kind: ResultType[Any, Any] | None = getattr(
+        sys.modules[type(result).__module__], "RESULT_TYPE", None
+    )
     if kind is None:
         raise KeyError(type(result).__name__)
     return kind

@@ -20,8 +20,7 @@ from ragwitness.membership.methods.mba.masks import (
 )
 from ragwitness.membership.methods.mba.settings import MbaConfig
 from ragwitness.membership.methods.mba.spelling import token_units, word_units
-from ragwitness.models.base import Generation, TextScores
-from ragwitness.models.words import map_to_words
+from ragwitness.models.base import Generation, TextScores, map_to_words
 from ragwitness.text.words import core, split_words
 
 _TEXT = (
