@@ -15,7 +15,7 @@ from ragwitness.rag.defenses.mirabel import Mirabel
 from ragwitness.rag.defenses.prompt import PromptModification
 from ragwitness.rag.defenses.rewriting import QueryRewriting
 
-GROUP = "ragwitness.rag.defenses"
+GROUP = "ragwitness.defenses"
 """Entry-point group of other packages' defenses."""
 
 DEFENSES = Registry(
