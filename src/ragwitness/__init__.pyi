@@ -11,9 +11,9 @@ from ragwitness.api import plant_canaries as plant_canaries
 from ragwitness.api import probe_canaries as probe_canaries
 from ragwitness.api import synthesize as synthesize
 from ragwitness.api import verify as verify
-from ragwitness.attest.accounts import Request as Request
-from ragwitness.attest.accounts import account_key as account_key
-from ragwitness.attest.accounts import sign_request as sign_request
+from ragwitness.attest.receipts import Request as Request
+from ragwitness.attest.receipts import account_key as account_key
+from ragwitness.attest.receipts import sign_request as sign_request
 from ragwitness.attest.window import Window as Window
 from ragwitness.canary.run import CanaryResult as CanaryResult
 from ragwitness.core.errors import RagwitnessError as RagwitnessError

@@ -39,10 +39,9 @@ from ragwitness.core.files import at_hand, private_folder, read_object, replace_
 from ragwitness.core.run_files import ANSWERS, LOOK
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Query, Target
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 from ragwitness.report.result_type import plain
-from ragwitness.report.run_remarks import answers_kept, unasked
-from ragwitness.report.spending import Spending, spending
+from ragwitness.report.spending import Spending, answers_kept, spending, unasked
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Progress, Spender, Worker
 from ragwitness.stats.evaluation import Rate

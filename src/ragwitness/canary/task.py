@@ -145,7 +145,7 @@ class DrawTask:
         from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.canary.wordings import read_wordings
         from ragwitness.core.files import read_text
-        from ragwitness.crypto.commitments import draw_blinding
+        from ragwitness.crypto.hashing import draw_blinding
         from ragwitness.targets.form import TEMPLATE
 
         refuse_types(self)

@@ -12,7 +12,7 @@ from ragwitness.cli.common import console, print_lines
 from ragwitness.cli.options import DryRun
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.core.options import Arg, Opt, PathRole
-from ragwitness.report.phrases import visible
+from ragwitness.report.formatting import visible
 
 if TYPE_CHECKING:
     from ragwitness.canary.draw import Design
@@ -74,7 +74,7 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
     from ragwitness.canary.folder import STAMPED, read_plan
     from ragwitness.core.files import read_file
-    from ragwitness.crypto.stamps import LARGEST_STAMP, read_stamp
+    from ragwitness.crypto.keys import LARGEST_STAMP, read_stamp
     from ragwitness.evidence.timestamp import stamp
 
     plan, path = read_plan(folder), folder / STAMPED

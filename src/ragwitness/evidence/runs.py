@@ -1,7 +1,7 @@
 """The log of one's runs: every sealed run, from before its first query to its result.
 
 A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
-anybody may keep an old one, and :mod:`ragwitness.attest.checkpoints` lets monitors and witnesses
+anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
 watch it like the log of a window. An entry holds digests and no text.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.hashing import canonical, parse
 
 MOST_ENTRY = 4096
 _VERSION = "ragwitness/run/v1"
@@ -73,23 +73,28 @@ _KINDS: dict[str, type[RunEntry]] = {
 }
 
 
+_STORED = {"task": "errand"}  # names of fields in every log that was ever written
+
+
 def encode_entry(entry: RunEntry) -> bytes:
     """Return an entry as it is logged."""
     what = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
-    return canonical({"version": _VERSION, "what": what, **asdict(entry)})
+    fields = {_STORED.get(name, name): value for name, value in asdict(entry).items()}
+    return canonical({"version": _VERSION, "what": what, **fields})
 
 
 def decode_entry(data: bytes) -> RunEntry:
     """Return an entry of a log.
 
     Raises:
-        VerificationError: ``runs.entry``, or as :func:`~ragwitness.crypto.canonical.parse`.
+        VerificationError: ``runs.entry``, or as :func:`~ragwitness.crypto.hashing.parse`.
     """
     row: Any = parse(data, MOST_ENTRY, "runs.entry")
     try:
         known, kind = row.pop("version"), _KINDS[row.pop("what")]
         if known != _VERSION:
             raise ValueError(known)
-        return kind(**row)
+        names = {stored: name for name, stored in _STORED.items()}
+        return kind(**{names.get(name, name): value for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise VerificationError("runs.entry", "The log holds an entry of no run.") from error

@@ -10,7 +10,7 @@ import pytest
 from ragwitness.attest.receipts import Receipt
 from ragwitness.core.errors import TargetResponseError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key
-from ragwitness.crypto.transcript.records import SignedQueryRecord, decode
+from ragwitness.crypto.records import SignedQueryRecord, decode
 from ragwitness.service.clients.signer import KEY_HEADER, Signer
 from tests.unit.service.conftest import Service, service, store  # noqa: F401  # fixtures
 from tests.unit.service.test_service_attested import World
@@ -24,7 +24,7 @@ def world(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
-    monkeypatch.setattr("ragwitness.service.overview.time.time", lambda: 0.0)
+    monkeypatch.setattr("ragwitness.service.tenants.time.time", lambda: 0.0)
     monkeypatch.setattr("ragwitness.service.window.time.time", lambda: 0.0)
     return World(service, tmp_path, monkeypatch)
 
