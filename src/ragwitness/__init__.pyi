@@ -44,15 +44,15 @@ from ragwitness.privacy.accounting.gaussian import sigma_for as sigma_for
 from ragwitness.privacy.mechanism.release import quantise as quantise
 from ragwitness.privacy.odometer.spectral import Odometer as Odometer
 from ragwitness.privacy.odometer.spectral import Terms as Terms
-from ragwitness.rag.build import build_system as build_system
 from ragwitness.rag.config import RagConfig as RagConfig
+from ragwitness.rag.pipeline import build_system as build_system
 from ragwitness.rag.target import LabTarget as LabTarget
 from ragwitness.report.html import write_html as write_html
 from ragwitness.report.result_registry import to_json as to_json
 from ragwitness.runner.budget import Budget as Budget
+from ragwitness.runner.capabilities import probe_capabilities as probe_capabilities
 from ragwitness.runner.rate_limiter import RateLimiter as RateLimiter
 from ragwitness.targets.objects import wrap as wrap
-from ragwitness.targets.probe import probe_capabilities as probe_capabilities
 from ragwitness.targets.resolve import open_target as open_target
 from ragwitness.targets.transport import TransportOptions as TransportOptions
 from ragwitness.testing.assertions import assert_no_leak as assert_no_leak

@@ -145,8 +145,8 @@ async def probe_canaries(
         TargetUnreachableError: The target cannot be reached.
     """
     from ragwitness.canary.ways import asked_in, best_way, echoes_truly, ways_served
+    from ragwitness.runner.capabilities import Recorded
     from ragwitness.runner.rate_limiter import Pace, RateLimiter
-    from ragwitness.targets.probe import Recorded
 
     clock, config = time.monotonic(), config or ProbeConfig()
     if not release.strip():

@@ -3,9 +3,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index.dense import DenseIndex
-from ragwitness.rag.index.interface import Index, Metric
-from ragwitness.rag.index.lexical import LexicalIndex, index_words
+from ragwitness.rag.index import DenseIndex, Index, LexicalIndex, Metric, index_words
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder
 
 TEXTS = [document.text for document in CORPUS]
