@@ -66,7 +66,7 @@ scale = 128               # largest norm of the integer vectors; above sigma x s
                           # opened noise comes from no table: slower, 15 microseconds a slot
 # sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
 """
-"""What ``ragwitness commit --example-policy`` prints."""
+"""What ``ragwitness attest commit --example-policy`` prints."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TOML = 1 << 20

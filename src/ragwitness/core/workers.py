@@ -33,20 +33,20 @@ def workers(given: int | None = None) -> int:
     Raises:
         InputError: That is no number of processes.
     """
-    wanted = os.environ.get(VARIABLE, "1") if given is None else str(given)
-    if wanted != ALL and not (wanted.isdecimal() and int(wanted)):
+    count = os.environ.get(VARIABLE, "1") if given is None else str(given)
+    if count != ALL and not (count.isdecimal() and int(count)):
         raise InputError(
-            f"At least 1 worker is needed, not {wanted!r}.",
+            f"At least 1 worker is needed, not {count!r}.",
             f"Correct --workers or {VARIABLE}: a whole number, or {ALL}.",
         )
     if given is not None:
-        os.environ[VARIABLE] = wanted
-    if wanted == "1":
+        os.environ[VARIABLE] = count
+    if count == "1":
         return 1
     from joblib import cpu_count
 
     cores = int(cpu_count())
-    return cores if wanted == ALL else min(int(wanted), cores)
+    return cores if count == ALL else min(int(count), cores)
 
 
 # A Ray cluster: work in the processes of several machines. Only Ray Core is used.
@@ -92,16 +92,16 @@ def ray_session(cluster: Cluster) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtraError("The engine ray", "ray") from error
     folder = tempfile.mkdtemp(prefix="rw-")
-    own: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
+    started_here: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
     if len(folder) <= _LONGEST_TEMPORARY:
-        own["_temp_dir"] = folder
+        started_here["_temp_dir"] = folder
     try:
         try:
             ray.init(
                 address=cluster.address or "local",
                 log_to_driver=False,
                 logging_level="error",
-                **({} if cluster.address else own),
+                **({} if cluster.address else started_here),
             )
         except Exception as error:  # a start that takes too long is a bare one of Ray
             where = f"at {cluster.address}" if cluster.address else "on this machine"
