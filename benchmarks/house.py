@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from ragwitness.evidence.code import imports_of, modules_of
+from ragwitness.evidence.subject import imports_of, modules_of
 
 WHEEL = Path(__file__).resolve().parent.parent / "src" / "ragwitness"
 
@@ -116,7 +116,7 @@ LATE = {
 
 REGISTRIES = {
     # A stored result or an evidence pack names its task; the table names the module.
-    "ragwitness.evidence.recomputation",
+    "ragwitness.evidence.verifiers",
     "ragwitness.report.result_registry",
 }
 """Modules that load modules of higher rooms by name, as they would load a plug-in."""

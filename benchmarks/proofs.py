@@ -29,7 +29,7 @@ from ragwitness.crypto.proofs.norms import verify_norms
 from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
 from ragwitness.crypto.proofs.prove_norms import prove_norms
 from ragwitness.crypto.proofs.shape import Shape, chunk_slots
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.sampler import CoinNoise
 
 _T = TypeVar("_T")
 _TOP, _SCALE, _SIGMA = 4, 128, 15_000

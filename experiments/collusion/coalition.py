@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from texts import HERE, OUT
 
-from ragwitness.collusion.coalition.detectors import (
+from ragwitness.collusion.detectors import (
     DETECTORS,
     Settings,
     effective_size,
     nearest_means,
     top_direction,
 )
-from ragwitness.privacy.query_log import QueryLog
+from ragwitness.privacy.account_pairs import QueryLog
 from ragwitness.report.curves import Axis, Line
 from ragwitness.report.curves import LinesPanel as Panel
 from ragwitness.report.figures import lines_svg

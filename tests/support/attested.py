@@ -45,7 +45,7 @@ from ragwitness.crypto.transcript.records import (
     encode,
     record_hash,
 )
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 STRANGER = PrivateKey("example.org/log", KeyKind.NOTE, bytes([2]) * 32)
@@ -110,7 +110,7 @@ def embed(many):
 
 
 def quantised(text):
-    from ragwitness.privacy.mechanism.release import quantise
+    from ragwitness.privacy.release import quantise
 
     return quantise(embed([text]), MECHANISM)[0]
 

@@ -12,7 +12,7 @@ from ragwitness.crypto.proofs import columns, prove_norms
 from ragwitness.crypto.proofs.columns import Columns, SecretColumns
 from ragwitness.crypto.proofs.group import encode_point, generator
 from ragwitness.crypto.proofs.prove_answers import SecretCoins
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
 DIGEST = "5e" * 32

@@ -27,7 +27,7 @@ from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_hash, parse_hex, ta
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.proofs.shape import Shape, chunk_slots
 from ragwitness.crypto.transcript.records import QueryRecord, record_hash
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.table import gaussian_table
 
 # C_E: what turns texts into vectors (R1).
 

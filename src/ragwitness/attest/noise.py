@@ -19,7 +19,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import cut
 from ragwitness.crypto.proofs.group import POINT_BYTES
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.sampler import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, canonical, hkdf_sha256, public_coins, sub_seed
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from ragwitness.crypto.log.tiles import read_entries
 from ragwitness.crypto.log.tree import MerkleLog
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.privacy.accounting.ranges import Relation
-from ragwitness.privacy.odometer.spectral import worst_epsilon
+from ragwitness.privacy.odometer import worst_epsilon
+from ragwitness.privacy.ranges import Relation
 
 _VERSION = "ragwitness/opening/v1"
 _AGAIN = "ragwitness attest prove logs the opening once there is space."

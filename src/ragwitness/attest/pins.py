@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 
 from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
+from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
 _WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999

@@ -1,6 +1,6 @@
 """What a timestamp authority's token says (RFC 3161): that bytes were there at a time.
 
-:mod:`ragwitness.evidence.timestamp` asks for tokens; here they are read, and nothing is sent.
+:mod:`ragwitness.evidence.log_client` asks for tokens; here they are read, and nothing is sent.
 """
 
 from __future__ import annotations

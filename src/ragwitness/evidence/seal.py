@@ -48,7 +48,6 @@ from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.crypto.notes.note import sign_note
-from ragwitness.evidence.code import code_digests, wheel_digest
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
     LOG,
@@ -59,28 +58,28 @@ from ragwitness.evidence.pack import (
     page_of,
     signed_pack,
 )
-from ragwitness.evidence.recomputation import task_named
-from ragwitness.evidence.runs import (
+from ragwitness.evidence.subject import (
+    TEXT,
+    VERSION,
     RunAnswered,
     RunBegun,
     RunEnded,
     RunEntry,
-    encode_entry,
-)
-from ragwitness.evidence.subject import (
-    TEXT,
-    VERSION,
     SealedRun,
     SealedText,
     SealSubject,
     changed,
+    code_digests,
+    encode_entry,
     leaf_of,
     result_digest,
     root_of,
     seal_text,
     units_digest,
+    wheel_digest,
     without_words,
 )
+from ragwitness.evidence.verifiers import task_named
 from ragwitness.runner.hash_chain import GROWN, AnswerChain, Link, blinding_of, dense
 
 _SERIES = "ragwitness/series/v1"
@@ -186,7 +185,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         log.begin(digest, series, subject.task)
         GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
-        from ragwitness.evidence.timestamp import stamp
+        from ragwitness.evidence.log_client import stamp
 
         again = "The run is sealed. The same command tries again."
         stamp(run / SEAL_STAMP, data, wish.timestamp, again)

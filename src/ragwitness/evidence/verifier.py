@@ -36,7 +36,6 @@ from ragwitness.crypto.notes.note import Checkpoint, Note, check_signed, verify_
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.stamps import read_stamp
 from ragwitness.evidence.case import PackCase, PackKnown
-from ragwitness.evidence.code import code_digests, wheel_digest
 from ragwitness.evidence.pack import (
     LOG,
     SIGNED_LOG,
@@ -44,17 +43,22 @@ from ragwitness.evidence.pack import (
     page_of,
     read_pack,
 )
-from ragwitness.evidence.recomputation import task_named
-from ragwitness.evidence.runs import RunAnswered, RunBegun, RunEnded, decode_entry
 from ragwitness.evidence.subject import (
     EARLIER,
     TEXT,
+    RunAnswered,
+    RunBegun,
+    RunEnded,
     changed,
+    code_digests,
+    decode_entry,
     result_digest,
     root_of,
     seal_text,
     units_digest,
+    wheel_digest,
 )
+from ragwitness.evidence.verifiers import task_named
 from ragwitness.report import phrases as say
 from ragwitness.runner.hash_chain import ROW, first_link, next_link
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select, tuple_
 
-from ragwitness.privacy.mechanism.codes import Codes, Placement
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex
+from ragwitness.privacy.codes import Codes, Placement
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import SlotIndex
 from ragwitness.service.store import Store
 from ragwitness.service.tables import documents, placements, tenants
 

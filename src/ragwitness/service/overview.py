@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ragwitness.privacy.odometer.answers import AnswerMeter
-from ragwitness.privacy.odometer.spectral import Odometer
+from ragwitness.privacy.odometer import AnswerMeter, Odometer
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store

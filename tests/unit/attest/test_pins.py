@@ -11,7 +11,7 @@ from ragwitness.attest.trust import Trust, parse_trust
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes.witness import Signers
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 from tests.support.attested import POLICY
 from tests.support.windows import policy
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from ragwitness.evidence.code import code_digests, code_of
+from ragwitness.evidence.subject import code_digests, code_of
 
 MODULE = '''"""What it is."""
 

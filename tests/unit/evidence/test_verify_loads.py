@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.house import WHEEL, lines_of
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.evidence.code import modules_of
+from ragwitness.evidence.subject import modules_of
 from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -56,7 +56,7 @@ NEVER = {
     "ragwitness.targets",
     "ragwitness.rag.lab",
     "ragwitness.runner.rate_limiter",
-    "ragwitness.evidence.timestamp",
+    "ragwitness.evidence.log_client",
     "ragwitness.models.process_pool",
     "ragwitness.models.endpoint",
     "ragwitness.models.hf",

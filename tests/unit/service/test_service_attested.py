@@ -21,7 +21,7 @@ from ragwitness.crypto.keys import write_key
 from ragwitness.crypto.notes.witness import Signers, open_checkpoint
 from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
+from ragwitness.privacy.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim

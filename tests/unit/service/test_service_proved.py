@@ -18,7 +18,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.crypto.notes.witness import Signers
 from ragwitness.crypto.seeds import verify_seed
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
+from ragwitness.privacy.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord
 from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy

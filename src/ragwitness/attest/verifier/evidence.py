@@ -30,7 +30,7 @@ from ragwitness.crypto.transcript.records import (
     QueryRecord,
     decode,
 )
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 _Part = TypeVar("_Part")
 

@@ -14,8 +14,8 @@ from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.checks import receipted
 from ragwitness.attest.verifier.evidence import BundleEvidence
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.bounds import audit_epsilon
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.bounds import audit_epsilon
+from ragwitness.privacy.odometer import Odometer, Terms
 
 
 def hollow(numbers: tuple[Numbers, ...]) -> list[str]:

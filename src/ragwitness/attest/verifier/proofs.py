@@ -23,7 +23,7 @@ from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.commitments import commit
 from ragwitness.crypto.seeds import SeedOpening, verify_seed
 from ragwitness.crypto.transcript.records import QueryRecord
-from ragwitness.privacy.mechanism.release import scaled
+from ragwitness.privacy.release import scaled
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.answers import AnswerClaim

@@ -17,7 +17,7 @@ from ragwitness.attest.verifier.case import VerifierCase
 from ragwitness.attest.verifier.evidence import read_evidence
 from ragwitness.attest.verifier.numbers import remarks
 from ragwitness.evidence.result import RESULT_TYPE, sampling_line
-from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
+from ragwitness.privacy.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal
 from tests.support.attested import MECHANISM, POLICY, embed
 
@@ -98,7 +98,7 @@ def test_the_numbers_stand_side_by_side(verdict):
 
 
 def test_the_odometer_is_that_of_the_committed_vectors(verdict):
-    from ragwitness.privacy.accounting.gaussian import epsilon_at
+    from ragwitness.privacy.gaussian import epsilon_at
 
     evidence = read_evidence(read_bundle(BUNDLE))
     mine = [i for i, (_, r) in enumerate(evidence.queries) if r.tenant == "clinic"]
