@@ -24,7 +24,8 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.result import Bought, CoalitionEstimates, CollusionResult
+    from ragwitness.collusion.coalition_result import CoalitionEstimates
+    from ragwitness.collusion.result import Bought, CollusionResult
     from ragwitness.privacy.account_pairs import QueryLog
     from ragwitness.privacy.bounds import ServiceTerms
     from ragwitness.service.policy import TenantPolicy
@@ -76,9 +77,9 @@ def estimate(
         draws: The number of logs drawn from the ordinary traffic.
         seed: The seed of the samples and of the permutations.
     """
+    from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.detectors import DETECTORS, Settings
     from ragwitness.collusion.estimate import estimate as run_estimate
-    from ragwitness.collusion.result import CoalitionEstimates
     from ragwitness.privacy.account_pairs import check_bounds, group_curve
     from ragwitness.privacy.ranges import whole
 

@@ -23,7 +23,7 @@ RESULT_TYPES = {
     "evaluation": "ragwitness.membership.results.evaluation:RESULT_TYPE",
     "canary": "ragwitness.canary.result:RESULT_TYPE",
     "collusion": "ragwitness.collusion.result:RESULT_TYPE",
-    "coalition": "ragwitness.collusion.result:COALITION_TYPE",
+    "coalition": "ragwitness.collusion.coalition_result:RESULT_TYPE",
     "verification": "ragwitness.evidence.result:RESULT_TYPE",
     "plan": "ragwitness.membership.results.forecast:RESULT_TYPE",
     "doctor": "ragwitness.membership.results.examination:RESULT_TYPE",
@@ -51,7 +51,9 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
         KeyError: It is not a result.
     """
     # A result's class lies in the module of its kind, so no table of classes has to be kept.
-    kind: ResultType[Any, Any] | None = getattr(sys.modules[type(result).__module__], "KIND", None)
+    kind: ResultType[Any, Any] | None = getattr(
+        sys.modules[type(result).__module__], "RESULT_TYPE", None
+    )
     if kind is None:
         raise KeyError(type(result).__name__)
     return kind

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragwitness.collusion.coalition_result import RESULT_TYPE, CoalitionEstimates
 from ragwitness.collusion.detectors import Settings
 from ragwitness.collusion.estimate import estimate
-from ragwitness.collusion.result import COALITION_TYPE, CoalitionEstimates
 from ragwitness.privacy.account_pairs import group_curve
 from ragwitness.report.curves import Axis, Curves, Line
 from ragwitness.report.curves import LinesPanel as Panel
@@ -27,14 +27,14 @@ def _drawn(svg: str) -> ET.Element:
 
 def _stored(result: CoalitionEstimates) -> dict[str, Any]:
     """The JSON of a result, which is read back equal."""
-    stored: dict[str, Any] = json.loads(json.dumps(COALITION_TYPE.stored(result), allow_nan=False))
-    assert COALITION_TYPE.opened(stored) == result
+    stored: dict[str, Any] = json.loads(json.dumps(RESULT_TYPE.stored(result), allow_nan=False))
+    assert RESULT_TYPE.opened(stored) == result
     return stored
 
 
 def _svg(result: CoalitionEstimates) -> str:
     [curves] = [
-        one for one in COALITION_TYPE.sheet(result).sections[0].blocks if isinstance(one, Curves)
+        one for one in RESULT_TYPE.sheet(result).sections[0].blocks if isinstance(one, Curves)
     ]
     return lines_svg(curves.title, curves.make())
 
