@@ -20,14 +20,15 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from ragwitness.evidence.subject import imports_of, modules_of
+from ragwitness.evidence.code import imports_of, modules_of
 
 WHEEL = Path(__file__).resolve().parent.parent / "src" / "ragwitness"
 
 # Endings of participles and adverbs; a file is named after a thing or after the verb that it is.
 _FORMS = re.compile(r"(ing|ed|ly)$")
 _NOUNS = frozenset(
-    "accounting decoding hashing opening reading rewriting seed spelling spending wording".split()
+    "accounting decoding formatting hashing opening parsing prepared reading rewriting sealing seed"
+    " spelling spending wording".split()
 )
 """Words with such an ending that the field uses as nouns."""
 

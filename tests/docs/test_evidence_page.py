@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli.main import run
+from ragwitness.evidence.code import task_named
 from ragwitness.evidence.verifier import COMMITMENTS, PAGE
-from ragwitness.evidence.verifiers import task_named
 from ragwitness.text.sample import load_sample
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text(encoding="utf-8")

@@ -30,7 +30,6 @@ from pathlib import Path
 from unittest import mock
 
 from tests.golden.tasks import INPUTS, RUNS, TABLES, TASKS, WHERE, done
-
 from tests.support.canary_model import ToyModel, serving
 
 COMMIT = "52e8ec2"

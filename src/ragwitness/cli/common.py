@@ -59,7 +59,7 @@ def leave(result: object, json_out: Path | None = None) -> None:
     if json_out is not None:
         write_json_file(json_out, kind.stored(result))
     screen = console()
-    screen.print(terminal(kind.sheet(result), width=screen.width))
+    screen.print(terminal(kind.report(result), width=screen.width))
 
 
 def one_thread_per_answer() -> None:

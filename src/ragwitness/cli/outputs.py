@@ -14,7 +14,7 @@ from ragwitness.cli.typer_options import Files
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
-    from ragwitness.report.document import Sheet
+    from ragwitness.report.document import ReportDocument
     from ragwitness.report.result_type import ResultType
 
 
@@ -82,7 +82,7 @@ def conclude(
     *,
     store: Path | None = None,
     page: Path | None = None,
-    sheet: Sheet | None = None,
+    report: ReportDocument | None = None,
 ) -> None:
     """Store a result, write its page and every file that is wanted, show it, and exit.
 
@@ -91,7 +91,7 @@ def conclude(
         outputs: What else is wanted.
         store: Run folder that keeps the result; None where it is kept already.
         page: Where the HTML page goes, if not into the run folder.
-        sheet: What is said, where that is more than the kind says of the result alone.
+        report: What is said, where that is more than the kind says of the result alone.
 
     Raises:
         InputError: A file cannot be written.
@@ -113,8 +113,8 @@ def conclude(
         elif kept is not None:
             screen.print(f"the earlier result is kept: {kept}", markup=False, soft_wrap=True)
         _end_sealed(store)
-    # Step 2: one sheet for page and terminal, so that both say the same.
-    said = sheet or kind.sheet(result)
+    # Step 2: one report for page and terminal, so that both say the same.
+    said = report or kind.report(result)
     write_page(said, page)
     # Step 3: the files that were asked for, while the run folder is whole already.
     wanted.write(kind, result)

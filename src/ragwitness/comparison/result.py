@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ragwitness.comparison.frontier import Contender, MakingCost, floor_warning, frontier_table
-from ragwitness.comparison.frontier import headline as headline_of
+from ragwitness.comparison.frontier import (
+    Contender,
+    MakingCost,
+    floor_warning,
+    frontier_table,
+    ranking,
+)
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import LeftOut
@@ -20,8 +25,17 @@ from ragwitness.leakage.result import (
     rule_measures,
 )
 from ragwitness.leakage.score.table import LeakMeasure
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Cell, Column, Fold, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import (
+    Cell,
+    Column,
+    Fold,
+    Name,
+    Paragraph,
+    ReportDocument,
+    Section,
+    Table,
+)
 from ragwitness.report.geometry import Plane, Point, plane
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
@@ -216,7 +230,7 @@ def headline(result: Comparison) -> tuple[str, str]:
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
     shown = {one.name for one in result.variants if one.indexed}
-    title, sentence = headline_of(base, [one for one in others if one.name in shown])
+    title, sentence = ranking(base, [one for one in others if one.name in shown])
     unheld = "" if result.background else " No count was held against chance: no background."
     return title, f"{sentence}{unheld}"
 
@@ -250,14 +264,14 @@ def _leaking(one: Compared) -> LeakMeasure | None:
     return max(found, key=lambda measure: measure.count, default=None)
 
 
-def _sheet(result: Comparison) -> Sheet:
+def _report(result: Comparison) -> ReportDocument:
     title, sentence = headline(result)
-    spent, main = say.spent_text(result.spent), main_measure(result)
+    spent, main = fmt.spent_text(result.spent), main_measure(result)
     figure = drawn(result)
     counts = (
-        ("Records", say.count(result.records)),
-        ("In no index", say.count(result.background)),
-        ("Questions", say.count(result.questions)),
+        ("Records", fmt.count(result.records)),
+        ("In no index", fmt.count(result.background)),
+        ("Questions", fmt.count(result.questions)),
     )
     base, others = _contenders(result)
     floor = floor_warning(base, main)
@@ -270,14 +284,14 @@ def _sheet(result: Comparison) -> Sheet:
     if main:
         sections.append(Section("use", "What it is worth in answers", _use(result, main)))
     published = Fold("Published counts", (_published_table(result),))
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
         sentence=sentence,
         method=", ".join(one.name for one in result.variants),
         facts=(
             *counts,
-            ("Started", say.moment(result.started)),
+            ("Started", fmt.moment(result.started)),
             *([("Spent on chat models by all starts", spent)] if spent else []),
         ),
         warnings=(*([floor] if floor else []), *result.warnings),
@@ -291,10 +305,10 @@ def _sheet(result: Comparison) -> Sheet:
         settings=(
             *result.settings.items(),
             *((one.name, _made(one)) for one in result.variants),
-            ("Time", say.duration(result.seconds)),
-            ("Ragwitness", result.ragwitness or say.MISSING),
+            ("Time", fmt.duration(result.seconds)),
+            ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
-        closing=(f"spent: {spent}, {say.duration(result.seconds)}.",) if spent else (),
+        closing=(f"spent: {spent}, {fmt.duration(result.seconds)}.",) if spent else (),
         version=result.ragwitness,
     )
 
@@ -303,8 +317,8 @@ def _made(one: Compared) -> str:
     """How a variant was made, and what went wrong with its questions."""
     parts = [f"{label}: {value}" for label, value in one.settings.items()]
     if one.unanswered:
-        parts.append(f"{say.count(one.unanswered)} questions failed")
-    parts += [f"{say.count(n)} answers not judged: {why}" for why, n in one.unjudged.items()]
+        parts.append(f"{fmt.count(one.unanswered)} questions failed")
+    parts += [f"{fmt.count(n)} answers not judged: {why}" for why, n in one.unjudged.items()]
     return "; ".join(parts)
 
 
@@ -378,7 +392,7 @@ def _alike(one: Compared) -> LeakMeasure | None:
 
 
 def _of(one: LeakMeasure | None) -> str | None:
-    return None if one is None else f"{say.count(int(one.count))} of {say.count(one.of)}"
+    return None if one is None else f"{fmt.count(int(one.count))} of {fmt.count(one.of)}"
 
 
 def _secrets(measures: Sequence[LeakMeasure]) -> str | None:
@@ -461,7 +475,7 @@ def _published(measures: Sequence[LeakMeasure], name: str) -> str:
         for one in measures
         if one.published and one.name.startswith(name) and one.key != "20" and one.note is None
     ]
-    return " / ".join(say.count(int(one.count)) for one in found) or say.MISSING
+    return " / ".join(fmt.count(int(one.count)) for one in found) or fmt.MISSING
 
 
 def drawn(result: Comparison) -> Plane | None:
@@ -493,7 +507,7 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     recognises=lambda data: "variants" in data,
     conditions=read_leak_conditions,
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,
 )

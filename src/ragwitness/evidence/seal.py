@@ -48,6 +48,7 @@ from ragwitness.crypto.commitments import Opening, commit
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.crypto.notes.note import sign_note
+from ragwitness.evidence.code import code_digests, task_named, wheel_digest
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
     LOG,
@@ -69,17 +70,14 @@ from ragwitness.evidence.subject import (
     SealedText,
     SealSubject,
     changed,
-    code_digests,
     encode_entry,
     leaf_of,
     result_digest,
     root_of,
     seal_text,
     units_digest,
-    wheel_digest,
     without_words,
 )
-from ragwitness.evidence.verifiers import task_named
 from ragwitness.runner.hash_chain import GROWN, AnswerChain, Link, blinding_of, dense
 
 _SERIES = "ragwitness/series/v1"

@@ -191,8 +191,8 @@ def pack_of(
         InputError: The run was not sealed, or its answers were changed.
     """
     from ragwitness.crypto.keys import read_key
+    from ragwitness.evidence.code import task_named
     from ragwitness.evidence.seal import make_pack, read_sealed
-    from ragwitness.evidence.verifiers import task_named
 
     # The answers must be those that were linked as they arrived.
     sealed = read_sealed(run)

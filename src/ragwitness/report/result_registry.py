@@ -1,4 +1,4 @@
-"""All kinds of results by name, and the one way a stored result is opened."""
+"""All result types by name, and the one way to open a stored result."""
 
 from __future__ import annotations
 
@@ -45,18 +45,20 @@ def result_type_named(name: str) -> ResultType[Any, Any]:
 
 
 def result_type_for(result: object) -> ResultType[Any, Any]:
-    """Return the kind of a result at hand; its class stands beside its kind.
+    """Return the result type of a result at hand.
 
     Raises:
         KeyError: It is not a result.
     """
-    # A result's class lies in the module of its kind, so no table of classes has to be kept.
-    kind: ResultType[Any, Any] | None = getattr(
-        sys.modules[type(result).__module__], "RESULT_TYPE", None
+    # A result's class stands beside its result type, or names it: no table of classes is kept.
+    if (name := getattr(result, "result_kind", None)) is not None:
+        return result_type_named(name)
+    found: ResultType[Any, Any] | None = vars(sys.modules[type(result).__module__]).get(
+        "RESULT_TYPE"
     )
-    if kind is None:
+    if found is None:
         raise KeyError(type(result).__name__)
-    return kind
+    return found
 
 
 def to_json(result: object) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def kind_of(data: Mapping[str, Any]) -> ResultType[Any, Any]:
             )
         return result_type_named(name)
     # Files of before say by their fields what they are.
-    # The order of KINDS decides where two kinds have a field in common.
+    # The order of RESULT_TYPES decides where two kinds have a field in common.
     found = next(
         (one for one in map(result_type_named, RESULT_TYPES) if one.recognises(data)), None
     )

@@ -1,8 +1,8 @@
 """What every kind of result can do: be stored and read back, be judged, say what it says.
 
-A task's result is one value. Its :class:`Kind` is all that ``report``, ``view``, the gates and
-the writers of files know of it; a new kind is one module with a ``KIND`` and a line in
-:mod:`ragwitness.report.result_registry`.
+A task's result is one value. Its :class:`ResultType` is all that ``report``, ``view``, the gates
+and the writers of files know of it. A new one is a module with a ``RESULT_TYPE`` and a
+line in :mod:`ragwitness.report.result_registry`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from ragwitness.core.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from ragwitness.report.document import Sheet  # its figures bring numpy, and help shall not
+    from ragwitness.report.document import (
+        ReportDocument,  # its figures bring numpy, and help shall not
+    )
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -69,7 +71,7 @@ class ResultType(Generic[R, C]):
         words: For people.
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
-        sheet: What a report says.
+        report: What a report says.
         rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
         recognises: Whether a file of before, which carries no ``kind``, is one of these; none is of
@@ -89,7 +91,7 @@ class ResultType(Generic[R, C]):
     words: str
     verb: str
     load: Callable[[Mapping[str, Any]], R]
-    sheet: Callable[[R], Sheet]
+    report: Callable[[R], ReportDocument]
     rows: Callable[[R], Sequence[Row]]
     columns: Mapping[str, Any] = field(
         default_factory=lambda: {"row": str, "column": str, "value": str}

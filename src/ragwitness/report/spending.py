@@ -1,8 +1,8 @@
-"""What a run has spent at its target, as results keep it."""
+"""What a run has spent at its target, as results keep it, and what they say of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,3 +65,28 @@ def spending(
         price_in=budget.price_in,
         price_out=budget.price_out,
     )
+
+
+def answers_kept(outcomes: Sequence[Any]) -> list[str]:
+    """Say so where answers were kept from an earlier start of the run."""
+    queries = sum(outcome.queries for outcome in outcomes)
+    kept = queries - sum(outcome.sent for outcome in outcomes)
+    if not kept:
+        return []
+    return [
+        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        " now; if the system has changed since, choose another folder with --run."
+    ]
+
+
+def unasked(spent: Spending, documents: int) -> list[str]:
+    """Say so where a cap left documents without a score, and how to go on."""
+    from ragwitness.runner.budget import OPTIONS
+
+    if spent.stopped_by is None:
+        return []
+    return [
+        f"{spent.unasked} of {documents} documents, calibration included, were not or not wholly"
+        f" asked about: {spent.stopped_by} cap reached. The same command with a higher"
+        f" {OPTIONS[spent.stopped_by]} resumes; nothing is asked twice."
+    ]

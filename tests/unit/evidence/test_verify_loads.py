@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.house import WHEEL, lines_of
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.evidence.subject import modules_of
+from ragwitness.evidence.code import modules_of
 from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"

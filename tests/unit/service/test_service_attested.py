@@ -23,16 +23,11 @@ from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
-from ragwitness.service.overview import budget_of
+from ragwitness.service.documents import add_documents, remove_documents
 from ragwitness.service.policy import Claim
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store
-from ragwitness.service.tenants import (
-    add_account,
-    add_documents,
-    create_tenant,
-    remove_documents,
-)
+from ragwitness.service.tenants import add_account, budget_of, create_tenant
 from ragwitness.service.window import (
     HeldIndexes,
     Logs,
@@ -112,7 +107,7 @@ class World:
 
 @pytest.fixture
 def world(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("ragwitness.service.overview.time.time", lambda: 0.0)
+    monkeypatch.setattr("ragwitness.service.tenants.time.time", lambda: 0.0)
     monkeypatch.setattr("ragwitness.service.window.time.time", lambda: 0.0)
     return World(service, tmp_path, monkeypatch)
 
