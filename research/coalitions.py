@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.account_pairs import QueryLog, largest_component, make_log, similar_pairs
 from ragwitness.privacy.ranges import whole
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import Rate, proportion_interval
 
 Vectors = NDArray[np.float64]
 Pattern: TypeAlias = Literal["identical", "jittered", "paraphrased", "steady"]

@@ -37,8 +37,7 @@ from ragwitness.canary.families import (
 )
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import read_file
-from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.commitments import Opening, commit, verify_opening
+from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
 from ragwitness.privacy.sampler import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm

@@ -36,8 +36,7 @@ from ragwitness.canary.families import (
 )
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler import Bits
-from ragwitness.text.replies import declines
-from ragwitness.text.reply_cleanup import after_thought
+from ragwitness.text.replies import after_thought, declines
 
 
 class TraceRole(enum.StrEnum):

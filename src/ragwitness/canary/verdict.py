@@ -37,8 +37,8 @@ from ragwitness.canary.rank_test import (
     release_weight,
     standing,
 )
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.epsilon import Floor
+from ragwitness.stats.evaluation import Floor
+from ragwitness.stats.p_values import conformal_p_values
 
 EVIDENCE = "evidence over slots and releases"
 """Name of the test that goes on over looks."""

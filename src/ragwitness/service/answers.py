@@ -11,7 +11,7 @@ from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import RagSystem
 
 

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 from ragwitness.privacy.bounds import classic_sigma, joint_budget
-from ragwitness.privacy.gaussian import (
-    epsilon_at,
-    moments_epsilon,
-    mu_of,
-    renyi_epsilon,
-    sigma_for,
-)
+from ragwitness.privacy.gaussian import epsilon_at, moments_epsilon, mu_of, renyi_epsilon, sigma_for
 from ragwitness.privacy.odometer import Odometer, Terms
-from ragwitness.stats.epsilon import epsilon_one_run
+from ragwitness.stats.evaluation import epsilon_one_run
 from research.lower_bounds import epsilon_clopper_pearson
 
 DELTA, SCALE, DIMENSION = 1e-6, 1024, 16
