@@ -109,9 +109,9 @@ def test_groups_are_listed_without_their_verbs_being_imported():
 
 def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch, tmp_path):
     from ragwitness.cli import main, reproduce
-    from ragwitness.core import checkout
+    from ragwitness.core import registry as checkout
 
-    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/core/checkout.py"))
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/core/registry.py"))
     monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
     monkeypatch.setattr(main, "_verb", main._verb.__wrapped__)  # made anew
     code, text = command("reproduce", "mba/table2")

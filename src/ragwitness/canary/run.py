@@ -44,8 +44,7 @@ from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import at_hand, private_folder, read_object, replace_file
 from ragwitness.core.run_files import ANSWERS, LOOK
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Query, Target
+from ragwitness.core.types import Query, Shown, Target
 from ragwitness.crypto.hashing import canonical
 from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked

@@ -18,8 +18,7 @@ from typer.core import TyperCommand
 
 from ragwitness.cli.help import write_options
 from ragwitness.cli.paths import PathUse, check_paths, make_places, roles_of, uses_of
-from ragwitness.core.options import PathRole
-from ragwitness.core.path_roles import map_paths
+from ragwitness.core.options import PathRole, map_paths
 
 if TYPE_CHECKING:
     from ragwitness.core.errors import InputError

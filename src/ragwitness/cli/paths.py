@@ -18,8 +18,7 @@ from typing import Any
 import typer
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.options import PathRole
-from ragwitness.core.path_roles import MODEL_ADDRESS, is_pasted, map_paths
+from ragwitness.core.options import MODEL_ADDRESS, PathRole, is_pasted, map_paths
 from ragwitness.core.run_files import (
     EVALUATION,
     KEPT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.privacy.bounds import Bounds, Certificate, NoisePlan, joint_bounds
 from ragwitness.privacy.gaussian import (
     advantage_limit,

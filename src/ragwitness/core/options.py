@@ -15,11 +15,15 @@ Args:
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+from urllib.parse import quote, unquote
 
 
 class PathRole(Enum):
@@ -193,3 +197,80 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     return sentences.strip(), {
         name: one for part in (*inherited, own) for name, one in part.items()
     }
+
+
+# A file of options (TOML), as ``--config`` of every verb reads it.
+
+
+def write_options(path: Path, options: Mapping[str, object], made_by: str) -> None:
+    """Write options; those that are None are left out.
+
+    Args:
+        path: The file.
+        options: By the option's name without dashes: a text, a number, true or false.
+        made_by: What stands in its first line.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    from ragwitness.core.files import replace_file
+
+    rows = (f"{name} = {_value(one)}" for name, one in options.items() if one is not None)
+    replace_file(path, "\n".join((f"# Made by: {made_by}", *rows)) + "\n")
+
+
+def _value(one: object) -> str:
+    # TOML's strings are JSON's, but for halves of surrogate pairs and for DEL.
+    return json.dumps(one, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# The paths that the value of an option names.
+
+
+_FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
+
+
+MODEL_ADDRESS = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
+
+
+_TEMPLATE = re.compile(r"(?<=[?&]template=)[^&]+")
+
+
+_WORDS_OF_TEXT = 8
+
+
+def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
+    """Return a value, as it was written, with every path in it changed."""
+    if role is PathRole.DOCUMENTS:
+        moved = change(value)
+        return value if is_pasted(value, moved) else moved
+    if role is PathRole.PAIRS:
+        name, equals, path = value.partition("=")
+        return f"{name}={change(path)}" if equals and path else value
+    if role is PathRole.ADDRESS:
+        return _map_address(value, change)
+    return value if "://" in value else change(value)  # the address of a database has no path
+
+
+def is_pasted(value: str, path: str) -> bool:
+    """Whether a value for documents is standard input or the text itself, not a path."""
+    return value == "-" or (len(value.split()) >= _WORDS_OF_TEXT and not os.path.exists(path))
+
+
+def _map_address(value: str, change: Callable[[str], str]) -> str:
+    text = value.strip()
+    if "://" not in text and text.endswith(".toml") and not _FILE_SCHEMES.match(text):
+        return change(value)  # a template or a domain
+    # An address has its file before the question mark; options after it may name more.
+    whole = _FILE_SCHEMES.match(text)
+    if whole is None:
+        return value
+    text = whole[1] + change(whole[2]) + text[whole.end() :]
+
+    def changed(found: re.Match[str]) -> str:
+        path = unquote(found[0])
+        # A template of ours goes by its name, one of the user's by its file.
+        moved = change(path) if path.endswith(".toml") else path
+        return found[0] if moved == path else quote(moved)
+
+    return _TEMPLATE.sub(changed, text)

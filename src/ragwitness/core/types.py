@@ -8,7 +8,7 @@ The way a document travels::
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -307,3 +307,18 @@ class Audit(Protocol):
 READING = "+reading.4"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
+
+
+class Shown:
+    """A value that a notebook shows as HTML.
+
+    Attributes:
+        renderer: Makes the HTML. It is given by :mod:`ragwitness`, which stands above the pages;
+            without it a value is shown as text.
+    """
+
+    __slots__ = ()
+    renderer: ClassVar[Callable[[object], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Shown.renderer is None else Shown.renderer(self)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.privacy.gaussian import (
     epsilon_at,
     moments_epsilon,
