@@ -40,7 +40,7 @@ from ragwitness.synthesis.task import SynthesizeTask
 if TYPE_CHECKING:
     from ragwitness.canary.traces import Trace
     from ragwitness.membership.results.scope import ScopeResult
-    from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.privacy.bounds import Bounds
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -138,7 +138,7 @@ def bounds(
     Raises:
         InputError: A value is outside its range, or there is neither ``epsilon`` nor ``sigma``.
     """
-    from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
+    from ragwitness.privacy.bounds import ServiceTerms, joint_bounds
 
     return joint_bounds(ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity))
 
@@ -171,7 +171,7 @@ def notebook_html(value: object) -> str:
     """
     from ragwitness.canary.run import CanaryResult, canary_report
     from ragwitness.collusion.result import JointBounds
-    from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.privacy.bounds import Bounds
     from ragwitness.report.html import fragment
     from ragwitness.report.result_registry import result_type_for
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from ragwitness.core.types import Shown
-from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan, joint_bounds
-from ragwitness.privacy.accounting.inference import (
+from ragwitness.privacy.bounds import Bounds, Certificate, NoisePlan, joint_bounds
+from ragwitness.privacy.gaussian import (
     advantage_limit,
     advantage_of,
     auc_limit,

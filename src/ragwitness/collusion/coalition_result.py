@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.collusion.coalition.estimate import Estimates
+from ragwitness.collusion.estimate import Estimates
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
