@@ -10,8 +10,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from ragwitness.core.cluster import Cluster, ray_result, ray_session
 from ragwitness.core.errors import InputError
+from ragwitness.core.workers import Cluster, ray_result, ray_session
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.model_registry import computed_by, load_language_model
 

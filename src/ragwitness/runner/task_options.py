@@ -18,7 +18,7 @@ from ragwitness.core.types import ANSWER_SECONDS, Document
 from ragwitness.runner.budget import Budget
 
 if TYPE_CHECKING:
-    from ragwitness.core.cluster import Cluster
+    from ragwitness.core.workers import Cluster
     from ragwitness.rag.config import RagConfig
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.targets.transport import Setback, TransportOptions
@@ -392,7 +392,7 @@ class Computing:
         Raises:
             InputError: There is no such engine, or a number is out of range.
         """
-        from ragwitness.core.cluster import Cluster
+        from ragwitness.core.workers import Cluster
 
         if self.engine not in ("local", "ray"):
             raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")

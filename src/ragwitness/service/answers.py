@@ -6,7 +6,7 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
-from ragwitness.core.pool import in_thread
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage

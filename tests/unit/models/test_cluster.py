@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragwitness.core.cluster import Cluster
 from ragwitness.core.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.types import Message, Role
+from ragwitness.core.workers import Cluster
 from ragwitness.models import cluster as module
 from ragwitness.models.base import ChatPrompt, EchoModel
 from ragwitness.models.cluster import ClusterModel, models_on

@@ -53,16 +53,16 @@ def ray_session(cluster: Cluster) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtraError("The engine ray", "ray") from error
     folder = tempfile.mkdtemp(prefix="rw-")
-    own: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
+    started_here: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
     if len(folder) <= _LONGEST_TEMPORARY:
-        own["_temp_dir"] = folder
+        started_here["_temp_dir"] = folder
     try:
         try:
             ray.init(
                 address=cluster.address or "local",
                 log_to_driver=False,
                 logging_level="error",
-                **({} if cluster.address else own),
+                **({} if cluster.address else started_here),
             )
         except Exception as error:  # a start that takes too long is a bare one of Ray
             where = f"at {cluster.address}" if cluster.address else "on this machine"
