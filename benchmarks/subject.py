@@ -1,4 +1,4 @@
-"""Check the subject of a commit: ``room: act``, at most 72 characters, and a body after a blank line.
+"""Check a commit message: ``room: act`` in at most 72 characters, then a body after a blank line.
 
 python benchmarks/subject.py FILE     the file that git gives to a commit-msg hook
 """
