@@ -157,7 +157,7 @@ class RagMia:
             (answer,) = yield from with_room([query], [question], room, read)
         # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
         reading = read_yes_no(answer, question, gray=gray)
-        value = reading.value(gray=gray)
+        value = reading.log_odds if gray else reading.text
         if value is None and published:
             value = reading.published
         details = _details(reading) | {"cut": float(cut)}
