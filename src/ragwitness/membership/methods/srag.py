@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import at_least, one_of
+from ragwitness.core.registry import at_least, one_of
 from ragwitness.core.types import (
     Answer,
     Capability,
@@ -47,8 +47,7 @@ from ragwitness.membership.methods.response_parsing.replies import (
     words_before,
 )
 from ragwitness.membership.windows import Elsewhere
-from ragwitness.models.base import LanguageModel
-from ragwitness.models.words import word_scores
+from ragwitness.models.base import LanguageModel, word_scores
 from ragwitness.text.words import STOP_WORDS, Word, core, passages, split_words
 
 # Parameters of S-RAG, the paper's beside ours.

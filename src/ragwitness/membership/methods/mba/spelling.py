@@ -11,9 +11,8 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from ragwitness.core.errors import InputError
-from ragwitness.models.base import TextScores
-from ragwitness.models.hf_files import import_libraries, load_pretrained
-from ragwitness.models.words import counted_characters
+from ragwitness.models.base import TextScores, counted_characters
+from ragwitness.models.hf import import_libraries, load_pretrained
 from ragwitness.text.words import core, split_words
 
 # The units of a text that a mask may cover; fragmented words (§4.3.1, Alg. 2).
