@@ -172,11 +172,6 @@ Proxy = Annotated[
         " methods that let a model write can use them."
     ),
 ]
-Likeness = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
-]
 ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
