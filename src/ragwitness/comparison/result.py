@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import LeftOut
+from ragwitness.core.types import LeftOut, Shown
 from ragwitness.leakage import result as leaks
 from ragwitness.leakage.result import AttackLeaks, LeakCondition, chosen
 from ragwitness.leakage.score.table import LeakMeasure

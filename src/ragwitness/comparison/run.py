@@ -31,9 +31,8 @@ from ragwitness.report.spending import spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.worker import Progress
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.overlap import Vocabulary, shared_runs
-from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, shared_runs
+from ragwitness.text.words import canonical_text
 
 # The texts themselves against the records: an upper bound of every attack (A.5).
 
@@ -90,7 +89,7 @@ def closest_f1(texts: Sequence[str], records: Sequence[str]) -> float:
     tokens = vocabulary.tokenize(map(canonical_text, texts))
     index, best = SubsequenceIndex(vocabulary.tokenize(map(canonical_text, records))), 0.0
     for n in range(len(tokens)):
-        # Pairs that cannot beat the best so far are never compared (bound in text/subsequence.py).
+        # Pairs that cannot beat the best so far are never compared (bound in text/overlap.py).
         for pair in index.above_f1(tokens[n], best):
             best = max(best, pair.f1)
     return best

@@ -28,9 +28,8 @@ from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
-from ragwitness.text.canonical import unquoted
-from ragwitness.text.overlap import Vocabulary
-from ragwitness.text.subsequence import lcs_length
+from ragwitness.text.overlap import Vocabulary, lcs_length
+from ragwitness.text.words import unquoted
 
 Values = NDArray[np.float64]
 

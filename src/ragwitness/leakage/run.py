@@ -27,10 +27,14 @@ from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.near_duplicates import overlapping, without_copies
-from ragwitness.text.overlap import RunIndex, Vocabulary, word_tokens
-from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.overlap import (
+    RunIndex,
+    SubsequenceIndex,
+    Vocabulary,
+    overlapping,
+    without_copies,
+)
+from ragwitness.text.words import canonical_text, word_tokens
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter

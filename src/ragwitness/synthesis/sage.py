@@ -39,7 +39,7 @@ from ragwitness.synthesis.response_parsing import (
     read_list,
     read_text,
 )
-from ragwitness.text.overlap import plain_tokens
+from ragwitness.text.words import plain_tokens
 
 # Stage 1, step 1: the attributes of the corpus, identified once from a few records (§3.1).
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.core.types import LeftOut, left_out_of
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
@@ -21,6 +20,8 @@ from ragwitness.runner.task_options import (
     RunPath,
     Secrets,
     Sending,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
 from ragwitness.synthesis.agents import Asking, MakingConfig
@@ -244,7 +245,7 @@ class SynthesizeTask(HowRead, Sending, Making):
             InputError: There is no such file, they are too few, or they overlap with the records.
         """
         from ragwitness.synthesis.generator import flaw
-        from ragwitness.text.near_duplicates import overlapping
+        from ragwitness.text.overlap import overlapping
 
         public = self.public
         if public is None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.comparison.result import Contender, floor_warning, ranking
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import Rate, proportion_interval
 
 
 def _one(

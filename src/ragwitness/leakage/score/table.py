@@ -16,9 +16,8 @@ from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import hits, paper
 from ragwitness.leakage.score.hits import HALF, PASSAGE, Finder, LeakHits, LeakReference
 from ragwitness.stats.evaluation import Rate, less, mean_rate, share_of, share_rate
-from ragwitness.text.canonical import canonical_text
 from ragwitness.text.secrets import Secret, distinct
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import Word, canonical_text, core, split_words
 
 _LENGTHS = (10, 20)  # tokens of a run: SAGE and Zeng et al.
 _SHARES = (0.5, 0.9)  # of a record's tokens
