@@ -35,8 +35,8 @@ from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.run import Statistic, learn
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
 from ragwitness.rag.lab import rag_config
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Worker

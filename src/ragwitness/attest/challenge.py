@@ -33,9 +33,9 @@ from ragwitness.crypto.records import (
     encode_form,
     parse_form,
 )
-from ragwitness.privacy.accounting.ranges import probability
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import slot_noise
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.ranges import probability
+from ragwitness.privacy.release import slot_noise
 from ragwitness.privacy.streams import NoiseRecord, noise_key
 
 CHALLENGE_VERSION: Final = "ragwitness/challenge/v1"

@@ -22,7 +22,7 @@ from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes import Signers
 from ragwitness.crypto.records import fault
-from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
+from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
 _WEAK_EPSILON = math.log(99)  # a guess between two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999

@@ -63,7 +63,7 @@ from ragwitness.crypto.records import (
     decode,
     record_hash,
 )
-from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release, release_noise
+from ragwitness.privacy.release import SlotIndex, check_rows, release, release_noise
 from ragwitness.privacy.streams import (
     SEED_BYTES,
     NoiseRecord,

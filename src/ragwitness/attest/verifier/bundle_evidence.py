@@ -37,7 +37,7 @@ from ragwitness.crypto.records import (
     decode,
 )
 from ragwitness.crypto.tiles import read_all_entries
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 _Part = TypeVar("_Part")
 

@@ -26,7 +26,7 @@ from ragwitness.core.errors import VerificationError, require
 from ragwitness.crypto.hashing import commit
 from ragwitness.crypto.merkle import verify_seed
 from ragwitness.crypto.records import QueryRecord, record_hash
-from ragwitness.privacy.mechanism.release import scaled
+from ragwitness.privacy.release import scaled
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.selection import AnswerClaim

@@ -16,8 +16,7 @@ from ragwitness.membership.methods.mba.masks import (
     mask_document,
 )
 from ragwitness.membership.methods.mba.spelling import token_units, word_units
-from ragwitness.models.base import TextScores
-from ragwitness.models.words import map_to_words
+from ragwitness.models.base import TextScores, map_to_words
 from ragwitness.text.words import core, split_words
 
 _TEXT = (
