@@ -99,7 +99,7 @@ def test_a_log_is_watched_over_http_with_its_entries(held: Window):
     assert first.new.checkpoint.size == held.ledger.log.size
     held.record(ask(held, "b"))
     held.publish()
-    again = _looked(_static(held.public), known=first.note, entries=True)
+    again = _looked(_static(held.public), stored=first.note, entries=True)
     assert (again.old.size, again.new.checkpoint.size) == (first.new.checkpoint.size, 305)
 
 
@@ -223,13 +223,13 @@ def test_a_log_that_forks_or_rolls_back_is_named(held: Window, tmp_path: Path):
 
     write_tiles(tmp_path / "fork", fork, 0, lambda *_: [])
     (tmp_path / "fork/checkpoint").write_bytes(note)
-    _fails("log.consistency", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.consistency", _looked, _static(tmp_path / "fork"), stored=first.note)
     same = sign_checkpoint(Checkpoint(KEY.name, 303, fork.root(303)), [KEY])
     (tmp_path / "fork/checkpoint").write_bytes(same)
-    _fails("log.split_view", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.split_view", _looked, _static(tmp_path / "fork"), stored=first.note)
     early = sign_checkpoint(Checkpoint(KEY.name, 9, held.ledger.log.root(9)), [KEY])
     (tmp_path / "fork/checkpoint").write_bytes(early)
-    _fails("log.rolled_back", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.rolled_back", _looked, _static(tmp_path / "fork"), stored=first.note)
 
 
 # Witnesses.
