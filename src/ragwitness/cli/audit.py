@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from ragwitness.cli.common import print_lines
 from ragwitness.cli.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.cli.typer_options import Files
 from ragwitness.core.options import Opt
 from ragwitness.membership.task import AuditTask
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.core.types import Target
+    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.membership.results.collection import CollectionResult
+    from ragwitness.membership.task import AuditTask
+    from ragwitness.runner.worker import Progress
 
 
 def audit(
@@ -41,11 +56,8 @@ def audit(
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.
     """
-    from ragwitness.cli.collection import audit_collection
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.questions import write_down
-    from ragwitness.cli.scope import accounts_of, audit_scope
     from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
     from ragwitness.core.errors import InputError
 
@@ -108,3 +120,142 @@ def audit(
         return
     result = audited(task, order, folder)
     conclude(result, outputs, store=folder)
+
+
+# ``ragwitness audit --as``: can accounts reach documents that they must not?
+
+
+_ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
+
+
+def accounts_of(given: Sequence[str]) -> dict[str, str]:
+    """Return the variable with the key of each account, by its name.
+
+    Raises:
+        InputError: One is not ``NAME=VARIABLE``, or a name is given twice.
+    """
+    from ragwitness.core.errors import InputError
+
+    found = [_ACCOUNT.fullmatch(one) for one in given]
+    accounts = {one[1]: one[2] for one in found if one}
+    if len(accounts) < len(given) or {".", ".."} & {*accounts}:
+        raise InputError(
+            "--as takes the name of an account and the variable with its key, each name once.",
+            "An example: --as alice=ALICE_KEY --as bob=BOB_KEY",
+        )
+    return accounts
+
+
+def audit_scope(
+    task: AuditTask, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
+) -> None:
+    """Ask about the documents as each account, and put the verdicts into one matrix.
+
+    Raises:
+        InputError: An option cannot be used.
+    """
+    from ragwitness.cli.common import console, run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import agree, audited, preview_audit
+    from ragwitness.core.run_files import RESULT
+    from ragwitness.membership.results.audit import RESULT_TYPE
+    from ragwitness.membership.results.scope import scope_of
+    from ragwitness.membership.task import as_accounts
+    from ragwitness.report.files import write
+
+    screen = console()
+    audits: dict[str, AuditResult] = {}
+    parts = as_accounts(task, accounts, say_error)
+    part, order = next(iter(parts.values()))
+    named = (*sorted(accounts.items()), *part.identity(order))
+    folder = run_folder(task.run, "as", str(task.target), *named)
+    agree(*order.beforehand(), yes=task.yes or dry_run)
+    for name, (own, asked) in parts.items():
+        place = folder / name
+        screen.print(f"as {name}:", markup=False)
+        if dry_run:
+            preview_audit(order.plan, order.method, order.config, order.proxy, place, order.budget)
+            continue
+        audits[name] = audited(own, asked, place)
+        write("json", RESULT_TYPE, audits[name], place / RESULT)
+    if not dry_run:
+        found = scope_of(audits, task.alpha)
+        conclude(found, outputs, store=folder)
+
+
+# ``ragwitness audit --collection``: does this provider hold my collection?
+
+
+def audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> None:
+    """Ask about the documents of a collection one by one until the evidence suffices.
+
+    Raises:
+        InputError: An option cannot be used.
+    """
+    from dataclasses import replace
+
+    from ragwitness.cli.common import run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import agree, ask, preview_audit, wait
+    from ragwitness.core.errors import InputError
+    from ragwitness.membership.collection import run_collection, undecidable
+    from ragwitness.membership.prepared import audit_at
+    from ragwitness.targets.resolve import open_target
+
+    # The e-value bets against "these documents are like those outside", so there is no default
+    # here: generated documents are never of the same source and kind.
+    if task.known_out is None:
+        raise InputError(
+            "A collection is compared with documents known to be outside.",
+            "Give some of the same source and kind: --known-out FILE",
+        )
+    order = task.order(say_error, collection=True)
+    plan, target = order.plan, str(task.target)
+    method = order.method, order.config, order.proxy
+    same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
+    # The seed decides the order of asking, so it is part of the run's name: another order is
+    # another sequence of bets, and both must not be read as one.
+    folder = run_folder(task.run, "owner", target, same, *method, task.seed)
+    # Preview: what would be asked at most, and what is kept already; nothing is sent.
+    if dry_run:
+        preview_audit(plan, *method, folder, order.budget)
+        return
+    if told := undecidable(plan):
+        agree([told], doubtful=True, yes=task.yes)
+    wait(order.refuse_unscorable())
+    # Asking: one document after the other, until the e-value passes 1 / alpha or a cap is reached.
+    with task.governed(folder) as (limiter, transport):
+
+        async def work(opened: Target, progress: Progress) -> CollectionResult:
+            audit, _ = await audit_at(opened, method, limiter, folder, plan)
+            return await run_collection(
+                plan, opened, audit, seed=task.seed, run=folder, progress=progress,
+                limiter=limiter,
+            )  # fmt: skip
+
+        result = ask(open_target(target, transport), work, folder, limiter)
+    # Conclusion: store first, then show; --fail-on decides the exit code.
+    conclude(result, outputs, store=folder)
+
+
+# ``ragwitness audit --questions-to``: the questions of an audit, for a batch job to answer.
+
+
+def write_down(order: Order, path: Path, answered: Path | None, screen: Console) -> None:
+    """Write the questions of an order into a file and say how to go on.
+
+    Raises:
+        InputError: There is none, or the answers are those of another audit.
+    """
+    from ragwitness.cli.steps import wait
+    from ragwitness.membership.questions import write_questions
+
+    questions, documents, without = wait(write_questions(path, order, answered))
+    print_lines(
+        screen,
+        f"wrote {path}: {questions:,} questions about {documents:,} documents; {without:,} others"
+        " have none; nothing was sent",
+        "answer it:    any program for OpenAI batch files; docs/scale.md names one",
+        "then:         the same command with replay/ANSWERS.jsonl in place of the target",
+        "some missing: the same command with --questions-to MORE --answered ANSWERS",
+    )

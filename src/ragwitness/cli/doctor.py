@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from ragwitness.core.types import Query
-    from ragwitness.membership.pilot import Pilot
+    from ragwitness.membership.auto_select import Pilot
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.runner.worker import Spender
     from ragwitness.targets.probe import CapabilityReport
@@ -165,9 +165,8 @@ async def _pilots(
 
     A recording answers no questions but its own, so none is tried there.
     """
-    from ragwitness.membership.auto_select import CANDIDATES
+    from ragwitness.membership.auto_select import CANDIDATES, needs_pilot, run_pilot
     from ragwitness.membership.methods.method_registry import configure
-    from ragwitness.membership.pilot import needs_pilot, run_pilot
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import fitted
     from ragwitness.targets.probe import Recorded

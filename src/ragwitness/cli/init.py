@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.core.types import Audit, Document
-    from ragwitness.membership.pilot import Pilot
+    from ragwitness.membership.auto_select import Pilot
 
 
 _QUESTIONS = {
@@ -59,9 +59,8 @@ def init(
     from ragwitness.cli.steps import wait
     from ragwitness.core.option_file import write_options
     from ragwitness.membership.assumptions import likeness
-    from ragwitness.membership.auto_select import AUTO, choose
+    from ragwitness.membership.auto_select import AUTO, choose, run_pilot
     from ragwitness.membership.forecast import OutlookPlan
-    from ragwitness.membership.pilot import run_pilot
     from ragwitness.membership.results.examination import RESULT_TYPE, Examination
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target

@@ -13,16 +13,18 @@ from typing import ClassVar
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
-from ragwitness.membership.baselines import (
+from ragwitness.membership.measure import (
     CorpusSplit,
+    DecisionRule,
     blind_controls,
     divide,
+    measure,
     near_duplicates,
+    paired_differences,
     questions_of,
     rate_of,
     weigh_defense,
 )
-from ragwitness.membership.measure import DecisionRule, measure, paired_differences
 from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.results.evaluation import Battery, Cost, Measured

@@ -344,8 +344,7 @@ async def chosen(
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.membership.auto_select import choose, refuse_beforehand
-    from ragwitness.membership.pilot import run_pilot
+    from ragwitness.membership.auto_select import choose, refuse_beforehand, run_pilot
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.runner.capabilities import measured_once
 

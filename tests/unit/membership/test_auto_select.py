@@ -9,8 +9,7 @@ import pytest
 
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Capability, Document, Score
-from ragwitness.membership.auto_select import choose, refuse_beforehand
-from ragwitness.membership.pilot import FIRST, Pilot
+from ragwitness.membership.auto_select import FIRST, Pilot, choose, refuse_beforehand
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget

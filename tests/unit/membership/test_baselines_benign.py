@@ -13,8 +13,8 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.baselines import divide, questions_of, weigh_defense
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
+from ragwitness.membership.measure import divide, questions_of, weigh_defense
 from ragwitness.membership.results.evaluation import Battery
 from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig

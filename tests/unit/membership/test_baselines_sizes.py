@@ -9,8 +9,8 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.baselines import CorpusSplit, divide
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
+from ragwitness.membership.measure import CorpusSplit, divide
 from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.models import model_registry as registry
 from ragwitness.rag.build import build_system

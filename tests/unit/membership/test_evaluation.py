@@ -17,9 +17,16 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.baselines import blind_length, blind_words, divide, nearest_likeness
 from ragwitness.membership.evaluation import AnswersSeen, BatteryPlan, run_battery
-from ragwitness.membership.measure import best_threshold, measure, paired_differences
+from ragwitness.membership.measure import (
+    best_threshold,
+    blind_length,
+    blind_words,
+    divide,
+    measure,
+    nearest_likeness,
+    paired_differences,
+)
 from ragwitness.membership.results.evaluation import Battery, Cost, controls_of
 from ragwitness.models import model_registry as registry
 from ragwitness.rag.build import build_system

@@ -10,9 +10,15 @@ import pytest
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import ANSWERS, PILOT
 from ragwitness.core.types import Answer, Capability, Document, Query, Score
-from ragwitness.membership.auto_select import choose
+from ragwitness.membership.auto_select import (
+    DOCUMENTS,
+    FIRST,
+    Pilot,
+    choose,
+    pilot_documents,
+    run_pilot,
+)
 from ragwitness.membership.methods.method_registry import build_audit, configure
-from ragwitness.membership.pilot import DOCUMENTS, FIRST, Pilot, pilot_documents, run_pilot
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import fitted
 from ragwitness.membership.run import run_audit
