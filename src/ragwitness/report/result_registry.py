@@ -51,7 +51,9 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
         KeyError: It is not a result.
     """
     # A result's class lies in the module of its kind, so no table of classes has to be kept.
-    kind: ResultType[Any, Any] | None = getattr(sys.modules[type(result).__module__], "KIND", None)
+    kind: ResultType[Any, Any] | None = getattr(
+        sys.modules[type(result).__module__], "RESULT_TYPE", None
+    )
     if kind is None:
         raise KeyError(type(result).__name__)
     return kind
@@ -78,7 +80,7 @@ def kind_of(data: Mapping[str, Any]) -> ResultType[Any, Any]:
             )
         return result_type_named(name)
     # Files of before say by their fields what they are.
-    # The order of KINDS decides where two kinds have a field in common.
+    # The order of RESULT_TYPES decides where two kinds have a field in common.
     found = next(
         (one for one in map(result_type_named, RESULT_TYPES) if one.recognises(data)), None
     )
