@@ -73,10 +73,14 @@ _KINDS: dict[str, type[RunEntry]] = {
 }
 
 
+_STORED = {"task": "errand"}  # names of fields in every log that was ever written
+
+
 def encode_entry(entry: RunEntry) -> bytes:
     """Return an entry as it is logged."""
     what = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
-    return canonical({"version": _VERSION, "what": what, **asdict(entry)})
+    fields = {_STORED.get(name, name): value for name, value in asdict(entry).items()}
+    return canonical({"version": _VERSION, "what": what, **fields})
 
 
 def decode_entry(data: bytes) -> RunEntry:
@@ -90,6 +94,7 @@ def decode_entry(data: bytes) -> RunEntry:
         known, kind = row.pop("version"), _KINDS[row.pop("what")]
         if known != _VERSION:
             raise ValueError(known)
-        return kind(**row)
+        names = {stored: name for name, stored in _STORED.items()}
+        return kind(**{names.get(name, name): value for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise VerificationError("runs.entry", "The log holds an entry of no run.") from error
