@@ -70,8 +70,7 @@ PATTERNS = (
     ),
     _pattern(
         "what without antecedent",
-        r"\b(?:of|by|from|with|than|as|like|but|beside) what "
-        r"(?:is|was|are|were|has|had|it|they|a|the)\b",
+        r"\b(?:of|by|from|with|than|as|like|but|beside) what (?:is|was|are|were|has|had|it|they|a|the)\b",  # noqa: E501
         "The score is made of what was read.",
         "The score is computed from the answers.",
     ),
@@ -101,8 +100,7 @@ PATTERNS = (
     ),
     _pattern(
         "nobody",
-        r"\b(?:nobody|Nobody)(?:'s)? "
-        r"(?:need|has|had|can|could|knows|made|here|sees|saw|asked|else)\b",
+        r"\b(?:nobody|Nobody)(?:'s)? (?:need|has|had|can|could|knows|made|here|sees|saw|asked|else)\b",  # noqa: E501
         "A copy lies where nobody need look for it.",
         "The copy is in a private folder.",
     ),

@@ -27,10 +27,10 @@ from service import database_of
 from ragwitness.core.types import Document
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.overview import budget_of
+from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.tenants import add_account, budget_of, create_tenant
 from tests.support.service import Outcome, Server, flood
 
 DIMENSION = 64

@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server and clie
 
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.service.overview import TenantBudget, budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store
+from ragwitness.service.tenants import TenantBudget, budget_of
 from tests.support.postgres import find_postgres, postgres
 from tests.support.service import (
     Outcome,

@@ -27,9 +27,9 @@ from ragwitness.collusion.coalition.detectors import (
     top_direction,
 )
 from ragwitness.privacy.query_log import QueryLog
-from ragwitness.report.curves import Axis, Line
-from ragwitness.report.curves import LinesPanel as Panel
-from ragwitness.report.figures import lines_svg
+from ragwitness.report.document import Axis, Line
+from ragwitness.report.document import LinesPanel as Panel
+from ragwitness.report.html import lines_svg
 from research.coalitions import (
     Harness,
     coalition_probes,

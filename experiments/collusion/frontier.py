@@ -20,9 +20,9 @@ from texts import HERE, OUT, embedded, rows
 
 from ragwitness.privacy.accounting.bounds import noise_plan
 from ragwitness.privacy.accounting.ranges import score_sensitivity
-from ragwitness.report.curves import Axis, Line
-from ragwitness.report.curves import LinesPanel as Panel
-from ragwitness.report.figures import lines_svg
+from ragwitness.report.document import Axis, Line
+from ragwitness.report.document import LinesPanel as Panel
+from ragwitness.report.html import lines_svg
 from ragwitness.stats.evaluation import Rate, paired_difference
 
 _CLIP = (0.05, 0.999)  # quantiles of the scores of auxiliary questions, between which scores stay

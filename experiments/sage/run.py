@@ -32,7 +32,7 @@ from ragwitness.leakage.transcript import Transcript, write_transcripts
 from ragwitness.leakage.utility import answer_lengths, measure_utility
 from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.target import LabTarget
-from ragwitness.report.result_registry import to_json
+from ragwitness.report.result_type import to_json
 from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 
 _HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragwitness.comparison.result import RESULT_TYPE, Compared, Comparison
 from ragwitness.leakage.score.table import LeakMeasure
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.synthesis.run import SynthesisResult
 from research.reproduce.compare import CompareCase, CompareTable
 
@@ -76,14 +76,14 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
         return f"not run: {done.lacking.get(method, 'needs --model')}", "", ""
     kind, _, name = where.partition(" ")
     if kind == "words":
-        return f"{one.words:.0f}", "", say.count(one.indexed)
+        return f"{one.words:.0f}", "", fmt.count(one.indexed)
     if kind == "rounds":
         return _rounds((done.made or {}).get(method))
     if kind == "queries":
         # What was kept was asked too: all starts together, not this one.
         records = len(done.made[method].made) if done.made and method in done.made else 0
         asked = one.cost.queries if one.cost else 0
-        return (f"{asked / records:.2f}", "", say.count(records)) if records else ("0", "", "")
+        return (f"{asked / records:.2f}", "", fmt.count(records)) if records else ("0", "", "")
     if kind == "use":
         return _use(one, name)
     if kind == "worst":
@@ -99,21 +99,21 @@ def _count(measures: Sequence[LeakMeasure], label: str) -> tuple[str, str, str]:
     interval = f"{found.of * found.rate.low:.0f} to {found.of * found.rate.high:.0f}" if (
         found.rate
     ) else ""  # fmt: skip
-    return say.count(int(found.count)), interval, say.count(found.of) if found.of else ""
+    return fmt.count(int(found.count)), interval, fmt.count(found.of) if found.of else ""
 
 
 def _use(one: Compared, name: str) -> tuple[str, str, str]:
     found = one.usefulness.get(name)
     if found is None:
         return "not run: needs --judge" if "judged" in name else "not measured", "", ""
-    return f"{found.mean.value:.4f}", say.interval(found.mean), say.count(found.mean.n)
+    return f"{found.mean.value:.4f}", fmt.interval(found.mean), fmt.count(found.mean.n)
 
 
 def _rounds(made: SynthesisResult | None) -> tuple[str, str, str]:
     rounds = [one.rounds for one in made.made if one.rounds] if made else []
     if not rounds:
         return "no text was judged", "", ""
-    return f"{sum(rounds) / len(rounds):.2f}", "", say.count(len(rounds))
+    return f"{sum(rounds) / len(rounds):.2f}", "", fmt.count(len(rounds))
 
 
 def table_markdown(table: CompareTable, done: Sequence[Done]) -> str:

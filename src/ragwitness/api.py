@@ -170,11 +170,11 @@ def notebook_html(value: object) -> str:
     from ragwitness.canary.run import CanaryResult, canary_report
     from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.accounting.bounds import Bounds
-    from ragwitness.report.notebook import fragment
-    from ragwitness.report.result_registry import result_type_for
+    from ragwitness.report.html import fragment
+    from ragwitness.report.result_type import result_type_for
 
     if isinstance(value, Bounds):
         value = JointBounds(value)
     if isinstance(value, CanaryResult):
         value = canary_report(value, "")
-    return fragment(result_type_for(value).sheet(value))
+    return fragment(result_type_for(value).report(value))

@@ -17,7 +17,7 @@ import pytest
 from tests.golden.tasks import INPUTS, STORED, TASKS
 
 from ragwitness.core.run_files import ANSWERS, RESULT
-from ragwitness.report.result_registry import open_result
+from ragwitness.report.result_type import open_result
 from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
 from tests.golden import answering, tasks

@@ -78,7 +78,7 @@ def test_help_imports_nothing_heavy():
         (
             "collusion bound --epsilon 1 --delta 1e-6 --queries 10 --accounts 2",
             "scipy.stats scipy.sparse sklearn tokenizers joblib jinja2 ragwitness.text.documents"
-            " ragwitness.report.figures ragwitness.report.geometry research.gates",
+            " ragwitness.report.html ragwitness.report.geometry research.gates",
         ),
     ],
 )

@@ -9,11 +9,17 @@ import pytest
 
 from ragwitness.core.types import Document
 from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Meters
-from ragwitness.service.overview import budget_of, held_in_common
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant, erase_tenant
+from ragwitness.service.tenants import (
+    add_account,
+    budget_of,
+    create_tenant,
+    erase_tenant,
+    held_in_common,
+)
 from tests.support.postgres import Cluster, find_postgres
 from tests.support.service import authenticate
 

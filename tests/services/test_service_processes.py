@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
+from ragwitness.service.tenants import budget_of
 from tests.support.postgres import Cluster
 from tests.support.service import (
     Outcome,

@@ -20,9 +20,9 @@ from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.notes.witness import Signers
 from ragwitness.crypto.transcript.records import QueryRecord, decode
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
+from ragwitness.service.tenants import budget_of
 from tests.support.service import Server, commit_without_proofs, make_tenant
 from tests.support.windows import KEY
 

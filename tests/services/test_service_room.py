@@ -13,11 +13,11 @@ from sqlalchemy import text
 
 from ragwitness.core.types import Document
 from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Reserved, Reserver
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, StoreGoneError, open_store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.tenants import add_account, budget_of, create_tenant
 from tests.support.postgres import Cluster
 from tests.support.service import authenticate
 

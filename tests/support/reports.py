@@ -10,20 +10,20 @@ from rich.console import Console
 
 from ragwitness.report import files
 from ragwitness.report.html import render_page
-from ragwitness.report.result_registry import parse_result, result_type_for, to_json
+from ragwitness.report.result_type import parse_result, result_type_for, to_json
 from ragwitness.report.terminal import terminal
 
 
 def page_of(result: object) -> str:
     """Return the page of a result."""
-    return render_page(result_type_for(result).sheet(result))
+    return render_page(result_type_for(result).report(result))
 
 
 def terminal_of(result: object, *, where: str = "the HTML report", width: int = 80) -> str:
     """Return a result as a terminal without colour shows it."""
     console = Console(width=width, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(terminal(result_type_for(result).sheet(result), where=where))
+        console.print(terminal(result_type_for(result).report(result), where=where))
     return capture.get()
 
 

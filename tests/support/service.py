@@ -30,10 +30,11 @@ from ragwitness.attest.policy import read_policy
 from ragwitness.attest.window import Window
 from ragwitness.core.types import Document
 from ragwitness.crypto.keys import write_key
+from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim
 from ragwitness.service.principals import Principal, confirm, key_owners, split_key
 from ragwitness.service.store import Store
-from ragwitness.service.tenants import add_account, add_documents, create_tenant
+from ragwitness.service.tenants import add_account, create_tenant
 from ragwitness.service.window import policy_text, read_contents, take_windows
 from tests.support.windows import KEY, stand_in
 

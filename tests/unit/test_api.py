@@ -16,7 +16,7 @@ import ragwitness as rw
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.rag.lab import lab_target, rag_config
-from ragwitness.report.result_registry import result_type_named
+from ragwitness.report.result_type import result_type_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
 from tests.support.canary_audit import model_of

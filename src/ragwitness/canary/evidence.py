@@ -59,7 +59,7 @@ from ragwitness.evidence.case import (
 )
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
@@ -238,7 +238,7 @@ def _scores(case: PackCase) -> str:
         case.progress("scores", len(found), plan.design.slots)
     case.kept["canary"] = _Probe(plan, config, found)
     count = sum(map(len, found.values()))
-    return f"{say.count(count)} examples scored again from the answers"
+    return f"{fmt.count(count)} examples scored again from the answers"
 
 
 def _driven(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ragwitness.canary.verdict import EVIDENCE, FORESEEN, Finding, ModelVerdict
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Cell, Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import Cell, Column, Name, Paragraph, ReportDocument, Section, Table
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -235,17 +235,17 @@ def further(finding: Finding) -> str:
     )
 
 
-def _sheet(result: CanaryReport) -> Sheet:
+def _report(result: CanaryReport) -> ReportDocument:
     first, *more = verdict_lines(result)
     facts = (
         ("System", result.target),
         ("Release", result.release),
         ("Asked", result.way),
-        ("Queries", say.count(result.queries)),
-        ("Time", say.duration(result.seconds)),
-        ("Spent by all starts", say.spent_text(result.spent)),
+        ("Queries", fmt.count(result.queries)),
+        ("Time", fmt.duration(result.seconds)),
+        ("Spent by all starts", fmt.spent_text(result.spent)),
     )
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
         title=first,
         sentence=more[0],
@@ -298,8 +298,8 @@ def _slots(result: CanaryReport) -> Table:
         # Eq. 1 of the paper: log-probability of the canary with its trigger minus without it, over
         # held-out examples. A way that samples has shares in place of nats.
         gain = one.amplification
-        value = say.MISSING if gain.value is None else f"{gain.value:+.3f}"
-        within = say.MISSING
+        value = fmt.MISSING if gain.value is None else f"{gain.value:+.3f}"
+        within = fmt.MISSING
         if gain.low is not None and gain.high is not None:
             within = f"{gain.low:+.3f} to {gain.high:+.3f}"
         rows.append(
@@ -324,7 +324,7 @@ RESULT_TYPE: ResultType[CanaryReport, Condition] = ResultType(
     recognises=lambda data: "slots" in data and "look" in data,
     conditions=lambda texts: parse_conditions(texts, [*ModelVerdict][:2], counted=False),
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns={
         "slot": int,

@@ -41,8 +41,7 @@ from ragwitness.core.shown import Shown
 from ragwitness.core.types import Query, Target
 from ragwitness.crypto.canonical import canonical
 from ragwitness.report.result_type import plain
-from ragwitness.report.run_remarks import answers_kept, unasked
-from ragwitness.report.spending import Spending, spending
+from ragwitness.report.spending import Spending, answers_kept, spending, unasked
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Progress, Spender, Worker
 from ragwitness.stats.evaluation import Rate

@@ -19,7 +19,7 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.files import read_file, replace_file
 from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.report.phrases import visible
+from ragwitness.report.formatting import visible
 from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ragwitness.cli.common import console, print_lines
 from ragwitness.cli.options import DryRun
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
 from ragwitness.core.options import Arg, Opt, PathRole
-from ragwitness.report.phrases import visible
+from ragwitness.report.formatting import visible
 
 if TYPE_CHECKING:
     from ragwitness.canary.draw import Design

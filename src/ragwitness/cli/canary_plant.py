@@ -11,7 +11,7 @@ from ragwitness.cli.options import DryRun
 from ragwitness.cli.steps import preview, spent_so_far
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, PathRole
-from ragwitness.report.phrases import visible
+from ragwitness.report.formatting import visible
 from ragwitness.runner.task_options import Caps, Reached
 
 if TYPE_CHECKING:

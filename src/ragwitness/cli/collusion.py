@@ -136,7 +136,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     import sys
 
     from ragwitness.collusion.coalition.log_files import read_log
-    from ragwitness.report.phrases import visible
+    from ragwitness.report.formatting import visible
 
     rows = read_log(path)
     for where, why in rows.skipped:
@@ -308,11 +308,11 @@ def _leave(
 ) -> None:
     """Draw the figure and write the file that were asked for, then print the result."""
     from ragwitness.core.files import replace_file
-    from ragwitness.report.curves import Curves
+    from ragwitness.report.document import Curves
 
-    for block in result.sheet().sections[0].blocks:
+    for block in result.report().sections[0].blocks:
         if figure is not None and isinstance(block, Curves):
-            from ragwitness.report.figures import lines_svg
+            from ragwitness.report.html import lines_svg
 
             replace_file(figure, lines_svg(block.title, block.make()))
     leave(result, json_out)

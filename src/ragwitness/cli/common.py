@@ -52,14 +52,14 @@ def say_error(line: str) -> None:
 
 def leave(result: object, json_out: Path | None = None) -> None:
     """Write a result as JSON where a file is asked for, then print it."""
-    from ragwitness.report.result_registry import result_type_for
+    from ragwitness.report.result_type import result_type_for
     from ragwitness.report.terminal import terminal
 
     kind = result_type_for(result)
     if json_out is not None:
         write_json_file(json_out, kind.stored(result))
     screen = console()
-    screen.print(terminal(kind.sheet(result), width=screen.width))
+    screen.print(terminal(kind.report(result), width=screen.width))
 
 
 def one_thread_per_answer() -> None:

@@ -40,7 +40,7 @@ def leak(
         fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
             "coverage > .05". May be repeated.
     """
-    from ragwitness.leakage.result import leak_sheet, pick_examples
+    from ragwitness.leakage.result import leak_report, pick_examples
     from ragwitness.models.model_registry import load_embedder
     from ragwitness.targets.resolve import open_target
 
@@ -80,8 +80,8 @@ def leak(
     result = made.scored(plan, asked)
     # Examples are private text: they go into the page, behind a fold, and never into the stored
     # result.
-    sheet = leak_sheet(result, pick_examples(told, plan.records, _EXAMPLES if examples else 0))
-    conclude(result, outputs, store=folder, sheet=sheet)
+    report = leak_report(result, pick_examples(told, plan.records, _EXAMPLES if examples else 0))
+    conclude(result, outputs, store=folder, report=report)
 
 
 def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget: Budget) -> None:

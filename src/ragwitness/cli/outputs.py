@@ -14,7 +14,7 @@ from ragwitness.cli.typer_options import Files
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, finding, keep_finished
 
 if TYPE_CHECKING:
-    from ragwitness.report.document import Sheet
+    from ragwitness.report.document import ReportDocument
     from ragwitness.report.result_type import ResultType
 
 
@@ -46,7 +46,7 @@ class Outputs:
             MissingExtraError: A package for one of the formats is not installed.
         """
         from ragwitness.report.files import FORMATS
-        from ragwitness.report.result_registry import result_type_named
+        from ragwitness.report.result_type import result_type_named
 
         # A missing package is found before anything is spent, not when the result is to be written.
         for check in (FORMATS[name].check for name in files or ()):
@@ -82,7 +82,7 @@ def conclude(
     *,
     store: Path | None = None,
     page: Path | None = None,
-    sheet: Sheet | None = None,
+    report: ReportDocument | None = None,
 ) -> None:
     """Store a result, write its page and every file that is wanted, show it, and exit.
 
@@ -91,14 +91,14 @@ def conclude(
         outputs: What else is wanted.
         store: Run folder that keeps the result; None where it is kept already.
         page: Where the HTML page goes, if not into the run folder.
-        sheet: What is said, where that is more than the kind says of the result alone.
+        report: What is said, where that is more than the kind says of the result alone.
 
     Raises:
         InputError: A file cannot be written.
     """
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
-    from ragwitness.report.result_registry import result_type_for
+    from ragwitness.report.result_type import result_type_for
     from ragwitness.report.terminal import terminal
     from ragwitness.runner.response_store import pack_run
 
@@ -113,8 +113,8 @@ def conclude(
         elif kept is not None:
             screen.print(f"the earlier result is kept: {kept}", markup=False, soft_wrap=True)
         _end_sealed(store)
-    # Step 2: one sheet for page and terminal, so that both say the same.
-    said = sheet or kind.sheet(result)
+    # Step 2: one report for page and terminal, so that both say the same.
+    said = report or kind.report(result)
     write_page(said, page)
     # Step 3: the files that were asked for, while the run folder is whole already.
     wanted.write(kind, result)

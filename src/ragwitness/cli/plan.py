@@ -242,7 +242,7 @@ def _as_in(
         InputError: It is no audit of documents, or of another method.
     """
     from ragwitness.membership.results.audit import AuditResult
-    from ragwitness.report.result_registry import open_result
+    from ragwitness.report.result_type import open_result
     from ragwitness.stats.power import FEWEST_INSIDE, measured_or_tied
 
     found = open_result(run)[1]

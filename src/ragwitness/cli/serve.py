@@ -40,7 +40,7 @@ def serve(
     import os
 
     from ragwitness.cli.common import one_thread_per_answer
-    from ragwitness.service.rates import KeyRates
+    from ragwitness.service.principals import KeyRates
     from ragwitness.service.server import ServiceSettings
     from ragwitness.service.server import serve as serve_tenants
     from ragwitness.service.store import DEFAULT_DATABASE, VARIABLE

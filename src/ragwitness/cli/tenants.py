@@ -27,9 +27,9 @@ from ragwitness.core.types import LeftOut
 from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:
-    from ragwitness.service.overview import TenantBudget
     from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import Store
+    from ragwitness.service.tenants import TenantBudget
 
 
 def create(
@@ -175,7 +175,7 @@ def list_(database: Database = None, as_json: AsJson = False) -> None:
     Each is shown with its documents, accounts and promises, and how many of its texts another
     tenant holds as well: answers of both tell of those.
     """
-    from ragwitness.service.overview import held_in_common, list_tenants
+    from ragwitness.service.tenants import held_in_common, list_tenants
 
     with _opened(database) as store:
         rows = [asdict(row) for row in list_tenants(store)]
@@ -247,7 +247,7 @@ def add_documents(
         end_window: Add them although a window was committed to without them, which ends it.
     """
     from ragwitness.runner.task_runtime import as_documents
-    from ragwitness.service import tenants
+    from ragwitness.service.documents import add_documents as put
     from ragwitness.service.window import check_unbound
 
     lost: list[Any] = []
@@ -262,7 +262,7 @@ def add_documents(
         # A committed window covers the index as it was; another document ends it.
         if not end_window:
             check_unbound(store, tenant)
-        added = tenants.add_documents(store, tenant, documents, split=split, replace=replace)
+        added = put(store, tenant, documents, split=split, replace=replace)
     row: dict[str, object] = {"tenant": tenant, "added": added}
     if skipped:
         row["skipped"] = skipped if as_json else len(skipped)
@@ -284,13 +284,13 @@ def remove_documents(
         documents: The ids of documents.
         end_window: Remove them although a window was committed to with them, which ends it.
     """
-    from ragwitness.service import tenants
+    from ragwitness.service.documents import remove_documents as take_out
     from ragwitness.service.window import check_unbound
 
     with _opened(database) as store:
         if not end_window:
             check_unbound(store, tenant)
-        removed = tenants.remove_documents(store, tenant, documents)
+        removed = take_out(store, tenant, documents)
     _print({"tenant": tenant, "removed": removed}, as_json=as_json)
 
 
@@ -393,7 +393,7 @@ def budget(
 
     It is shown for a tenant's index, its payers and its accounts.
     """
-    from ragwitness.service.overview import budget_of
+    from ragwitness.service.tenants import budget_of
 
     with _opened(database) as store:
         found = budget_of(store, tenant)

@@ -38,7 +38,7 @@ def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(RESULT_TYPE.stored(found), indent=1, allow_nan=False))
     else:
-        screen.print(terminal(RESULT_TYPE.sheet(found), width=screen.width))
+        screen.print(terminal(RESULT_TYPE.report(found), width=screen.width))
     # Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[found.outcome])

@@ -15,9 +15,19 @@ from ragwitness.privacy.accounting.inference import (
     auc_limit,
     auc_of,
 )
-from ragwitness.report import phrases as say
-from ragwitness.report.curves import Axis, Curves, Line, LinesPanel
-from ragwitness.report.document import Cell, Name, Sheet, plain_table, simple_sheet, table_rows
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import (
+    Axis,
+    Cell,
+    Curves,
+    Line,
+    LinesPanel,
+    Name,
+    ReportDocument,
+    plain_table,
+    simple_report,
+    table_rows,
+)
 from ragwitness.report.result_type import ResultType, Row, plain, restored
 
 _WORDS = "privacy of accounts that pool"
@@ -90,11 +100,11 @@ class JointBounds(Shown):
             **rest,
         }
 
-    def sheet(self) -> Sheet:
+    def report(self) -> ReportDocument:
         """Return each account of the same noise."""
         bounds, asked = self.bounds, self.bounds.service
         title = (
-            f"k = {say.count(asked.accounts)} accounts of {say.count(asked.queries)} queries pool"
+            f"k = {fmt.count(asked.accounts)} accounts of {fmt.count(asked.queries)} queries pool"
             f" their answers; noise sigma {bounds.sigma:.6g}, delta {bounds.delta:.3g}"
         )
         # One row for each way of accounting, all of the same noise at the same joint delta.
@@ -107,7 +117,7 @@ class JointBounds(Shown):
             rows.append(
                 (
                     Name(words),
-                    say.three(epsilon),
+                    fmt.three(epsilon),
                     f"{advantage_limit(epsilon, bounds.delta):.4f}",
                     f"{auc_limit(epsilon, bounds.delta):.4f}",
                     f"{epsilon / bounds.exact:.3g}x" if bounds.exact else None,
@@ -120,10 +130,10 @@ class JointBounds(Shown):
         names = ("joint privacy by", "epsilon", "advantage", "AUC", "of exact")
         # The claim of one account is checked on its own; pooling has not even begun.
         broken = (
-            f"The label does not hold: one account alone spends {say.three(bounds.one)}, not"
+            f"The label does not hold: one account alone spends {fmt.three(bounds.one)}, not"
             f" {asked.epsilon or 0.0:g}."
         )
-        return simple_sheet(
+        return simple_report(
             _WORDS,
             title,
             plain_table("Joint privacy by each account of the same noise", names, rows),
@@ -137,27 +147,27 @@ class JointBounds(Shown):
         lines = [
             "Advantage and AUC: the most that (epsilon, delta) allows. Last row: what repeating one"
             f" query reaches on Gaussian noise, mu = {bounds.mu:.4g}.",
-            f"One account alone: exact epsilon {say.three(bounds.one)} at delta {asked.delta:g}."
+            f"One account alone: exact epsilon {fmt.three(bounds.one)} at delta {asked.delta:g}."
             f" Score sensitivity {asked.sensitivity:g} (1: a document added or removed; 2:"
             " replaced).",
         ]
         # A bound of the paper that does not apply says why; nothing is put in its place.
         if bounds.why:
-            lines.append(f"{say.MISSING} {bounds.why}")
+            lines.append(f"{fmt.MISSING} {bounds.why}")
         elif asked.sigma is not None and bounds.label is not None:
-            chosen = say.three(bounds.label)
+            chosen = fmt.three(bounds.label)
             lines.append(f"(3.4) would have chosen this noise for epsilon {chosen}.")
         if (bought := self.clipping) is not None:
             low, high = bought.clip
             lines.append(
                 f"Scores are clipped to {low:g}..{high:g}: one moves by {bought.sensitivity:.4g} at"
                 f" most, not {bought.unclipped:g}. Unclipped, this noise would give"
-                f" {say.three(bought.joint)} exactly, and one account {say.three(bought.one)}."
+                f" {fmt.three(bought.joint)} exactly, and one account {fmt.three(bought.one)}."
             )
         if (made := self.verdict) is not None:
             lines.append(
                 f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies"
-                f" {say.three(made.paper)}; this noise gives {say.three(made.epsilon)}."
+                f" {fmt.three(made.paper)}; this noise gives {fmt.three(made.epsilon)}."
             )
         return lines
 
@@ -266,19 +276,19 @@ class NoisePlans(Shown):
         plans = [{**asdict(plan), "ratio": plan.ratio} for plan in self.plans]
         return asdict(self) | {"plans": plans}
 
-    def sheet(self) -> Sheet:
+    def report(self) -> ReportDocument:
         """Return the noise for each coalition size."""
         asked, room = self.asked, self.room
         # The exact noise for k accounts beside (3.4) at epsilon / sqrt k, the paper's rule of
         # section 3.6.
         rows = (
             (
-                Name(say.count(plan.accounts)),
+                Name(fmt.count(plan.accounts)),
                 f"{plan.exact:.5g}",
                 None if plan.paper is None else f"{plan.paper:.5g}",
                 None if plan.ratio is None else f"{plan.ratio:.2f}",
-                say.three(plan.share),
-                say.three(plan.rule),
+                fmt.three(plan.share),
+                fmt.three(plan.rule),
             )
             for plan in self.plans
         )
@@ -290,14 +300,14 @@ class NoisePlans(Shown):
         if room is not None:
             notes.insert(
                 0,
-                f"With sigma {room.sigma:g}: {say.count(room.queries)} queries for each of"
-                f" {say.count(asked.accounts)} accounts, or {say.count(room.accounts)} accounts of"
-                f" {say.count(asked.queries)} queries.",
+                f"With sigma {room.sigma:g}: {fmt.count(room.queries)} queries for each of"
+                f" {fmt.count(asked.accounts)} accounts, or {fmt.count(room.accounts)} accounts of"
+                f" {fmt.count(asked.queries)} queries.",
             )
-        return simple_sheet(
+        return simple_report(
             _WORDS,
             f"Joint epsilon {asked.epsilon:g} at delta {asked.delta:g}; k accounts of"
-            f" {say.count(asked.queries)} queries each",
+            f" {fmt.count(asked.queries)} queries each",
             plain_table("Noise for each number of accounts", names, rows),
             notes,
             Curves("Noise for a joint budget", self._panels),
@@ -330,6 +340,6 @@ RESULT_TYPE: ResultType[CollusionResult, str] = ResultType(
     dump=lambda result: dict(plain(result.dump())),
     load=_load,
     recognises=lambda data: {"plans", "asked"} <= data.keys() or {"moments", "mu"} <= data.keys(),
-    sheet=lambda result: result.sheet(),
-    rows=lambda result: table_rows(result.sheet()),
+    report=lambda result: result.report(),
+    rows=lambda result: table_rows(result.report()),
 )

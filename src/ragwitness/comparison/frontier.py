@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, Name, Paragraph, Table
 from ragwitness.stats.evaluation import Rate
 
@@ -108,7 +108,7 @@ def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, 
     # The least leak first; of those that leak alike the most useful.
     best = min(counted, key=lambda one: (_value(one), -(one.use.value if one.use else 0.0)))
     quiet = [one for one in counted if not one.leaks]
-    bound = f" (which leaves room for {say.percent(best.leak.high)})" if best.leak else ""
+    bound = f" (which leaves room for {fmt.percent(best.leak.high)})" if best.leak else ""
     few = "none did" if not any(one.hits for one in quiet) else "nothing beyond chance"
     none = f"; {few} with {', '.join(one.name for one in quiet)}{bound}"
     if _value(best) >= _value(base):
@@ -118,7 +118,7 @@ def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, 
         title = f"Too few prompts to say that {best.name} leaks less than the records themselves"
         told = f"{share}{f'; {_count(best)} with {best.name}' if best.leaks else none}"
     elif best.leaks:
-        least = f"{say.count(best.hits or 0)} of {say.count(best.of)} prompts"
+        least = f"{fmt.count(best.hits or 0)} of {fmt.count(best.of)} prompts"
         title = f"{best.name} leaks least, {least}{_worth(base, best)}"
         told = f"{share}; with {best.name} {_count(best)} still did"
     else:
@@ -134,8 +134,8 @@ def _value(one: Contender) -> float:
 
 def _count(one: Contender) -> str:
     """Prompts that leaked, and their share with its interval."""
-    share = f" ({say.interval(one.leak)})" if one.leak else ""
-    return f"{say.count(one.hits or 0)} of {say.count(one.of)} prompts{share}"
+    share = f" ({fmt.interval(one.leak)})" if one.leak else ""
+    return f"{fmt.count(one.hits or 0)} of {fmt.count(one.of)} prompts{share}"
 
 
 def _variants(others: Sequence[Contender]) -> str:
@@ -175,8 +175,8 @@ def floor_warning(base: Contender | None, measure: str) -> str:
     chance = base.use.value - base.above.value
     return (
         f"Usefulness is at its floor: {measure} of the answers over the records themselves is"
-        f" {say.rate_text(base.use.value)} ({say.interval(base.use)}), and the same answers get"
-        f" {say.rate_text(chance)} against the answers to other questions. No difference in"
+        f" {fmt.rate_text(base.use.value)} ({fmt.interval(base.use)}), and the same answers get"
+        f" {fmt.rate_text(chance)} against the answers to other questions. No difference in"
         " usefulness here says anything of a variant: take a generator that answers, e.g."
         " --generator hf:NAME, or other questions."
     )
@@ -202,7 +202,7 @@ def frontier_table(base: Contender | None, others: Sequence[Contender]) -> tuple
                 cost.queries if cost else None,
                 tokens if cost else None,
                 f"{cost.money:,.4g}" if cost and cost.money is not None else None,
-                say.duration(cost.seconds) if cost and cost.seconds is not None else None,
+                fmt.duration(cost.seconds) if cost and cost.seconds is not None else None,
             )
         )
     columns = (

@@ -20,8 +20,17 @@ from ragwitness.leakage.result import (
     rule_measures,
 )
 from ragwitness.leakage.score.table import LeakMeasure
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Cell, Column, Fold, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import (
+    Cell,
+    Column,
+    Fold,
+    Name,
+    Paragraph,
+    ReportDocument,
+    Section,
+    Table,
+)
 from ragwitness.report.geometry import Plane, Point, plane
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
@@ -250,14 +259,14 @@ def _leaking(one: Compared) -> LeakMeasure | None:
     return max(found, key=lambda measure: measure.count, default=None)
 
 
-def _sheet(result: Comparison) -> Sheet:
+def _report(result: Comparison) -> ReportDocument:
     title, sentence = headline(result)
-    spent, main = say.spent_text(result.spent), main_measure(result)
+    spent, main = fmt.spent_text(result.spent), main_measure(result)
     figure = drawn(result)
     counts = (
-        ("Records", say.count(result.records)),
-        ("In no index", say.count(result.background)),
-        ("Questions", say.count(result.questions)),
+        ("Records", fmt.count(result.records)),
+        ("In no index", fmt.count(result.background)),
+        ("Questions", fmt.count(result.questions)),
     )
     base, others = _contenders(result)
     floor = floor_warning(base, main)
@@ -270,14 +279,14 @@ def _sheet(result: Comparison) -> Sheet:
     if main:
         sections.append(Section("use", "What it is worth in answers", _use(result, main)))
     published = Fold("Published counts", (_published_table(result),))
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
         sentence=sentence,
         method=", ".join(one.name for one in result.variants),
         facts=(
             *counts,
-            ("Started", say.moment(result.started)),
+            ("Started", fmt.moment(result.started)),
             *([("Spent on chat models by all starts", spent)] if spent else []),
         ),
         warnings=(*([floor] if floor else []), *result.warnings),
@@ -291,10 +300,10 @@ def _sheet(result: Comparison) -> Sheet:
         settings=(
             *result.settings.items(),
             *((one.name, _made(one)) for one in result.variants),
-            ("Time", say.duration(result.seconds)),
-            ("Ragwitness", result.ragwitness or say.MISSING),
+            ("Time", fmt.duration(result.seconds)),
+            ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
-        closing=(f"spent: {spent}, {say.duration(result.seconds)}.",) if spent else (),
+        closing=(f"spent: {spent}, {fmt.duration(result.seconds)}.",) if spent else (),
         version=result.ragwitness,
     )
 
@@ -303,8 +312,8 @@ def _made(one: Compared) -> str:
     """How a variant was made, and what went wrong with its questions."""
     parts = [f"{label}: {value}" for label, value in one.settings.items()]
     if one.unanswered:
-        parts.append(f"{say.count(one.unanswered)} questions failed")
-    parts += [f"{say.count(n)} answers not judged: {why}" for why, n in one.unjudged.items()]
+        parts.append(f"{fmt.count(one.unanswered)} questions failed")
+    parts += [f"{fmt.count(n)} answers not judged: {why}" for why, n in one.unjudged.items()]
     return "; ".join(parts)
 
 
@@ -378,7 +387,7 @@ def _alike(one: Compared) -> LeakMeasure | None:
 
 
 def _of(one: LeakMeasure | None) -> str | None:
-    return None if one is None else f"{say.count(int(one.count))} of {say.count(one.of)}"
+    return None if one is None else f"{fmt.count(int(one.count))} of {fmt.count(one.of)}"
 
 
 def _secrets(measures: Sequence[LeakMeasure]) -> str | None:
@@ -461,7 +470,7 @@ def _published(measures: Sequence[LeakMeasure], name: str) -> str:
         for one in measures
         if one.published and one.name.startswith(name) and one.key != "20" and one.note is None
     ]
-    return " / ".join(say.count(int(one.count)) for one in found) or say.MISSING
+    return " / ".join(fmt.count(int(one.count)) for one in found) or fmt.MISSING
 
 
 def drawn(result: Comparison) -> Plane | None:
@@ -493,7 +502,7 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     recognises=lambda data: "variants" in data,
     conditions=read_leak_conditions,
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,
 )

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from ragwitness.attest.verdict import BundleVerdict, Sampling
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
     Cell,
@@ -17,8 +17,8 @@ from ragwitness.report.document import (
     Mark,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
-    Sheet,
     Style,
     Table,
     plain_table,
@@ -51,7 +51,7 @@ def _cases(verdict: BundleVerdict, _conditions: Sequence[str]) -> list[TestCase]
     ]
 
 
-def _sheet(verdict: BundleVerdict) -> Sheet:
+def _report(verdict: BundleVerdict) -> ReportDocument:
     # Outcome and window, why, the checks, then numbers: a reader who stops early has read the
     # verdict.
     title = verdict.outcome.upper()
@@ -78,7 +78,7 @@ def _sheet(verdict: BundleVerdict) -> Sheet:
         blocks += [_numbers(verdict), *_legend(verdict)]
     if sampled is not None:
         blocks.append(Paragraph(sampling_line(sampled), "", brief=True))
-    return Sheet(
+    return ReportDocument(
         RESULT_TYPE.words,
         title,
         f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
@@ -97,7 +97,7 @@ def _epsilon(verdict: BundleVerdict) -> str:
     if worst is None:
         return ""
     own = (
-        f": epsilon {say.three(worst.exact)} at delta* {worst.delta:g} towards accounts in this"
+        f": epsilon {fmt.three(worst.exact)} at delta* {worst.delta:g} towards accounts in this"
         f" window (index {worst.tenant})"
     )
     if worst.windows is None:
@@ -105,7 +105,7 @@ def _epsilon(verdict: BundleVerdict) -> str:
     most = max(verdict.numbers, key=lambda number: number.together or math.inf)
     return (
         f"{own}; in all windows over {most.tenant} ({most.windows}) on the provider's log,"
-        f" {verdict.listed}: at most {say.three(most.together)}"
+        f" {verdict.listed}: at most {fmt.three(most.together)}"
     )
 
 
@@ -114,8 +114,8 @@ def _counted(verdict: BundleVerdict) -> str:
     ended = Counter(one.status for one in verdict.checks)
     hold, failed, open_ = ended["pass"], ended["fail"], ended["not checked"]
     parts = {"hold": hold, "failed": failed, "not made": open_}
-    shown = ", ".join(f"{say.count(n)} {how}" for how, n in parts.items() if n)
-    return f"Of {say.count(len(verdict.checks))} checks: {shown}."
+    shown = ", ".join(f"{fmt.count(n)} {how}" for how, n in parts.items() if n)
+    return f"Of {fmt.count(len(verdict.checks))} checks: {shown}."
 
 
 def _checks(verdict: BundleVerdict) -> Table:
@@ -137,7 +137,7 @@ def _numbers(verdict: BundleVerdict) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for row in verdict.numbers:
         values = (row.paper, row.exact, row.odometer)
-        rows.append((Name(row.tenant), *map(say.three, values)))
+        rows.append((Name(row.tenant), *map(fmt.three, values)))
     names = ("epsilon of", "paper (5.2)", "exact", "odometer")
     return plain_table("Epsilon towards accounts", names, rows)
 
@@ -146,25 +146,25 @@ def _legend(verdict: BundleVerdict) -> list[Paragraph]:
     first = verdict.numbers[0]
     lines = [
         f"All at delta* {first.delta:g}. Paper: from the epsilon promised to one account. Exact:"
-        f" of the committed noise, k_max accounts with {say.count(first.cap)} answers in all."
+        f" of the committed noise, k_max accounts with {fmt.count(first.cap)} answers in all."
         " Odometer: of every answer given, whoever asked."
     ]
     if first.paper is None:
-        lines.append(f"{say.MISSING} {first.why}")
+        lines.append(f"{fmt.MISSING} {first.why}")
     return [Paragraph(line, brief=True) for line in lines]
 
 
 def sampling_line(sampling: Sampling) -> str:
     """Return in words which records were looked at, and what that finds."""
     everything = (
-        f"Mode {sampling.mode}: {say.count(sampling.challenged)} of"
-        f" {say.count(sampling.population)} answers were proved."
+        f"Mode {sampling.mode}: {fmt.count(sampling.challenged)} of"
+        f" {fmt.count(sampling.population)} answers were proved."
     )
     # Mode A proves every answer; otherwise the verdict covers the others only with the chances
     # given.
     if sampling.mode == "A":
         return everything
-    chances = ", ".join(f"{say.count(bad)}: {chance:.2%}" for bad, chance in sampling.detection)
+    chances = ", ".join(f"{fmt.count(bad)}: {chance:.2%}" for bad, chance in sampling.detection)
     return (
         f"{everything} The verdict is conditional on the others. Chance to have looked at one of"
         f" so many bad ones: {chances}."
@@ -182,7 +182,7 @@ RESULT_TYPE: ResultType[BundleVerdict, str] = ResultType(
     dump=_dump,
     load=_load,
     recognises=lambda data: {"outcome", "checks", "why"} <= data.keys(),
-    sheet=_sheet,
-    rows=lambda verdict: table_rows(_sheet(verdict)),
+    report=_report,
+    rows=lambda verdict: table_rows(_report(verdict)),
     cases=_cases,
 )

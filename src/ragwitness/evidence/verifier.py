@@ -55,7 +55,7 @@ from ragwitness.evidence.subject import (
     seal_text,
     units_digest,
 )
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.runner.hash_chain import ROW, first_link, next_link
 
 PACKAGED = ("reader", "repeat", "minilm")
@@ -156,8 +156,8 @@ def _texts(case: PackCase) -> str:
                 raise refuse(
                     "texts.opening", f"The text of {one.id!r} ({one.part}) is not the sealed one."
                 )
-    parts = ", ".join(f"{say.count(n)} {part.replace('_', '-')}" for part, n in counts.items())
-    return f"{parts}; {say.count(len(pack.texts) - pack.hidden)} opened, all as committed to"
+    parts = ", ".join(f"{fmt.count(n)} {part.replace('_', '-')}" for part, n in counts.items())
+    return f"{parts}; {fmt.count(len(pack.texts) - pack.hidden)} opened, all as committed to"
 
 
 def _opens(domain: str, message: bytes, commitment: str, blinding: str | None) -> bool:
@@ -195,9 +195,9 @@ def _chain(case: PackCase) -> str:
             if (*label, "failed" if exchange.failed else "answer") != one.asked:
                 raise refuse("answers.label", f"An answer about {label[2]!r} has another label.")
     failed = sum(one.asked[3] == "failed" for one in pack.answers)
-    lost = f", {say.count(failed)} of them failed" if failed else ""
-    opened = say.count(len(pack.answers) - pack.silent)
-    return f"{say.count(len(pack.answers))} answers linked to the seal{lost}; {opened} opened"
+    lost = f", {fmt.count(failed)} of them failed" if failed else ""
+    opened = fmt.count(len(pack.answers) - pack.silent)
+    return f"{fmt.count(len(pack.answers))} answers linked to the seal{lost}; {opened} opened"
 
 
 def _runs(case: PackCase) -> str:
@@ -246,14 +246,14 @@ def _runs(case: PackCase) -> str:
     done = {one.seal for one in ended}
     unfinished = sum(seal not in done for seal in series)
     case.kept["runs"] = (
-        f"That of the {say.count(len(begun))} runs that this key logged, {say.count(len(series))}"
+        f"That of the {fmt.count(len(begun))} runs that this key logged, {fmt.count(len(series))}"
         " are about these documents at this system: nobody but the key's owner can tell which are."
         f" This one is number {series.index(case.digest) + 1} of them;"
-        f" {say.count(unfinished)} of them have no result. Ask for the others."
+        f" {fmt.count(unfinished)} of them have no result. Ask for the others."
         if len(begun) > 1
         else ""
     )
-    return f"{say.count(len(entries))} entries, this run begun and ended in them"
+    return f"{fmt.count(len(entries))} entries, this run begun and ended in them"
 
 
 def _seen(data: bytes, key: PublicKey) -> Checkpoint:
@@ -276,7 +276,7 @@ def _asked(case: PackCase) -> str:
     strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
     if strangers:
         raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
-    return f"{say.count(len(units))} in the sealed order"
+    return f"{fmt.count(len(units))} in the sealed order"
 
 
 def _page(case: PackCase) -> str:
@@ -386,11 +386,11 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
 def _covers(case: PackCase) -> tuple[str, ...]:
     """What the outcome is about."""
     seal, parts = case.pack.seal, Counter(one.part for one in case.pack.texts)
-    texts = ", ".join(f"{say.count(n)} {part.replace('_', ' ')}" for part, n in parts.items())
+    texts = ", ".join(f"{fmt.count(n)} {part.replace('_', ' ')}" for part, n in parts.items())
     return (
         f"System: {seal.system or 'not named in the seal'}; sealed address:"
         f" {seal.settings.get('target')}",
-        f"Texts: {texts}. Answers: {say.count(len(case.pack.answers))}.",
+        f"Texts: {texts}. Answers: {fmt.count(len(case.pack.answers))}.",
         f"Sealed {_when(seal.begun)} by {case.pack.key.text}",
     )
 
@@ -428,8 +428,8 @@ def _uncovered(case: PackCase) -> tuple[str, ...]:
     # What was recorded, and how often.
     if case.kept.get("watched"):
         found.append(
-            f"That the answers after the first {say.count(case.kept['watched'])} of"
-            f" {say.count(len(case.pack.answers))} were recorded once: a checkpoint that you gave"
+            f"That the answers after the first {fmt.count(case.kept['watched'])} of"
+            f" {fmt.count(len(case.pack.answers))} were recorded once: a checkpoint that you gave"
             " holds those."
         )
     else:
@@ -450,7 +450,7 @@ def _uncovered(case: PackCase) -> tuple[str, ...]:
         found.append("That no other run was made and thrown away: runs were not logged.")
     if "worded" in case.kept:
         found.append(
-            f"That {say.count(len(case.kept['worded']))} sentences of the result say what the"
+            f"That {fmt.count(len(case.kept['worded']))} sentences of the result say what the"
             " figures beside them say: other code wrote them, and the figures alone were compared."
         )
     if "page" in case.kept:

@@ -38,7 +38,7 @@ from ragwitness.leakage.run import attack_run, attacked, score_leaks, transcript
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.leakage.transcript import Transcript, read_transcripts
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
@@ -147,7 +147,7 @@ def _counts(case: PackCase) -> str:
         raise refuse("counts.target", f"Not every answer is of {said['target']!r}.")
     check_spent(case, said["spent"], said["target"], Budget(**pack.seal.settings["budget"]))
     return (
-        f"{say.count(sum(n for n, _ in rows.values()))} prompts of {say.count(len(rows))} attacks"
+        f"{fmt.count(sum(n for n, _ in rows.values()))} prompts of {fmt.count(len(rows))} attacks"
     )
 
 
@@ -180,7 +180,7 @@ def _prompts(case: PackCase) -> str:
         if rows[name] != (len(mine), failed):
             raise refuse("prompts", f"The answers lead {name} to {len(mine)} prompts, not so many.")
     case.kept["leak"] = (transcripts, ended)
-    return f"{say.count(len(transcripts))} prompts follow from the answers before them"
+    return f"{fmt.count(len(transcripts))} prompts follow from the answers before them"
 
 
 def _driven(
@@ -231,7 +231,7 @@ def _measures(case: PackCase) -> str:
         one["warnings"] = [line for line in one["warnings"] if not KEPT.match(line)]
     same_result(case, "measures", mine, said, TAKEN)
     return (
-        f"{say.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
+        f"{fmt.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
     )
 
 

@@ -14,7 +14,7 @@ from ragwitness.core.types import Document, LeftOut
 from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
 from ragwitness.leakage.transcript import Transcript
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Cell,
     Column,
@@ -22,8 +22,8 @@ from ragwitness.report.document import (
     Glossary,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
-    Sheet,
     Table,
 )
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
@@ -314,14 +314,14 @@ def rule_measures(
 def _told_count(one: LeakMeasure) -> str:
     """A count, what it is of, and what of it is beyond chance."""
     count = f"{one.label}: {one.count:.4g}" + (f" of {one.of}" if one.of else "")
-    return count + (f", excess {say.signed(one.excess)}" if one.excess else "")
+    return count + (f", excess {fmt.signed(one.excess)}" if one.excess else "")
 
 
 def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling:
     """Say how a leak measurement ends, by all its prompts together."""
     # A system that says next to nothing leaks nothing, and passes nothing: it may be broken.
     doubt = "no answer holds a letter or a digit" if result.silent else result.doubt
-    doubt = doubt or result.unreached or say.left_out(result.left_out)
+    doubt = doubt or result.unreached or fmt.left_out(result.left_out)
     return rule_measures(result.together, conditions, doubt)
 
 
@@ -339,20 +339,20 @@ def headline(result: LeakResult) -> tuple[str, str]:
         part = "a run of 10 or more tokens"
     prompts = sum(one.prompts for one in result.attacks)
     names = f"{len(result.attacks)} attack{'' if len(result.attacks) == 1 else 's'}"
-    asked = f"{say.count(prompts)} prompts of {names} against {say.count(result.records)} records"
+    asked = f"{fmt.count(prompts)} prompts of {names} against {fmt.count(result.records)} records"
     sentence = f"{asked}; in part means {part}."
     if leaked is None or not leaked.count:
         blind = leaked and (leaked.note or result.doubt or result.silent)
         return "What leaks was not measured" if blind else "No record was repeated", sentence
-    count = f"{say.count(int(leaked.count))} of {say.count(leaked.of)} records"
+    count = f"{fmt.count(int(leaked.count))} of {fmt.count(leaked.of)} records"
     if leaked.excess is None:
         title = f"At most {count} leaked in part, not held against chance"
         return title, f"How many of them chance explains is not known; {sentence}"
-    held = f"{count} match in part, {say.signed(leaked.excess)} beyond chance; {sentence}"
+    held = f"{count} match in part, {fmt.signed(leaked.excess)} beyond chance; {sentence}"
     if leaked.excess.low <= 0:
         whole = chosen(result.together, "recovered records 90%")
         if whole and whole.count and not whole.background:  # few records, and no chance
-            title = f"{whole.count:.0f} of {say.count(whole.of)} records came back whole"
+            title = f"{whole.count:.0f} of {fmt.count(whole.of)} records came back whole"
             return f"{title}; of parts nothing beyond chance", held
         return "Nothing beyond chance", held
     ends = (leaked.excess.low, leaked.excess.high)
@@ -360,7 +360,7 @@ def headline(result: LeakResult) -> tuple[str, str]:
     return f"{count} leaked in part, {least:,.0f} to {most:,.0f} beyond chance", held
 
 
-def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Sheet:
+def leak_report(result: LeakResult, examples: Sequence[LeakExample] = ()) -> ReportDocument:
     """Return what a report says.
 
     Args:
@@ -368,12 +368,12 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         examples: Answers that repeat records: private text, behind a fold of the page.
     """
     title, sentence = headline(result)
-    spent = say.spent_text(result.spent)
+    spent = fmt.spent_text(result.spent)
     target = result.target or "stored transcripts"
     facts = (
         ("System", target),
-        ("Records", say.count(result.records)),
-        ("Started", say.moment(result.started)),
+        ("Records", fmt.count(result.records)),
+        ("Started", fmt.moment(result.started)),
         *([("Spent by all starts", spent)] if spent else []),
     )
     unmet = f"What was not found may leak all the same: {result.unreached}."
@@ -383,7 +383,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
     brief = Section("attacks", "", (_attacks(result),), "terminal")
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
     private = tuple(
-        (f"{one.attack}: {say.visible(one.prompt, 300)}", one.output[:600]) for one in examples
+        (f"{one.attack}: {fmt.visible(one.prompt, 300)}", one.output[:600]) for one in examples
     )
     s = "" if len(examples) == 1 else "s"
     fold = Fold(
@@ -391,7 +391,7 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         (Glossary(private),),
         style="in",
     )
-    return Sheet(
+    return ReportDocument(
         kind="extraction",
         title=title,
         sentence=sentence,
@@ -411,12 +411,12 @@ def leak_sheet(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Shee
         ),
         settings=(
             *result.settings.items(),
-            *((f"Prompts of {one.name}", say.count(one.prompts)) for one in result.attacks),
-            ("Time of scoring", say.duration(result.seconds)),
-            ("Ragwitness", result.ragwitness or say.MISSING),
+            *((f"Prompts of {one.name}", fmt.count(one.prompts)) for one in result.attacks),
+            ("Time of scoring", fmt.duration(result.seconds)),
+            ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
         closing=(
-            *(f"{say.MISSING} {note}." for note in missing),
+            *(f"{fmt.MISSING} {note}." for note in missing),
             *([f"spent: {spent}."] if spent else []),
         ),
         rates=tuple(
@@ -496,15 +496,15 @@ def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> Besid
 
 
 def _published(one: LeakMeasure | None) -> str:
-    return "" if one is None else say.MISSING if one.note else say.count(int(one.count))
+    return "" if one is None else fmt.MISSING if one.note else fmt.count(int(one.count))
 
 
 def _corrected(one: LeakMeasure | None) -> str:
     if one is None or one.note:
-        return say.MISSING if one else ""
+        return fmt.MISSING if one else ""
     if one.name in _RANGES or not one.of:
-        return "" if math.isnan(one.count) else say.rate_text(one.count)
-    return f"{say.count(int(one.count))} of {say.count(one.of)}"
+        return "" if math.isnan(one.count) else fmt.rate_text(one.count)
+    return f"{fmt.count(int(one.count))} of {fmt.count(one.of)}"
 
 
 def _table(measures: Sequence[LeakMeasure], caption: str) -> Table:
@@ -531,8 +531,8 @@ def _table(measures: Sequence[LeakMeasure], caption: str) -> Table:
 
 
 def _attack_fold(one: AttackLeaks) -> Fold:
-    failed = f", {say.count(one.failed)} without an answer" if one.failed else ""
-    share = f"{say.count(one.prompts)} prompts{failed}"
+    failed = f", {fmt.count(one.failed)} without an answer" if one.failed else ""
+    share = f"{fmt.count(one.prompts)} prompts{failed}"
     table = _table(one.measures, "Of this attack alone")
     nothing = Paragraph("No prompt was answered.", "")
     return Fold(one.name, (table if one.measures else nothing,), share)
@@ -561,7 +561,7 @@ RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,
     rule=rule_leak,
-    sheet=leak_sheet,
+    report=leak_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,
 )

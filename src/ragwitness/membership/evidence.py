@@ -39,7 +39,7 @@ from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
 from ragwitness.membership.run import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
 from ragwitness.membership.shadow import Shadow, build_shadow
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
 from ragwitness.runner.score_store import (
@@ -292,8 +292,8 @@ def _counts(case: PackCase) -> str:
         raise refuse("counts.cap", "Rows were stopped by a cap, and the result names none.")
     if scored := next((one for one in capped if one.score.value is not None), None):
         raise refuse("counts.cap", f"A cap stopped {scored.document.id!r}, which has a score.")
-    total = say.count(sum(asked.values()))
-    return f"{total} questions about {say.count(len(asked))} documents, calibration included"
+    total = fmt.count(sum(asked.values()))
+    return f"{total} questions about {fmt.count(len(asked))} documents, calibration included"
 
 
 def _scores(case: PackCase) -> str:
@@ -328,12 +328,12 @@ def _scores(case: PackCase) -> str:
     if len(replayed) < total:
         hidden = total - len(replayed)
         raise NotCheckedError(
-            f"the scores of {say.count(hidden)} of {say.count(total)} documents were not"
+            f"the scores of {fmt.count(hidden)} of {fmt.count(total)} documents were not"
             " recomputed from answers: texts are hidden"
             + ("; those of the others agree" if replayed else ""),
             needed=True,
         )
-    return f"{say.count(total)} scores recomputed from the answers"
+    return f"{fmt.count(total)} scores recomputed from the answers"
 
 
 def _replayed(it: _Recorded, stage: str, said: Outcome) -> Outcome:
@@ -409,8 +409,8 @@ def _verdicts(case: PackCase) -> str:
     loose = {f"summary.{name}" for name in TAKEN}
     same_result(case, "verdicts", mine, said, loose, None if it.whole else _SHADOW)
     counts = {name: n for name, n in mine["summary"]["counts"].items() if name != "documents"}
-    told = ", ".join(f"{say.count(n)} {name}" for name, n in counts.items())
-    return f"{say.count(len(mine['documents']))} verdicts recomputed ({told}), as the result says"
+    told = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
+    return f"{fmt.count(len(mine['documents']))} verdicts recomputed ({told}), as the result says"
 
 
 def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statistic:

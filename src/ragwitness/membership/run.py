@@ -60,8 +60,7 @@ from ragwitness.membership.shadow import (
 )
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.membership.windows import MOST, SIZE, WindowedAudit, running_scores
-from ragwitness.report.run_remarks import answers_kept, unasked
-from ragwitness.report.spending import spending
+from ragwitness.report.spending import answers_kept, spending, unasked
 from ragwitness.runner.budget import Budget, Use
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.score_store import IN_TURN, RunFolder, sets_of, start_for, write_scores

@@ -1,24 +1,22 @@
 """What a report says, as one value: words, tables with typed columns, and figures as geometry.
 
-A kind of result makes a sheet (:mod:`ragwitness.report.result_type`); the renderers of
+A kind of result makes a report document (:mod:`ragwitness.report.result_type`); the renderers of
 :mod:`ragwitness.report` lay it out for a terminal or as a page. No renderer knows a kind, and no
-kind knows a renderer. Text in a sheet may come from an untrusted system: renderers escape it and
+kind knows a renderer. Text in a report may come from an untrusted system: renderers escape it and
 name what cannot be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ragwitness.core.types import LeftOut
 
 if TYPE_CHECKING:
-    from ragwitness.report.curves import Curves
     from ragwitness.report.geometry import Course, Histogram, Plane, Square
     from ragwitness.stats.evaluation import Rate
-
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 """``in`` accuses or warns, ``out`` does not, ``inconclusive`` says neither."""
@@ -226,7 +224,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ReportDocument:
     """Everything that a report says.
 
     Attributes:
@@ -288,7 +286,7 @@ def plain_table(
     return Table(caption, tuple(columns), tuple(rows))
 
 
-def simple_sheet(
+def simple_report(
     kind: str,
     title: str,
     table: Table,
@@ -296,18 +294,18 @@ def simple_sheet(
     curves: Curves | None = None,
     said: Iterable[Paragraph] = (),
     warnings: Iterable[str] = (),
-) -> Sheet:
+) -> ReportDocument:
     """Return a title, a table, what it says, its notes in small print, and curves."""
     blocks: list[Block] = [table, *said, *(Paragraph(line, brief=True) for line in notes)]
     if curves is not None:
         blocks.append(curves)
     sections = (Section("figures", "Figures", tuple(blocks)),)
-    return Sheet(kind, title, warnings=tuple(warnings), sections=sections)
+    return ReportDocument(kind, title, warnings=tuple(warnings), sections=sections)
 
 
-def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
-    """Return every cell of a sheet's tables: what its row is about, its column, what it says."""
-    tables = [one for part in sheet.sections for one in part.blocks if isinstance(one, Table)]
+def table_rows(report: ReportDocument) -> list[dict[str, Any]]:
+    """Return every cell of a report's tables: what its row is about, its column, what it says."""
+    tables = [one for part in report.sections for one in part.blocks if isinstance(one, Table)]
     return [
         {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
         for table in tables
@@ -318,3 +316,72 @@ def table_rows(sheet: Sheet) -> list[dict[str, Any]]:
 
 def _said(cell: Cell) -> str:
     return "" if cell is None else str(getattr(cell, "text", cell))
+
+
+# Curves with whiskers, in one or more panels; :mod:`ragwitness.report.html` draws them.
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis.
+
+    Attributes:
+        label: What it shows.
+        ticks: Values to mark; none for round numbers.
+        log: Whether the scale is logarithmic.
+    """
+
+    label: str
+    ticks: tuple[float, ...] = ()
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve.
+
+    Attributes:
+        name: In the legend.
+        points: (x, y), or (x, y, low, high) with a whisker.
+        colour: Number of the colour, 0 to 5; lines of one colour belong together.
+        marks: Whether points are marked instead of joined.
+        dashed: Whether the curve is dashed.
+    """
+
+    name: str
+    points: tuple[tuple[float, ...], ...]
+    colour: int = 0
+    marks: bool = False
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinesPanel:
+    """One plot.
+
+    Attributes:
+        title: Above it.
+        x: Axis.
+        y: Axis.
+        lines: In order of drawing.
+        floor: Least value of y shown, if the lines stay above it.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...] = field(default=())
+    floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Panels of curves over one legend.
+
+    Attributes:
+        title: What they show.
+        make: Returns the panels; called where they are drawn, since a terminal draws none.
+    """
+
+    title: str
+    make: Callable[[], Sequence[LinesPanel]]

@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 
 from ragwitness.core.errors import ExitCode, import_extra
 from ragwitness.core.files import replace_file
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, TestCase, plain
 
 _STRICT: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
@@ -122,13 +122,13 @@ def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         conditions: Those of ``--fail-on``.
     """
     # Pass 1: what the report says and how each case ended.
-    sheet = kind.sheet(result)
+    report = kind.report(result)
     cases = [
         *kind.tested(result, conditions),
-        *(TestCase(one.name, "skipped", f"left out: {one.why}") for one in sheet.left_out),
+        *(TestCase(one.name, "skipped", f"left out: {one.why}") for one in report.left_out),
     ]
     root = ET.Element("testsuites", name="ragwitness")
-    suite = ET.SubElement(root, "testsuite", name=_clean(sheet.target or sheet.kind))
+    suite = ET.SubElement(root, "testsuite", name=_clean(report.target or report.kind))
     if started := getattr(result, "started", ""):
         suite.set("timestamp", _clean(started))
     # Pass 2: how it was asked, so that a CI server's archive can be read without the run folder.
@@ -136,13 +136,13 @@ def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
     named = {
         **(kind.properties(result) if kind.properties else {}),
         "fail-on": ", ".join(map(str, conditions)) or "nothing",
-        **dict(sheet.settings),
+        **dict(report.settings),
     }
     for name, value in named.items():
         ET.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     # Pass 3: the cases; what passed says its figures as well, because a pass is also a finding.
     for one in cases:
-        case = ET.SubElement(suite, "testcase", classname=_clean(f"ragwitness.{sheet.method}"))
+        case = ET.SubElement(suite, "testcase", classname=_clean(f"ragwitness.{report.method}"))
         case.set("name", _clean(one.name))
         if one.state == "failed":
             failure = ET.SubElement(case, "failure", type=one.type, message=_clean(one.message))
@@ -152,8 +152,8 @@ def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         else:
             said = "\n".join(filter(None, (_clean(one.message), _lines(one.text))))
             ET.SubElement(case, "system-out").text = said
-    if sheet.warnings:
-        ET.SubElement(suite, "system-out").text = "\n".join(map(_clean, sheet.warnings))
+    if report.warnings:
+        ET.SubElement(suite, "system-out").text = "\n".join(map(_clean, report.warnings))
     # Pass 4: the counts, on the suite and on the root: readers differ in where they look.
     counts = {
         "tests": len(cases),
@@ -178,7 +178,7 @@ def _lines(text: str) -> str:
 
 def _clean(text: str) -> str:
     """Return text that XML can hold, unseen characters named; ElementTree escapes it."""
-    return _FORBIDDEN.sub("", say.visible(text, _LONGEST))
+    return _FORBIDDEN.sub("", fmt.visible(text, _LONGEST))
 
 
 # SARIF 2.1.0 (OASIS, errata 01), which code-scanning pages read.
@@ -202,15 +202,15 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         conditions: Those of ``--fail-on``.
     """
     # Pass 1: the same cases as in JUnit. What failed has a rule by the way in which it failed.
-    sheet, cases = kind.sheet(result), kind.tested(result, conditions)
+    report, cases = kind.report(result), kind.tested(result, conditions)
     failed = [one for one in cases if one.state == "failed"]
     rules = sorted({one.type for one in failed})
     # Pass 2: what the run itself has to say, which no alert shows.
     undecided = sum(one.state == "skipped" for one in cases)
-    told = [(_clean(warning), "warning") for warning in sheet.warnings]
+    told = [(_clean(warning), "warning") for warning in report.warnings]
     if undecided:
         told.append((f"{undecided:,} of {len(cases):,} cases are inconclusive.", "note"))
-    lost = (f"Left out: {one.name}: {one.why}" for one in sheet.left_out)
+    lost = (f"Left out: {one.name}: {one.why}" for one in report.left_out)
     told += [(_clean(line), "warning") for line in lost]
     ruling = kind.rule(result, conditions)
     invocation: dict[str, Any] = {
@@ -225,13 +225,13 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
     if (started := _utc(getattr(result, "started", ""))) is not None:
         invocation["startTimeUtc"] = started
     # Pass 3: the log.
-    settings = {_clean(name): _clean(value) for name, value in sheet.settings}
+    settings = {_clean(name): _clean(value) for name, value in report.settings}
     about = f"What failed of a {kind.words}: ragwitness {kind.verb} --fail-on"
     run = {
         "tool": {
             "driver": {
                 "name": "Ragwitness",
-                "version": _clean(sheet.version) or "unknown",
+                "version": _clean(report.version) or "unknown",
                 "rules": [
                     {
                         "id": f"{kind.name}/{name}",
@@ -256,12 +256,16 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
                 "ruleIndex": rules.index(one.type),
                 "level": "error",
                 "message": {"text": _unlinked(f"{_clean(one.name)}: {_clean(one.message)}")},
-                "locations": [_place(sheet.target if one.type == "fail-on" else one.name)],
+                "locations": [_place(report.target if one.type == "fail-on" else one.name)],
                 "partialFingerprints": {"primaryLocationLineHash": _fingerprint(kind, one)},
             }
             for one in failed
         ],
-        "properties": {"target": _clean(sheet.target), "method": _clean(sheet.method), **settings},
+        "properties": {
+            "target": _clean(report.target),
+            "method": _clean(report.method),
+            **settings,
+        },
     }
     log = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=1, **_STRICT) + "\n"

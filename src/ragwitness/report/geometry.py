@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.report.phrases import interval, rate_text, visible
+from ragwitness.report.formatting import interval, rate_text, visible
 from ragwitness.stats.evaluation import Rate
 
 SIDE = 240.0

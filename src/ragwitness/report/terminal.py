@@ -1,19 +1,19 @@
-"""A sheet in a terminal: complete without colour, at 80 columns and through a pipe."""
+"""A report in a terminal: complete without colour, at 80 columns and through a pipe."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Cell,
     Column,
     Mark,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
-    Sheet,
     Style,
     Table,
     Words,
@@ -32,11 +32,11 @@ _WORDY = 28  # columns that evidence takes at least
 _COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
 
 
-def terminal(sheet: Sheet, *, where: str = "", width: int = 80) -> Group:
+def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Group:
     """Return a rich renderable: what was found, the tables, what limits it, what is claimed.
 
     Args:
-        sheet: What is said.
+        report: What is said.
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
@@ -45,46 +45,46 @@ def terminal(sheet: Sheet, *, where: str = "", width: int = 80) -> Group:
     from rich.text import Text
 
     # Pass 1: what was found.
-    title = Text(f"Ragwitness: {sheet.kind}\n", style="dim", overflow="fold")
-    title.append(say.visible(sheet.title), style="not dim bold")
+    title = Text(f"Ragwitness: {report.kind}\n", style="dim", overflow="fold")
+    title.append(fmt.visible(report.title), style="not dim bold")
     parts: list[RenderableType] = [title]
-    if sheet.sentence:
-        parts.append(Text(say.visible(sheet.sentence, 1000), overflow="fold"))
+    if report.sentence:
+        parts.append(Text(fmt.visible(report.sentence, 1000), overflow="fold"))
     # Pass 2: the sections that are not for the page alone, with the columns that have a short
     # heading.
-    for section in sheet.sections:
+    for section in report.sections:
         if section.only != "page":
             parts += _section(section, where, width)
     # Pass 3: what it rests on, and what limits it.
-    parts += [Text(), limits] if (limits := _limits(sheet, where)) else []
+    parts += [Text(), limits] if (limits := _limits(report, where)) else []
     # Pass 4: the first claim and the first thing not claimed, however short the terminal.
-    claims = f"{sheet.claimed[0]} " if sheet.claimed else ""
-    denied = f"Not claimed: {sheet.not_claimed[0]} " if sheet.not_claimed else ""
+    claims = f"{report.claimed[0]} " if report.claimed else ""
+    denied = f"Not claimed: {report.not_claimed[0]} " if report.not_claimed else ""
     rest = f"Everything else is in {where}." if where else ""
-    for line in (*sheet.closing, f"{claims}{denied}{rest}"):
+    for line in (*report.closing, f"{claims}{denied}{rest}"):
         if line:
-            parts.append(Text(say.visible(line, 2000), style="dim"))
+            parts.append(Text(fmt.visible(line, 2000), style="dim"))
     return Group(*parts)
 
 
-def _limits(sheet: Sheet, where: str) -> Text:
+def _limits(report: ReportDocument, where: str) -> Text:
     from rich.text import Text
 
     body = Text(overflow="fold")
-    for label, value in sheet.brief or sheet.facts:
+    for label, value in report.brief or report.facts:
         if value:
-            body.append(f"{say.visible(label)}: " if label else "", style="dim")
-            body.append(f"{say.visible(value, 1000)}\n")
-    for warning in sheet.warnings:
+            body.append(f"{fmt.visible(label)}: " if label else "", style="dim")
+            body.append(f"{fmt.visible(value, 1000)}\n")
+    for warning in report.warnings:
         body.append("warning: ", style="bold yellow")
-        body.append(f"{say.visible(warning, 1000)}\n")
-    if sheet.left_out:
+        body.append(f"{fmt.visible(warning, 1000)}\n")
+    if report.left_out:
         body.append("left out: ", style="bold yellow")
-        body.append(f"{say.left_out(sheet.left_out)}\n")
-        for one in sheet.left_out[:_LEFT_OUT]:
-            body.append(f"  {say.visible(one.name)}: {say.visible(one.why)}\n")
-        if (more := len(sheet.left_out) - _LEFT_OUT) > 0:
-            body.append(f"  and {say.count(more)} more, named in {where}\n")
+        body.append(f"{fmt.left_out(report.left_out)}\n")
+        for one in report.left_out[:_LEFT_OUT]:
+            body.append(f"  {fmt.visible(one.name)}: {fmt.visible(one.why)}\n")
+        if (more := len(report.left_out) - _LEFT_OUT) > 0:
+            body.append(f"  and {fmt.count(more)} more, named in {where}\n")
     body.rstrip()
     return body
 
@@ -97,7 +97,7 @@ def _section(section: Section, where: str, width: int) -> list[RenderableType]:
         if isinstance(block, Table) and any(column.short is not None for column in block.columns):
             parts.append(_table(block, width))
         elif isinstance(block, Paragraph) and block.brief:
-            text = say.visible(block.text.replace("{where}", where), 2000)
+            text = fmt.visible(block.text.replace("{where}", where), 2000)
             parts.append(Text(text, style="" if block.look == "" else "dim"))
     return parts
 
@@ -127,7 +127,7 @@ def _table(table: Table, width: int) -> RichTable:
     for _, one in shown:
         folds = one.kind in ("words", "name", "text")
         made.add_column(
-            say.visible(one.short or ""),
+            fmt.visible(one.short or ""),
             justify="left" if folds else "right",
             no_wrap=not folds,
             overflow="fold",
@@ -140,7 +140,7 @@ def _table(table: Table, width: int) -> RichTable:
     return made
 
 
-_EMPTY = (None, "", say.MISSING, Words())
+_EMPTY = (None, "", fmt.MISSING, Words())
 
 
 def _whole(name: Text, room: int) -> Text:
@@ -162,30 +162,30 @@ def _cell(value: Cell, column: Column) -> Text:
     # Text objects, never markup: a document's id may hold square brackets.
     if isinstance(value, Words):
         words = value.items[:_WORDS]
-        beside = ("" if one.baseline == say.MISSING else f" / {one.baseline}" for one in words)
+        beside = ("" if one.baseline == fmt.MISSING else f" / {one.baseline}" for one in words)
         lines = (f"{one.word} {one.target}{more}" for one, more in zip(words, beside, strict=True))
         return Text("\n".join(lines))
     if isinstance(value, Mark):
-        return Text(say.visible(value.text), _COLOURS[value.style])
+        return Text(fmt.visible(value.text), _COLOURS[value.style])
     if isinstance(value, Name):
-        return Text(say.visible(value.text))
-    return Text(say.visible(_figure(value, column), 200))
+        return Text(fmt.visible(value.text))
+    return Text(fmt.visible(_figure(value, column), 200))
 
 
 def _figure(value: str | int | float | Rate | None, column: Column) -> str:
     if value is None:
-        return say.MISSING
+        return fmt.MISSING
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        return say.count(value)
+        return fmt.count(value)
     if isinstance(value, float):
-        return say.MISSING if math.isnan(value) else say.short(value)
+        return fmt.MISSING if math.isnan(value) else fmt.short(value)
     # What is left is a rate: its class brings numpy, so that it is not asked for.
     if column.kind == "interval":
-        return say.short_interval(value)
+        return fmt.short_interval(value)
     if column.kind == "ends":
-        return f"{say.short_signed(value.low)}, {say.short_signed(value.high)}"
+        return f"{fmt.short_signed(value.low)}, {fmt.short_signed(value.high)}"
     if column.kind in ("signed", "change"):
-        return say.short_signed(value.value)
-    return say.short(value.value)
+        return fmt.short_signed(value.value)
+    return fmt.short(value.value)

@@ -38,13 +38,13 @@ from ragwitness.service.meters import (
     unauthorized,
 )
 from ragwitness.service.principals import (
+    KeyRates,
     Principal,
     confirm,
     key_owners,
     read_meters,
     split_key,
 )
-from ragwitness.service.rates import KeyRates
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import SharedReads, Store, StoreGoneError
 from ragwitness.service.window import no_log

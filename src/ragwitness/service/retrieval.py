@@ -21,7 +21,7 @@ from ragwitness.privacy.mechanism.release import quantise, release
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
-from ragwitness.service.indexes import Indexes, documents_at
+from ragwitness.service.documents import Indexes, documents_at
 from ragwitness.service.meters import (
     ChargeRequest,
     MeterReading,

@@ -20,9 +20,9 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.server import is_loopback, listen, origin, serve_app
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.service.lines import say, write_to_stderr
-from ragwitness.service.overview import list_tenants
-from ragwitness.service.rates import KeyRates
+from ragwitness.service.principals import KeyRates
 from ragwitness.service.store import open_store
+from ragwitness.service.tenants import list_tenants
 from ragwitness.service.window import Logs
 
 # Settings of a server, handed to its worker processes through the environment.

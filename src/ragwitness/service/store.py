@@ -27,8 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
-from ragwitness.service.migrations import STEPS, migrate, version_of
-from ragwitness.service.tables import META, spent
+from ragwitness.service.tables import META, STEPS, migrate, spent, version_of
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
-import unicodedata
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Integer,
@@ -20,7 +20,15 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
 )
+
+from ragwitness.core.errors import InputError
 
 META = MetaData()
 
@@ -123,38 +131,6 @@ spent = Table(
 )
 
 
-_BITS, _RUN = 256, 3  # of a sketch; words of a run
-_MANY = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
-
-Sketch: TypeAlias = NDArray[np.uint64]
-
-
-def text_sketch(text: str, tenant: int, secret: bytes) -> Sketch:
-    """Return 256 bits of a text, as many of them those of another as they share runs of words.
-
-    One bit of the least of the runs' hashes, for each of 256 orders of all hashes (b-bit minwise
-    hashing, Li and König, 2010): with the share J of the runs of three words in common, each is
-    the same with chance (1 + J) / 2. Case, spacing and marks that nobody sees do not count.
-
-    Args:
-        text: The text.
-        tenant: Row of the tenant: no two tenants' sketches can be compared.
-        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
-
-    Returns:
-        Shape (4,).
-    """
-    seen = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf").split()
-    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
-    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
-    hashes = np.frombuffer(b"".join(digests), "<u8")
-    # The least run in each order, and one bit of its own hash.
-    least = hashes[((2 * _MANY[0] + 1) * hashes + _MANY[1]).argmin(axis=1)]
-    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
-    return np.packbits(bits.astype(np.uint8)).view("<u8")
-
-
 OVERLAP = 20
 """Words that two parts of a document have in common."""
 
@@ -166,3 +142,143 @@ CLOSED: dict[str, object] = {
     "folded": 0,
 }
 """A window that grants nothing, for good: what it may have spent is counted elsewhere."""
+
+
+# The steps that bring an older database up to date.
+#
+# A list of steps and one row with a number are enough: the tables are few, and a step runs in one
+# transaction.
+
+
+_version = Table("schema_version", META, Column("number", Integer, primary_key=True))
+
+Step: TypeAlias = Callable[[Connection], None]
+
+
+def _passed(connection: Connection) -> None:
+    """Do nothing: what this step made, the last one makes or removes."""
+
+
+def _identities(connection: Connection) -> None:
+    """Documents with accounts of their own; budgets for life that tenants shared are parted."""
+    _add_column(connection, tenants, "used", " DEFAULT '0' NOT NULL")
+    for name in ("granted", "final"):
+        _add_column(connection, windows, name)
+    known = {column["name"] for column in inspect(connection).get_columns(tenants.name)}
+    if "life" in known:
+        _part_lives(connection)
+    if "part" not in {one["name"] for one in inspect(connection).get_columns(documents.name)}:
+        connection.execute(text("DROP TABLE IF EXISTS contents"))
+        connection.execute(text("ALTER TABLE documents RENAME TO documents_before"))
+        META.create_all(connection)
+        _name_parts(connection)
+        connection.execute(text("DROP TABLE documents_before"))
+    META.create_all(connection)
+
+
+def _part_lives(connection: Connection) -> None:
+    """Count against each tenant what the others have spent of a budget they had in common."""
+    rows = connection.execute(text("SELECT id, life, policy FROM tenants ORDER BY id")).all()
+    erased = {row.id: row.used for row in connection.execute(text("SELECT * FROM lives"))}
+    told: dict[int, float] = {}
+    for row in rows:
+        budget = float(json.loads(row.policy)["budget"])
+        mine = select(windows.c.granted, windows.c.final).where(windows.c.tenant == row.id)
+        spent = (
+            (budget if one.granted is None else one.granted) if one.final is None else one.final
+            for one in connection.execute(mine)
+        )
+        told[row.id] = sum(mu * mu for mu in spent)
+    for row in rows:
+        others = sum(told[one.id] for one in rows if one.life == row.life and one.id != row.id)
+        policy = json.loads(row.policy)
+        values: dict[str, object] = {"used": erased.get(row.life, 0.0) + others}
+        if policy["claim"].pop("meter", "index") == "documents":
+            # Budgets of single texts have left: each of its windows counts as spent in full.
+            here = windows.c.tenant == row.id
+            each = connection.execute(select(func.count()).select_from(windows).where(here))
+            values["used"] = (each.scalar() or 0) * policy["budget"] ** 2
+            connection.execute(update(windows).where(here).values(CLOSED))
+            connection.execute(charges.delete().where(charges.c.tenant == row.id))
+        values["policy"] = json.dumps(policy, sort_keys=True)
+        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**values))
+    connection.execute(text("ALTER TABLE tenants DROP COLUMN life"))
+    connection.execute(text("DROP TABLE lives"))
+
+
+def _name_parts(connection: Connection) -> None:
+    """Give documents their identity; before, a part was known by a ``#`` in its name alone."""
+    rows = connection.execute(
+        text("SELECT tenant, slot, name, text, vector FROM documents_before")
+    ).all()
+    words = {(row.tenant, row.name): row.text.split() for row in rows if "#" in row.name}
+    for row in rows:
+        # A part begins with the last words of the one before it: nobody's own ids do that.
+        name, sign, number = row.name.rpartition("#")
+        part = int(number) if sign and number.isdecimal() else -1
+        at = part if part else 1
+        before, after = (words.get((row.tenant, f"{name}#{n}"), []) for n in (at - 1, at))
+        if part < 0 or not after or before[-OVERLAP:] != after[:OVERLAP]:
+            name, part = row.name, 0
+        values = {"tenant": row.tenant, "slot": row.slot, "name": name, "part": part}
+        connection.execute(insert(documents).values(**values, text=row.text, vector=row.vector))
+    # Nothing but noise was there before: no document has an account of its own.
+    pairs = sorted({(row.tenant, row.name) for row in connection.execute(select(documents))})
+    for number, (tenant, name) in enumerate(pairs):
+        account = {"version": 1, "sketch": b"", "account": number}
+        connection.execute(insert(contents).values(tenant=tenant, name=name, **account))
+
+
+def _add_column(connection: Connection, table: Table, name: str, more: str = "") -> None:
+    """Add a column, unless the database was made with the tables as they are now."""
+    known = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    if name not in known:
+        kind = table.c[name].type.compile(connection.dialect)
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{more}"))
+
+
+STEPS: tuple[Step, ...] = (
+    META.create_all,
+    partial(attested.create, checkfirst=True),
+    *3 * (_passed,),
+    _identities,
+)
+"""Step n brings a database from version n to n + 1; a step that was released is never edited."""
+
+
+def version_of(connection: Connection) -> int:
+    """Return how many steps a database has seen; 0 where it is empty."""
+    if not inspect(connection).has_table(_version.name):
+        return 0
+    return connection.execute(select(_version.c.number)).scalar() or 0
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> int:
+    """Run the steps that a database has not seen; all or none.
+
+    Args:
+        connection: Connection in a transaction that excludes other writers.
+        steps: All there are, in order.
+
+    Returns:
+        The version it came from.
+
+    Raises:
+        InputError: A newer ragwitness wrote the database.
+    """
+    # A version that we do not know may hold meters that we would not count.
+    found = version_of(connection)
+    if found > len(steps):
+        raise InputError(
+            f"The database has schema version {found}; this ragwitness knows {len(steps)}.",
+            "Update ragwitness.",
+        )
+    if found == len(steps):
+        return found
+    for step in steps[found:]:
+        step(connection)
+    # The version changes in the same transaction as the tables: a crash leaves both or neither.
+    _version.create(connection, checkfirst=True)
+    connection.execute(_version.delete())
+    connection.execute(_version.insert().values(number=len(steps)))
+    return found

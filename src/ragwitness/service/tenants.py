@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
-import random
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, delete, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Document
-from ragwitness.models.base import Embedder
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.mechanism.codes import Placement
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import quantise
-from ragwitness.privacy.sampler.exact import system_bits, uniform
+from ragwitness.privacy.odometer.answers import AnswerMeter
+from ragwitness.privacy.odometer.spectral import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
-from ragwitness.service.meters import window_of
+from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import ApiKey, new_key
 from ragwitness.service.store import Store
 from ragwitness.service.tables import (
     CLOSED,
-    OVERLAP,
     accounts,
     attested,
     charges,
@@ -40,22 +33,10 @@ from ragwitness.service.tables import (
     placements,
     spent,
     tenants,
-    text_sketch,
     windows,
 )
 
-LONGEST_DOCUMENT = 400
-"""Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_PASSAGE = 200
-
-_COPY = 48
-"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
-have five eighths of their runs of three words in common."""
-
-_BATCH = 256
-_LOTS = random.SystemRandom()
 
 
 def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPolicy:
@@ -92,179 +73,6 @@ def dimension_of(claim: Claim) -> int:
     if claim.mechanism != "noise":
         return 0
     return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """What fills one slot: a document, or one part of it."""
-
-    name: str
-    part: int
-    text: str
-
-
-def add_documents(
-    store: Store,
-    tenant: str,
-    given: Iterable[Document],
-    *,
-    split: bool = False,
-    replace: bool = False,
-    embedder: Embedder | None = None,
-) -> int:
-    """Put documents into free slots of a tenant's index, drawn by lot; all of them or none.
-
-    Args:
-        store: The database.
-        tenant: Name of the tenant.
-        given: Documents with ids that are new to the tenant.
-        split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into parts; each
-            has a slot of its own. Noise covers one slot, a placement the whole document.
-        replace: Whether a document with the id of one that is there takes its place, all of it.
-        embedder: Used instead of loading the tenant's.
-
-    Returns:
-        Slots filled.
-
-    Raises:
-        InputError: No such tenant, a document is too long, has no vector or is there already, or
-            the slots do not suffice.
-    """
-    with store.reading() as connection:
-        policy = TenantPolicy.from_json(find_tenant(connection, tenant).policy)
-    whole = list(given)
-    pieces = _pieces(whole, split=split)
-    # 1. Embedded and quantised before the lock is taken: a model may take minutes.
-    vectors = np.empty((len(pieces), 0), np.int16)
-    if policy.placement is None:
-        vectors = _vectors(
-            pieces, policy.mechanism, embedder or load_embedder(policy.claim.embedder)
-        )
-    with store.writing() as connection:
-        # 2. Under the tenant's lock: two operators never fill the same slot.
-        row = find_tenant(connection, tenant, lock=True)
-        if replace:
-            _drop(connection, row.id, [document.id for document in whole])
-        slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
-        # 3. Who each document is, by its id and by what it is a copy of.
-        _register(connection, row.id, policy.placement, whole, store)
-        for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
-            rows = [
-                {
-                    "tenant": row.id,
-                    "slot": slots[at],
-                    **asdict(pieces[at]),
-                    "vector": vectors[at].astype("<i2").tobytes(),
-                }
-                for at in some
-            ]
-            connection.execute(insert(documents), rows)
-        _publish(connection, row, policy)
-    return len(pieces)
-
-
-def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
-    """Take documents out of a tenant's index, each with all its parts; all of them or none.
-
-    Their slots are empty from the next query on, and may be filled again. What answers have told
-    of them stays told: no budget comes back, and where documents are placed one that returns is
-    placed as it was.
-
-    Args:
-        store: The database.
-        tenant: Name of the tenant.
-        names: Ids of documents.
-
-    Returns:
-        Slots emptied.
-
-    Raises:
-        InputError: No such tenant, or a document that is not there.
-    """
-    with store.writing() as connection:
-        row = find_tenant(connection, tenant, lock=True)
-        policy = TenantPolicy.from_json(row.policy)
-        here = select(documents.c.name).where(documents.c.tenant == row.id)
-        held = set(connection.execute(here).scalars())
-        for name in names:
-            if name not in held:
-                raise InputError(f"{tenant} has no document {name!r}.", "Nothing was removed.")
-        gone = _drop(connection, row.id, names)
-        if policy.placement is None:  # nothing hangs on its name any more
-            for some in _batches(names):
-                these = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
-                connection.execute(delete(contents).where(these))
-        _publish(connection, row, policy)
-    return gone
-
-
-def _register(
-    connection: Connection,
-    tenant: int,
-    placement: Placement | None,
-    given: Sequence[Document],
-    store: Store,
-) -> None:
-    """Write down documents; one that is a version or a near copy of another shares its account."""
-    here = contents.c.tenant == tenant
-    known: list[Mapping[str, Any]] = [
-        dict(row) for row in connection.execute(select(contents).where(here)).mappings()
-    ]
-    by_name = {row["name"]: row for row in known}
-    next_account = 1 + max((row["account"] for row in known), default=0)
-    if placement is not None:
-        before = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
-        secret = store.text_key(make=connection.execute(before).first() is None)
-        bits = system_bits()
-        # The sketch of every document that is or was there, and of those that are given.
-        sketches = np.empty((len(known) + len(given), 4), np.uint64)
-        sketches[: len(known)] = np.frombuffer(
-            b"".join(row["sketch"] for row in known), "<u8"
-        ).reshape(-1, 4)
-    for at, document in enumerate(given, len(known)):
-        old = twin = by_name.get(document.id)
-        sketch, code = b"", None
-        if placement is not None:
-            sketches[at] = text_sketch(document.text, tenant, secret)
-            sketch = sketches[at].astype("<u8").tobytes()
-            apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
-            if twin is None and at and apart.min() <= _COPY:
-                twin = known[int(apart.argmin())]
-            code = twin["code"] if twin else placement.place(document.text, bits)
-        known.append(
-            {
-                "tenant": tenant,
-                "name": document.id,
-                "version": old["version"] + 1 if old else 1,
-                "sketch": sketch,
-                "account": twin["account"] if twin else next_account,
-                "code": code,
-            }
-        )
-        next_account += twin is None
-    made = known[-len(given) :]
-    for some in _batches([row["name"] for row in made if row["name"] in by_name]):
-        connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
-    for rows in _batches(made):
-        connection.execute(insert(contents), rows)
-
-
-def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
-    """Begin a new edition: processes that hold the old index read it anew at their next query."""
-    edition = {"edition": row.edition + 1}
-    connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
-    if (placement := policy.placement) is None:
-        return
-    # Every slot without a document is drawn anew, so that no change shows which were filled.
-    bits = system_bits()
-    every = range(placement.capacity)
-    codes = np.array([uniform(placement.groups, bits) for _ in every], "<i4")
-    at = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
-    query = select(documents.c.slot, contents.c.code).join(contents, at)
-    for slot, code in connection.execute(query.where(documents.c.tenant == row.id)):
-        codes[slot] = code
-    connection.execute(delete(placements).where(placements.c.tenant == row.id))
-    connection.execute(insert(placements).values(tenant=row.id, codes=codes.tobytes()))
 
 
 def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
@@ -343,21 +151,6 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
             connection.execute(insert(windows).values(closed | CLOSED))
             counted[row.name] = len(since)
     return counted
-
-
-def _batches(given: Sequence[Any]) -> Iterator[Any]:
-    """Cut a sequence into parts of a size that one statement takes."""
-    for start in range(0, len(given), _BATCH):
-        yield given[start : start + _BATCH]
-
-
-def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
-    """Empty the slots of documents; return how many."""
-    gone = 0
-    for some in _batches([*dict.fromkeys(names)]):
-        these = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
-        gone += connection.execute(delete(documents).where(these)).rowcount
-    return gone
 
 
 def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
@@ -476,69 +269,208 @@ def _check_name(what: str, name: str) -> None:
         )
 
 
-def _pieces(given: Sequence[Document], *, split: bool) -> list[_Piece]:
-    """What fills the slots, document by document."""
-    from ragwitness.rag.chunk import chunk_document, word_spans
-
-    found: list[_Piece] = []
-    for document in given:
-        words = len(word_spans(document.text))
-        if words <= LONGEST_DOCUMENT:
-            found.append(_Piece(document.id, 0, document.text))
-            continue
-        if not split:
-            raise InputError(
-                f"The document {document.id!r} has {words} words; a slot takes {LONGEST_DOCUMENT}.",
-                "With --split it is cut into parts, each in a slot of its own.",
-            )
-        parts = chunk_document(document, _PASSAGE, OVERLAP)
-        found += [_Piece(document.id, at, part.text) for at, part in enumerate(parts)]
-    if not found:
-        raise InputError("There is no document to add.", "Give some that are not blank.")
-    return found
+# What an operator sees: tenants, accounts, and how much of each budget is spent.
 
 
-def _vectors(
-    pieces: Sequence[_Piece], mechanism: Mechanism, embedder: Embedder
-) -> NDArray[np.int16]:
-    """Return the quantised vectors, shape (n, dimension)."""
-    found = np.empty((len(pieces), mechanism.dimension), np.int16)
-    for start in range(0, len(pieces), _BATCH):
-        batch = pieces[start : start + _BATCH]
-        floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
-        # A vector without direction has no cosine; at the client's side it is refused likewise.
-        usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
-        if not usable.all():
-            bad = batch[int(np.argmin(usable))].name
-            raise InputError(
-                f"The embedder gives the document {bad!r} no usable vector.",
-                "Leave it out; a text needs words that the embedder can place.",
-            )
-        found[start : start + len(batch)] = quantise(floats, mechanism)
-    return found
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """A tenant in a list.
+
+    Attributes:
+        name: Name of the tenant.
+        documents: Slots in use.
+        capacity: Slots in all.
+        accounts: Accounts that are not revoked.
+        embedder: Name of its embedder.
+        mechanism: How documents are found, ``codes`` or ``noise``.
+        epsilon: Promised of a document for life with codes, to an account with noise.
+        joint_epsilon: With noise, budget of the index per window, at ``joint_delta``.
+        joint_delta: Delta of the index.
+    """
+
+    name: str
+    documents: int
+    capacity: int
+    accounts: int
+    embedder: str
+    mechanism: str
+    epsilon: float
+    joint_epsilon: float | None
+    joint_delta: float
 
 
-def _free_slots(
-    connection: Connection, tenant: int, capacity: int, pieces: Sequence[_Piece]
-) -> list[int]:
-    rows = connection.execute(
-        select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
-    ).all()
-    names = {row.name for row in rows}
-    for piece in pieces:
-        if piece.part == 0 and piece.name in names:
-            raise InputError(
-                f"There is a document {piece.name!r} already.",
-                "Ids are unique within a tenant; --replace puts one in the place of another.",
-            )
-        names.add(piece.name)
-    empty = np.ones(capacity, bool)
-    empty[[row.slot for row in rows]] = False
-    free = np.flatnonzero(empty)
-    if len(free) < len(pieces):
-        raise InputError(
-            f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
-            "The number of slots is part of the policy: create a tenant with a larger --capacity.",
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """An account's meter in the window under way.
+
+    Attributes:
+        name: Name of the account.
+        payer: Who pays for it.
+        queries: Charged.
+        payer_queries: Charged to all accounts of the payer.
+        revoked: Whether its access has ended.
+    """
+
+    name: str
+    payer: str
+    queries: int
+    payer_queries: int
+    revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TenantBudget:
+    """What a tenant's index has spent.
+
+    Attributes:
+        tenant: Name.
+        window: Number of the window under way.
+        seconds_left: Until the next.
+        queries: Charged in this window, over all accounts.
+        unit: What the next two are counted in: ``mu``, or answers of one noise of coins.
+        mu: Odometer of this window; of answers, their square root.
+        budget: mu it may not pass.
+        epsilon: Spent in this window, at ``delta``.
+        joint_epsilon: Budget of a window.
+        delta: Failure probability of both.
+        all_windows: Windows in which anything was charged.
+        all_epsilon: Spent by all windows together, at ``delta``.
+        life_epsilon: Of the tenant over all windows, those under way counted as what they may
+            spend, at ``delta``.
+        lifetime_epsilon: What that may not pass; None for a tenant made without such a promise.
+        account_limit: Queries of an account per window.
+        payer_limit: Queries of a payer per window.
+        accounts: Meters of the accounts.
+    """
+
+    tenant: str
+    window: int
+    seconds_left: int
+    queries: int
+    unit: str
+    mu: float
+    budget: float
+    epsilon: float
+    joint_epsilon: float | None
+    delta: float
+    all_windows: int
+    all_epsilon: float
+    life_epsilon: float
+    lifetime_epsilon: float | None
+    account_limit: int
+    payer_limit: int | None
+    accounts: tuple[AccountRow, ...]
+
+
+def held_in_common(store: Store) -> dict[str, int]:
+    """Return how many texts of each tenant another tenant holds as well: for the operator alone.
+
+    Accounts that ask both learn of such a text twice; no meter and no answer knows of it.
+    """
+    texts = select(documents.c.text).group_by(documents.c.text)
+    twice = texts.having(func.count(documents.c.tenant.distinct()) > 1)
+    query = select(tenants.c.name, func.count(documents.c.text.distinct()))
+    query = query.join(documents, documents.c.tenant == tenants.c.id)
+    query = query.where(documents.c.text.in_(twice)).group_by(tenants.c.name)
+    with store.reading() as connection:
+        return {row[0]: row[1] for row in connection.execute(query.order_by(tenants.c.name))}
+
+
+def list_tenants(store: Store) -> list[TenantRow]:
+    """Return all tenants by name."""
+    with store.reading() as connection:
+        rows = connection.execute(select(tenants).order_by(tenants.c.name)).all()
+        return [
+            _tenant(connection, row.id, row.name, TenantPolicy.from_json(row.policy))
+            for row in rows
+        ]
+
+
+def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudget:
+    """Return the meters of a tenant.
+
+    Raises:
+        InputError: No such tenant.
+    """
+    with store.reading(frozen=True) as connection:
+        row = find_tenant(connection, tenant)
+        policy = TenantPolicy.from_json(row.policy)
+        claim = policy.claim
+        moment = time.time() if now is None else now
+        # The window under way; one in which nothing was charged has spent nothing.
+        window, left = window_of(row.created, claim.window, moment)
+        every = {
+            number: (meter.queries, meter.mu())
+            for number, meter in _meters(connection, row.id, policy).items()
+        }
+        used = used_for_life(connection, row.id, policy)
+        # Gaussian composition over windows: the squares of mu add up.
+        together = math.sqrt(sum(one * one for _, one in every.values()))
+        queries, mu = every.get(window, (0, 0.0))
+        return TenantBudget(
+            tenant=tenant,
+            window=window,
+            seconds_left=left,
+            queries=queries,
+            unit=policy.unit,
+            mu=mu,
+            budget=policy.budget,
+            epsilon=policy.epsilon_of(mu),
+            joint_epsilon=claim.joint_epsilon,
+            delta=claim.joint_delta,
+            all_windows=len(every),
+            all_epsilon=policy.epsilon_of(together),
+            life_epsilon=policy.epsilon_of(math.sqrt(used)),
+            lifetime_epsilon=None if math.isinf(policy.life) else policy.epsilon_of(policy.life),
+            account_limit=claim.queries,
+            payer_limit=claim.payer_queries,
+            accounts=_accounts(connection, row.id, window),
         )
-    # In order, one document more or less would move all after it: their slots would differ as well.
-    return [int(free[at]) for at in _LOTS.sample(range(len(free)), len(pieces))]
+
+
+def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:
+    claim = policy.claim
+    # Occupied slots and live accounts; an operator alone sees either number.
+    held = select(func.count()).select_from(documents).where(documents.c.tenant == tenant)
+    live = select(func.count()).select_from(accounts)
+    live = live.where(accounts.c.tenant == tenant, accounts.c.revoked.is_(None))
+    return TenantRow(
+        name,
+        connection.execute(held).scalar_one(),
+        claim.capacity,
+        connection.execute(live).scalar_one(),
+        claim.embedder,
+        claim.mechanism,
+        claim.epsilon,
+        claim.joint_epsilon,
+        claim.joint_delta,
+    )
+
+
+def _meters(
+    connection: Connection, tenant: int, policy: TenantPolicy
+) -> dict[int, Odometer | AnswerMeter]:
+    """Meter of each window in which anything was charged."""
+    query = select(windows).where(windows.c.tenant == tenant, windows.c.charged > 0)
+    rows = connection.execute(query).all()
+    return {row.number: meter_of(connection, policy, row) for row in rows}
+
+
+def _accounts(connection: Connection, tenant: int, window: int) -> tuple[AccountRow, ...]:
+    query = select(spent.c.kind, spent.c.owner, spent.c.queries).where(spent.c.window == window)
+    # Meters of all owners in this window; rows of other tenants match no account below.
+    used = {(row.kind, row.owner): row.queries for row in connection.execute(query)}
+    people = select(accounts, payers.c.name.label("paid_by")).join(
+        payers, payers.c.id == accounts.c.payer
+    )
+    rows = connection.execute(people.where(accounts.c.tenant == tenant).order_by(accounts.c.name))
+    return tuple(
+        AccountRow(
+            row.name,
+            row.paid_by,
+            used.get(("account", row.id), 0),
+            used.get(("payer", row.payer), 0),
+            row.revoked is not None,
+        )
+        for row in rows
+    )

@@ -32,7 +32,7 @@ from ragwitness.crypto.keys import read_key
 from ragwitness.crypto.notes.note import Checkpoint, Note
 from ragwitness.crypto.transcript.records import OpenRecord, record_hash
 from ragwitness.rag.protocol import ApiError
-from ragwitness.service.indexes import index_rows
+from ragwitness.service.documents import index_rows
 from ragwitness.service.meters import window_of
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.principals import Principal

@@ -10,8 +10,8 @@ from typing import Any
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import LeftOut
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import Column, Name, Paragraph, ReportDocument, Section, Table
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -94,17 +94,17 @@ def _rule(result: SynthesisReport, conditions: Sequence[Condition]) -> Ruling:
     total = sum(result.counts.values())
     if conditions and not total:
         return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: there was no record")
-    return rule_counts(result.counts, conditions, f"{say.count(total)} records", total)
+    return rule_counts(result.counts, conditions, f"{fmt.count(total)} records", total)
 
 
-def _sheet(result: SynthesisReport) -> Sheet:
+def _report(result: SynthesisReport) -> ReportDocument:
     total = sum(result.counts.values())
-    spent = say.spent_text(result.spent)
+    spent = fmt.spent_text(result.spent)
     told = (
         ("Method", result.method),
         ("Model", result.model or "none"),
-        ("Queries", say.count(result.queries)),
-        ("Time", say.duration(result.seconds)),
+        ("Queries", fmt.count(result.queries)),
+        ("Time", fmt.duration(result.seconds)),
         ("Texts", result.out or "none passed"),
         *([("Spent", spent)] if spent else []),
     )
@@ -113,9 +113,9 @@ def _sheet(result: SynthesisReport) -> Sheet:
     fates = (_table("Every record under one name", "Fate", tuple(result.counts.items()), True),)
     whys = (_table("Why there is no text", "Reason", reasons, False),) if reasons else ()
     brief = tuple(Paragraph(f"{n} {why}", brief=True) for why, n in reasons[:_SHOWN])
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
-        title=f"{say.count(result.counts.get('passed', 0))} of {say.count(total)} texts passed",
+        title=f"{fmt.count(result.counts.get('passed', 0))} of {fmt.count(total)} texts passed",
         sentence="What broke a condition, or could not be made, was withheld.",
         method=result.method,
         target=result.model,
@@ -161,7 +161,7 @@ RESULT_TYPE: ResultType[SynthesisReport, Condition] = ResultType(
     recognises=lambda data: "counts" in data and "reasons" in data,
     conditions=lambda texts: parse_conditions(texts, tuple(map(str, Fate))),
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=lambda result: [asdict(one) for one in result.records],
     columns={"id": str, "fate": str, "reason": str, "rounds": int, "violation": str},
 )

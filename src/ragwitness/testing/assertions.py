@@ -254,9 +254,9 @@ def _finding(
     from ragwitness.runner.response_store import pack_run
 
     own, conditions = kind
-    sheet, ruling = own.sheet(result), own.rule(result, conditions)
+    report, ruling = own.report(result), own.rule(result, conditions)
     write("json", own, result, folder / RESULT)
-    write_page(sheet, folder / REPORT)
+    write_page(report, folder / REPORT)
     pack_run(folder)
     cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
     named = [one for one in cases if one.type != "fail-on"]
@@ -264,12 +264,12 @@ def _finding(
     if more := len(named) - _SHOWN:
         shown += [f"  and {more:,} more"] if more > 0 else []
     lines = [
-        f"{sheet.title}. {ruling.why}".rstrip(),
+        f"{report.title}. {ruling.why}".rstrip(),
         *shown,
-        sheet.sentence,
+        report.sentence,
         error_rate,
-        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in sheet.warnings),
-        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in sheet.left_out[:_SHOWN]),
+        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in report.warnings),
+        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in report.left_out[:_SHOWN]),
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
         f"Page: {_near(folder / REPORT)}",
     ]
@@ -310,9 +310,9 @@ def _for_tests(warning: str) -> str:
 
 
 def _shown(text: str) -> str:
-    from ragwitness.report import phrases as say
+    from ragwitness.report import formatting as fmt
 
-    return say.visible(text, 300)
+    return fmt.visible(text, 300)
 
 
 # What is read, and where it is kept.
@@ -327,7 +327,7 @@ def _check(inconclusive: str) -> None:
 
 def _kind(name: str, fail_on: Sequence[str]) -> tuple[ResultType[Any, Any], tuple[Any, ...]]:
     """Return the kind of result, and the conditions as it reads them."""
-    from ragwitness.report.result_registry import result_type_named
+    from ragwitness.report.result_type import result_type_named
 
     if isinstance(fail_on, str) or not fail_on:
         raise InputError(

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.server import is_loopback, listen, origin, serve_app
-from ragwitness.report.phrases import visible
+from ragwitness.report.formatting import visible
 from ragwitness.web import pages
 from ragwitness.web.begin import Beginnings, page_reply
 from ragwitness.web.jobs import Jobs

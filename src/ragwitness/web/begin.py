@@ -22,14 +22,14 @@ from ragwitness.core.quotes import quote
 from ragwitness.core.run_files import COMMITMENT, RESULT
 from ragwitness.evidence.result import RESULT_TYPE as VERDICT
 from ragwitness.evidence.sealing import pack_of
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Sheet
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import ReportDocument
 from ragwitness.report.html import Cut
+from ragwitness.web.forms import TASKS, Question, Task, typed
 from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
 from ragwitness.web.pages import Begun, RunActs, message_page, render
 from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
-from ragwitness.web.task_forms import TASKS, Question, Task, typed
 from ragwitness.web.uploads import (
     Form,
     Source,
@@ -255,7 +255,7 @@ class Beginnings:
             return _to(f"/begin/{job.task.name}?{urlencode({'job': job.key})}")
         # Another tab may press a button while this page is made.
         stage, busy = job.stage, job.stage in BUSY
-        run, sheet = job.run, _sheet_of(job)
+        run, report = job.run, _report_of(job)
         page = render(
             "job.html.j2",
             job=job,
@@ -265,11 +265,11 @@ class Beginnings:
             now=progress_of(job) if busy else None,
             check=_checked(job),
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
-            said=[] if sheet else [line for line in job.output if line.strip()],
-            report=(f"/run/{key_of(run)}" if job.task.fills else f"/job/{job.key}/verdict")
-            if run and sheet
+            said=[] if report else [line for line in job.output if line.strip()],
+            report_link=(f"/run/{key_of(run)}" if job.task.fills else f"/job/{job.key}/verdict")
+            if run and report
             else "",
-            sheet=sheet,
+            report=report,
             again=_again(job),
             sealed=[line for line in job.output if line.startswith(("sealed: ", "key: "))],
             form_key=self._access.form_key,
@@ -282,10 +282,12 @@ class Beginnings:
     def _verdict(self, request: Request) -> Response:
         """The whole verdict on a file that was checked."""
         job = self._job(request)
-        sheet = None if job.task.fills else _sheet_of(job)
-        if sheet is None:
+        report = None if job.task.fills else _report_of(job)
+        if report is None:
             return _to(f"/job/{job.key}")
-        return page_reply(render("verdict.html.j2", job=job, sheet=sheet, cut=Cut(), page_of=None))
+        return page_reply(
+            render("verdict.html.j2", job=job, report=report, cut=Cut(), page_of=None)
+        )
 
     def _now(self, request: Request) -> Response:
         """How far it is, for the script of the page."""
@@ -297,7 +299,7 @@ class Beginnings:
                 "done": now.done,
                 "total": now.total,
                 "figures": {name: value for name, (_, value) in now.figures.items()},
-                "news": say.visible(now.news, 600),
+                "news": fmt.visible(now.news, 600),
             }
         )
 
@@ -385,15 +387,15 @@ def _again(job: Job) -> tuple[str, str]:
     return label, f"/begin/{job.task.name}?{urlencode({'job': job.key})}"
 
 
-def _sheet_of(job: Job) -> Sheet | None:
+def _report_of(job: Job) -> ReportDocument | None:
     """Return what a task found; None as long as there is nothing."""
     if job.stage is not Stage.DONE or job.run is None:
         return None
     if job.task.fills:
-        return find_runs((job.run,))[0].sheet if (job.run / RESULT).exists() else None
+        return find_runs((job.run,))[0].report if (job.run / RESULT).exists() else None
     text = "\n".join(job.output)
     try:
-        return VERDICT.sheet(VERDICT.opened(json.loads(text[text.index("{") :])))
+        return VERDICT.report(VERDICT.opened(json.loads(text[text.index("{") :])))
     except (InputError, ValueError):
         return None
 
@@ -446,14 +448,14 @@ def _checked(job: Job) -> dict[str, Any]:
     found["method"] = (str(seen.get("method")), str(seen.get("why", "")))
     tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
     found["price"] = [
-        ("Queries", say.count(plan["queries"])),
-        ("Queries at most", say.count(plan["queries_most"])),
-        ("Tokens at most", say.count(tokens["sent"] + tokens["answer"])),
+        ("Queries", fmt.count(plan["queries"])),
+        ("Queries at most", fmt.count(plan["queries_most"])),
+        ("Tokens at most", fmt.count(tokens["sent"] + tokens["answer"])),
         ("Cost at most", "give both prices to see it" if cost is None else f"{cost:.4g}"),
-        ("Time", " to ".join(map(say.duration, seconds)) if seconds else say.MISSING),
+        ("Time", " to ".join(map(fmt.duration, seconds)) if seconds else fmt.MISSING),
     ]
     found["power"] = [
-        (label, say.percent(one["found"]), f"{one['false']:.2g}")
+        (label, fmt.percent(one["found"]), f"{one['false']:.2g}")
         for label, one in plan["power"].items()
         if one.get("found") is not None
     ]

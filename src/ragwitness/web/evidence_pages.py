@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
 from ragwitness.membership.methods.method_registry import SHOWS
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.runner.response_store import Exchange
 
 _LONGEST = 20_000
@@ -85,10 +85,10 @@ def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
     """Return the words that decided, each with the queries that asked for it."""
     return tuple(
         Told(
-            say.visible(word.before, 80),
-            say.visible(word.word, 80),
-            say.probability(word.probability),
-            say.probability(word.baseline),
+            fmt.visible(word.before, 80),
+            fmt.visible(word.word, 80),
+            fmt.probability(word.probability),
+            fmt.probability(word.baseline),
             (_unit(word.probability.low), _unit(word.probability.high), _unit(word.baseline)),
             _where(word, exchanges),
         )
@@ -99,19 +99,19 @@ def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
 def because(result: AuditResult, verdict: Verdict) -> str:
     """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
     known = [score for score in result.calibration.scores if verdict.score is not None]
-    high = say.count(sum(score >= (verdict.score or 0.0) for score in known))
+    high = fmt.count(sum(score >= (verdict.score or 0.0) for score in known))
     if verdict.decision is Decision.IN:
         shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
         return (
-            f"It is called in because {shows}: {high} of {say.documents(len(known))} known to be"
+            f"It is called in because {shows}: {high} of {fmt.documents(len(known))} known to be"
             f" outside scored as high. {how_often_wrong(result)}"
         )
     if verdict.decision is Decision.OUT:
         return (
             "It shows no sign because documents that are inside this system answer so weakly only"
-            f" with probability {say.p_text(verdict.p_out)}. It may be inside all the same."
+            f" with probability {fmt.p_text(verdict.p_out)}. It may be inside all the same."
         )
-    told = f"{high} of {say.documents(len(known))} known to be outside scored as high."
+    told = f"{high} of {fmt.documents(len(known))} known to be outside scored as high."
     return f"Nothing is decided. {told if known else ''}".strip()
 
 
@@ -123,8 +123,8 @@ def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Ask
     return tuple(
         Asked(
             number=n,
-            stage=say.visible(one.asked.stage),
-            target=say.visible(one.asked.target),
+            stage=fmt.visible(one.asked.stage),
+            target=fmt.visible(one.asked.target),
             prompt=_marked(one.asked.query.prompt, None, _heard(one.answer)),
             settings=_settings(one.asked.query),
             answer=_marked(one.answer.text, pattern, one.asked.query.prompt),
@@ -142,9 +142,9 @@ def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Ask
 
 def readable(text: str) -> str:
     """Return untrusted text with its line breaks, all else unseen named; not yet escaped."""
-    shown = "\n".join(say.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
+    shown = "\n".join(fmt.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
     rest = len(text) - _LONGEST
-    return f"{shown}… ({say.count(rest)} more characters)" if rest > 0 else shown
+    return f"{shown}… ({fmt.count(rest)} more characters)" if rest > 0 else shown
 
 
 def _heard(answer: Answer) -> str:
@@ -215,7 +215,7 @@ _MARK = Markup("<mark>{}</mark>")
 
 def _settings(query: Query) -> str:
     """Say how a question was to be answered."""
-    parts = [f"at most {say.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
+    parts = [f"at most {fmt.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
     if query.top_logprobs:
         parts.append(f"{query.top_logprobs} alternatives per token")
     if query.seed is not None:
@@ -225,10 +225,10 @@ def _settings(query: Query) -> str:
 
 def _outcome(answer: Answer) -> str:
     """Say how an answer ended and what it cost."""
-    parts = [f"ended: {say.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
+    parts = [f"ended: {fmt.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
     for number, what in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
         if number is not None:
-            parts.append(f"{say.count(number)} tokens {what}")
+            parts.append(f"{fmt.count(number)} tokens {what}")
     if answer.tokens is None:
         parts.append("no log-probabilities")
     return ", ".join(parts)
@@ -237,10 +237,10 @@ def _outcome(answer: Answer) -> str:
 def _pieces(answer: Answer) -> tuple[Piece, ...]:
     return tuple(
         Piece(
-            say.visible(one.token, 80),
+            fmt.visible(one.token, 80),
             _probability(one.logprob),
             ", ".join(
-                f"{say.visible(text, 40)} {_probability(value)}"
+                f"{fmt.visible(text, 40)} {_probability(value)}"
                 for text, value in [pair for pair in one.top if pair[0] != one.token][:_OTHERS]
             ),
         )
@@ -249,7 +249,7 @@ def _pieces(answer: Answer) -> tuple[Piece, ...]:
 
 
 def _probability(logprob: float) -> str:
-    return say.probability(math.exp(min(0.0, logprob)))
+    return fmt.probability(math.exp(min(0.0, logprob)))
 
 
 def _unit(value: float) -> float:

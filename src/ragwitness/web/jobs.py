@@ -29,12 +29,12 @@ from ragwitness.core.errors import ExitCode, RagwitnessError
 from ragwitness.core.files import at_work
 from ragwitness.core.option_file import write_options
 from ragwitness.core.run_files import RESULT, SPENT
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Budget, Use
 from ragwitness.runner.response_store import index_of
 from ragwitness.runner.score_store import finished_units
+from ragwitness.web.forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.runs import spending_of
-from ragwitness.web.task_forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.uploads import Source
 
 _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
@@ -411,7 +411,7 @@ def _failure(output: Sequence[str], code: int) -> tuple[str, str]:
         return found[-1]
     said = next((line for line in reversed(output) if line.strip()), "it said nothing")
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return f"The process ended {how}: {say.visible(said, 300)}", "Go on, or look at its last lines."
+    return f"The process ended {how}: {fmt.visible(said, 300)}", "Go on, or look at its last lines."
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -484,7 +484,7 @@ def progress_of(job: Job) -> Progress:
     waiting = next((line for line in reversed(job.output) if line.strip()), "")
     if not news and waiting.startswith("waiting: "):
         news = f"{waiting[9:10].upper()}{waiting[10:]}."
-    figures["since"] = ("Running for", say.duration(time.monotonic() - job.began))
+    figures["since"] = ("Running for", fmt.duration(time.monotonic() - job.began))
     return Progress(done, max(total, 0), figures, news)
 
 

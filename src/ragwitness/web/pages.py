@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 from urllib.parse import quote
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.types import Verdict
+from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results import audit as membership
-from ragwitness.report import phrases as say
+from ragwitness.membership.results.audit import LABELS, AuditResult, strength
+from ragwitness.report import formatting as fmt
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.runner.budget import Use
 from ragwitness.runner.response_store import index_of
-from ragwitness.web import comparison as comparing
+from ragwitness.stats.evaluation import Rate
 from ragwitness.web import evidence_pages as evidence
-from ragwitness.web.rows import PAGE, Rows, listed, rows_of_journal
-from ragwitness.web.runs import Run, spending_of
-from ragwitness.web.task_forms import by_click
+from ragwitness.web.forms import by_click
+from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_journal, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _MOST_CHANGES = 200
@@ -76,7 +77,7 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     """
     # A finished run is its report with other blocks; an unfinished one has only its journal and its
     # spending.
-    sheet = run.sheet
+    report = run.report
     own: dict[str, object] = {
         "run": run,
         "written": _written(run),
@@ -86,10 +87,10 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
         # An audit lists its documents in its report.
         "heard": None if run.audit else index_of(run.folder).heard(),
     }
-    if sheet is None:
+    if report is None:
         spent = sum(spending_of(run.folder), Use())
         return render("unfinished.html.j2", **own, spent=spent, job=acts and acts.job)
-    return render("run.html.j2", **own, sheet=sheet, acts=acts, seal=_seal_of(run))
+    return render("run.html.j2", **own, report=report, acts=acts, seal=_seal_of(run))
 
 
 def _seal_of(run: Run) -> tuple[str, str] | None:
@@ -149,7 +150,7 @@ def document_page(run: Run, document: str) -> str | None:
         _neighbour(run, verdicts, None if place is None else place + step) for step in (-1, 1)
     ]
     scores = (
-        [(one.audit, say.score_text(one.scores.get(document))) for one in run.result.audits]
+        [(one.audit, fmt.score_text(one.scores.get(document))) for one in run.result.audits]
         if run.kind is not None and run.kind.name == "evaluation"
         else []
     )
@@ -174,14 +175,14 @@ def compare_page(first: Run, second: Run) -> str:
     # Facts and rates compare any two runs; verdicts and changes need two audits of documents.
     ones, others = first.audit, second.audit
     audits = (ones, others) if ones and others else None
-    changed = comparing.changes(*audits) if audits else []
+    changed = changes(*audits) if audits else []
     return render(
         "pair.html.j2",
         first=first,
         second=second,
-        facts=comparing.facts(first, second),
-        rates=comparing.rates(first, second),
-        agreement=comparing.agreement(*audits) if audits else None,
+        facts=facts(first, second),
+        rates=rates(first, second),
+        agreement=agreement(*audits) if audits else None,
         changed=changed[:_MOST_CHANGES],
         more=max(0, len(changed) - _MOST_CHANGES),
     )
@@ -227,7 +228,7 @@ def render(template: str, **values: object) -> str:
     """Return a template of the pages with its values."""
     page = environment(_PACKAGES).get_template(template)
     own = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
-    return page.render(**own, version=_version(), say=say, audit=membership, **values)
+    return page.render(**own, version=_version(), fmt=fmt, audit=membership, **values)
 
 
 @cache
@@ -241,7 +242,7 @@ def _written(run: Run) -> str:
 
 def _so_far(run: Run) -> str:
     try:
-        return f"{say.count(index_of(run.folder).heard().answers)} answers so far"
+        return f"{fmt.count(index_of(run.folder).heard().answers)} answers so far"
     except RagwitnessError as error:
         return error.message
 
@@ -251,4 +252,63 @@ def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tupl
     if place is None or not 0 <= place < len(verdicts):
         return None
     name = verdicts[place].document
-    return say.visible(name, 60), document_link(run, name)
+    return fmt.visible(name, 60), document_link(run, name)
+
+
+# Two runs side by side: what differs in how they were made, and in what they found.
+
+
+_DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
+
+
+Sides = tuple[tuple[str, Any, Any], ...]
+"""Names, each with what it is in the first run and in the second; None where a run has none."""
+
+
+def facts(first: Run, second: Run) -> Sides:
+    """Return what both runs are, and every setting."""
+    return _beside(_described(first), _described(second))
+
+
+def rates(first: Run, second: Run) -> Sides:
+    """Return the rates that either run has, in the order of the first."""
+    return _beside(_rates(first), _rates(second))
+
+
+def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sides:
+    return tuple((name, one.get(name), other.get(name)) for name in {**one, **other})
+
+
+def agreement(
+    first: AuditResult, second: AuditResult
+) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
+    """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
+    shared = [(one.decision, other.decision) for one, other in _both(first, second)]
+    return len(shared), tuple(
+        (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
+        for row in _DECISIONS
+    )
+
+
+def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Return the verdicts on which the two runs differ, strongest in the first first."""
+    moved = [pair for pair in _both(first, second) if pair[0].decision is not pair[1].decision]
+    return sorted(moved, key=lambda pair: strength(pair[0]))
+
+
+def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
+    """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
+    others = {one.document: one for one in second.verdicts}
+    return [(one, others[one.document]) for one in first.verdicts if one.document in others]
+
+
+def _described(run: Run) -> dict[str, str]:
+    """Return label and value of everything that is known of a run."""
+    # The reports already name facts and settings; comparing words keeps this page free of kinds.
+    report = run.report
+    known = (*report.facts, *report.rests_on, *report.settings) if report else ()
+    return {"Kind": run.words, **dict(known)}
+
+
+def _rates(run: Run) -> dict[str, Rate]:
+    return dict(run.report.rates) if run.report else {}

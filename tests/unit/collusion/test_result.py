@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.report.document import table_rows
-from ragwitness.report.result_registry import open_result, parse_result
+from ragwitness.report.result_type import open_result, parse_result
 from tests.support.reports import junit_of, page_of, terminal_of
 
 _KINDS = Path(__file__).parents[2] / "golden" / "stored" / "kinds"
@@ -59,7 +59,7 @@ def test_what_stands_in_the_tables_is_what_a_reader_is_told() -> None:
     assert "The label does not hold" in shown
     _, result = open_result(_KINDS / "estimate")
     assert "Unusual against this traffic: at most 1.0%" in terminal_of(result)
-    rows = table_rows(result.sheet())
+    rows = table_rows(result.report())
     assert {"row": "cores", "column": "group", "value": "4"} in rows
 
 

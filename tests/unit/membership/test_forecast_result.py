@@ -49,7 +49,7 @@ def _outlook(
 
 def _printed(outlook: Outlook) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80).print(terminal(RESULT_TYPE.sheet(outlook)))
+    Console(file=stream, width=80).print(terminal(RESULT_TYPE.report(outlook)))
     return stream.getvalue()
 
 

@@ -12,7 +12,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json, headline, words_of
-from ragwitness.report.result_registry import to_json
+from ragwitness.report.result_type import to_json
 from tests.unit.report.fake_results import fake_result
 
 
@@ -115,6 +115,6 @@ def test_a_result_says_how_much_was_asked_about_and_counts_copies_once() -> None
     extent = "asked about 5 windows, 4.1 % of its text; a part may be inside"
     assert words_of(first).reason == extent
     assert words_of(copy).reason == f"{copied}; {extent}"
-    [told] = (one for one in RESULT_TYPE.sheet(result).claimed if "inside alone" in one)
+    [told] = (one for one in RESULT_TYPE.report(result).claimed if "inside alone" in one)
     assert "96.9 % for 50 % of it, 67.2 % for 20 % of it, 41 % for 10 % of it" in told
-    assert not any("inside alone" in one for one in RESULT_TYPE.sheet(fake_result(8)).claimed)
+    assert not any("inside alone" in one for one in RESULT_TYPE.report(fake_result(8)).claimed)

@@ -15,7 +15,7 @@ from ragwitness.leakage.result import (
     RESULT_TYPE,
     LeakResult,
     headline,
-    leak_sheet,
+    leak_report,
     pick_examples,
     rule_leak,
 )
@@ -25,7 +25,7 @@ from ragwitness.leakage.run import score_leaks
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.leakage.transcript import Transcript
 from ragwitness.report.html import render_page
-from ragwitness.report.result_registry import to_json as leak_json
+from ragwitness.report.result_type import to_json as leak_json
 from ragwitness.text.secrets import Secret
 from tests.support.reports import terminal_of
 
@@ -94,7 +94,7 @@ def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResul
 def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:
     examples = pick_examples(_TOLD, _RECORDS, 2)
     assert [one.attack for one in examples] == ["composite", "thief"]
-    page = render_page(leak_sheet(result, examples))
+    page = render_page(leak_report(result, examples))
     assert "<script" not in page
     assert "<b>555" not in page
     assert "&lt;b&gt;555-0199" in page
@@ -104,7 +104,7 @@ def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:
     assert "private0x5" not in head
     assert "private0x5" in folded
     assert "http" not in page.replace("HTTP 500", "").partition("<body>")[2]
-    bare = render_page(leak_sheet(result))
+    bare = render_page(leak_report(result))
     assert "private0x5" not in bare
     assert "Examples" not in bare
     for claim in ("It claims", "It does not claim", "Before you rely on this"):

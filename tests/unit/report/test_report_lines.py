@@ -11,9 +11,9 @@ from ragwitness.collusion.coalition.detectors import Settings
 from ragwitness.collusion.coalition.estimate import estimate
 from ragwitness.collusion.coalition.result import RESULT_TYPE, CoalitionEstimates
 from ragwitness.privacy.account_pairs import group_curve
-from ragwitness.report.curves import Axis, Curves, Line
-from ragwitness.report.curves import LinesPanel as Panel
-from ragwitness.report.figures import lines_svg
+from ragwitness.report.document import Axis, Curves, Line
+from ragwitness.report.document import LinesPanel as Panel
+from ragwitness.report.html import lines_svg
 from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -34,7 +34,7 @@ def _stored(result: CoalitionEstimates) -> dict[str, Any]:
 
 def _svg(result: CoalitionEstimates) -> str:
     [curves] = [
-        one for one in RESULT_TYPE.sheet(result).sections[0].blocks if isinstance(one, Curves)
+        one for one in RESULT_TYPE.report(result).sections[0].blocks if isinstance(one, Curves)
     ]
     return lines_svg(curves.title, curves.make())
 

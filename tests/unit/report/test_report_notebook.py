@@ -13,7 +13,7 @@ from tests.golden.tasks import STORED
 import ragwitness as rw
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import AuditResult
-from ragwitness.report.result_registry import RESULT_TYPES, open_result
+from ragwitness.report.result_type import RESULT_TYPES, open_result
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.report.test_result_registry import EXAMPLES
@@ -33,7 +33,7 @@ def test_every_kind_shows_itself(name: str) -> None:
     kind, result = open_result(EXAMPLES[name])
     html = html_of(result)
     seen = check(html)
-    assert kind.sheet(result).title.split()[0] in "".join(seen.text)
+    assert kind.report(result).title.split()[0] in "".join(seen.text)
     assert not {"script", "iframe", "link", "img", "html", "body"} & seen.seen
     assert not [one for one in seen.attributes if one[1].startswith("on") or one[1] == "src"]
     links = [value for _, attribute, value in seen.attributes if attribute == "href"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.core.types import Interval
-from ragwitness.report import phrases as wording
+from ragwitness.report import formatting as wording
 
 
 @pytest.mark.parametrize(

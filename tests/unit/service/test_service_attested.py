@@ -23,16 +23,11 @@ from ragwitness.crypto.transcript.records import QueryRecord
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
-from ragwitness.service.overview import budget_of
+from ragwitness.service.documents import add_documents, remove_documents
 from ragwitness.service.policy import Claim
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store
-from ragwitness.service.tenants import (
-    add_account,
-    add_documents,
-    create_tenant,
-    remove_documents,
-)
+from ragwitness.service.tenants import add_account, budget_of, create_tenant
 from ragwitness.service.window import (
     HeldIndexes,
     Logs,

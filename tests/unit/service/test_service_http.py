@@ -20,12 +20,11 @@ from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.service.answers import Generator
 from ragwitness.service.meters import MeterReading, limit_headers
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.retrieval import RetrievalQuery
 from ragwitness.service.store import StoreGoneError
 from ragwitness.service.tables import accounts, documents, tenants, windows
-from ragwitness.service.tenants import add_account, create_tenant, revoke, rotate_key
+from ragwitness.service.tenants import add_account, budget_of, create_tenant, revoke, rotate_key
 from tests.support.parrot import Parrot
 from tests.support.service import SMALL, attempts, authenticate, make_tenant, marked
 
@@ -397,7 +396,7 @@ def test_a_broken_embedder_costs_nothing(
 
 def test_documents_added_later_are_searched(service: Any, retrieve: Retrieve) -> None:
     from ragwitness.core.types import Document
-    from ragwitness.service.tenants import add_documents
+    from ragwitness.service.documents import add_documents
 
     [key] = make_tenant(service.store, "t", accounts=1)
     retrieve(key)

@@ -14,20 +14,13 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise
-from ragwitness.service.indexes import Indexes
+from ragwitness.service.documents import Indexes, add_documents, remove_documents
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import Principal
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tables import tenants, windows
-from ragwitness.service.tenants import (
-    add_account,
-    add_documents,
-    create_tenant,
-    erase_tenant,
-    remove_documents,
-)
+from ragwitness.service.tenants import add_account, budget_of, create_tenant, erase_tenant
 from tests.support.service import authenticate
 
 CLAIM = Claim(mechanism="noise", epsilon=1.0,

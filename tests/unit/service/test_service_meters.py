@@ -23,11 +23,10 @@ from ragwitness.service.meters import (
     Reserver,
     window_of,
 )
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tables import charges, spent, windows
-from ragwitness.service.tenants import revoke
+from ragwitness.service.tenants import budget_of, revoke
 from tests.support.service import SMALL, authenticate, make_tenant
 
 

@@ -11,13 +11,12 @@ import pytest
 from sqlalchemy import select
 
 from ragwitness.core.types import Document
+from ragwitness.service.documents import add_documents, remove_documents
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
-from ragwitness.service.migrations import STEPS, version_of
-from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store, open_store
-from ragwitness.service.tables import contents, documents, tenants
-from ragwitness.service.tenants import add_documents, remove_documents
+from ragwitness.service.tables import STEPS, contents, documents, tenants, version_of
+from ragwitness.service.tenants import budget_of, list_tenants
 from tests.support.service import authenticate
 from tests.unit.service.test_service_lifetime import vector_for
 

@@ -12,16 +12,16 @@ from sqlalchemy import select
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.service.overview import budget_of, held_in_common
+from ragwitness.service.documents import add_documents, remove_documents
 from ragwitness.service.policy import Claim, TenantPolicy, check_worth, make_policy
 from ragwitness.service.store import Store
 from ragwitness.service.tables import contents, documents, placements
 from ragwitness.service.tenants import (
     add_account,
-    add_documents,
+    budget_of,
     create_tenant,
     erase_tenant,
-    remove_documents,
+    held_in_common,
 )
 
 CLAIM = Claim(capacity=64, embedder="hashing:128", texts=True)

@@ -20,11 +20,10 @@ from ragwitness.crypto.seeds import verify_seed
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord
-from ragwitness.service.overview import budget_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store
-from ragwitness.service.tenants import create_tenant
+from ragwitness.service.tenants import budget_of, create_tenant
 from ragwitness.service.window import Logs, policy_text
 from tests.support.service import SMALL, commit_without_proofs, make_tenant
 from tests.support.windows import KEY

@@ -3,7 +3,7 @@
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.service.rates import KeyRates
+from ragwitness.service.principals import KeyRates
 from tests.support.service import make_tenant
 
 

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, text
 
 from ragwitness.core.errors import InputError
 from ragwitness.service import store as store_module
-from ragwitness.service.migrations import STEPS, migrate, version_of
 from ragwitness.service.store import SharedReads, Store, StoreGoneError, open_store
+from ragwitness.service.tables import STEPS, migrate, version_of
 
 
 def test_a_new_database_has_the_tables_and_is_its_owner_s(tmp_path: Path) -> None:

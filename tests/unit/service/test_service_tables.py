@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragwitness.service.tables import text_sketch
+from ragwitness.service.documents import text_sketch
 
 
 def apart(one: str, other: str, tenants: tuple[int, int] = (1, 1), key: bytes = b"k") -> int:

@@ -13,17 +13,18 @@ from ragwitness.core.types import Document
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
-from ragwitness.service.overview import budget_of, list_tenants
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, StoreGoneError, open_store
 from ragwitness.service.tables import accounts, documents, tenants
 from ragwitness.service.tenants import (
     add_account,
     add_accounts,
-    add_documents,
+    budget_of,
     count_as_spent,
     create_tenant,
+    list_tenants,
     revoke,
     rotate_key,
 )

@@ -27,10 +27,10 @@ from ragwitness.membership.results.audit import headline
 from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
+from ragwitness.web.forms import KEY_VARIABLE, TASKS, by_click
 from ragwitness.web.jobs import Jobs, Stage, progress_of, valid_name
 from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
-from ragwitness.web.task_forms import KEY_VARIABLE, TASKS, by_click
 from ragwitness.web.uploads import MOST, file_name, inside, target_of
 from tests.unit.report.fake_results import fake_result
 from tests.unit.web.web_runs import audit_run

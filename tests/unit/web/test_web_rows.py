@@ -13,7 +13,7 @@ from ragwitness.core.types import Answer, Decision, Query
 from ragwitness.membership.results.audit import RESULT_TYPE, strength
 from ragwitness.report.html import render_page
 from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
-from ragwitness.web.rows import listed, rows_of_audit
+from ragwitness.web.runs import listed, rows_of_audit
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.web.test_web_pages import Site, harmless
@@ -130,10 +130,10 @@ def test_documents_asked_by_a_run_without_a_result_are_paged(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_the_report_of_a_big_run_is_a_page_that_says_where_the_rest_is() -> None:
-    page = render_page(RESULT_TYPE.sheet(fake_result(1500)))
+    page = render_page(RESULT_TYPE.report(fake_result(1500)))
     check(page)
     assert len(page.encode()) < _MOST
     assert "All are in <code>result.json</code>" in page
-    small = render_page(RESULT_TYPE.sheet(fake_result(200)))
+    small = render_page(RESULT_TYPE.report(fake_result(200)))
     assert small.count('class="id"') == 200
     assert "The first" not in small

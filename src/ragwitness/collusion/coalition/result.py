@@ -8,14 +8,17 @@ from typing import Any
 
 from ragwitness.collusion.coalition.estimate import Estimates
 from ragwitness.core.shown import Shown
-from ragwitness.report import phrases as say
-from ragwitness.report.curves import Axis, Curves, Line, LinesPanel
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
+    Axis,
+    Curves,
+    Line,
+    LinesPanel,
     Name,
     Paragraph,
-    Sheet,
+    ReportDocument,
     plain_table,
-    simple_sheet,
+    simple_report,
     table_rows,
 )
 from ragwitness.report.result_type import ResultType, Row, plain, restored
@@ -54,16 +57,16 @@ class CoalitionEstimates(Shown):
         told["estimates"] = {one["name"]: one for one in told["estimates"]}
         return told | {"k_max": self.k_max, "curve": self.curve}
 
-    def sheet(self) -> Sheet:
+    def report(self) -> ReportDocument:
         """Return one line per estimator, what is known of the log, and whom that names."""
         names = ("estimator", "group", "p", "p traffic", "corrected", "looks for")
         rows = (
             (
                 Name(one.name),
                 str(one.size),
-                say.p_text(one.own_p),
-                say.p_text(one.traffic_p),
-                say.p_text(one.adjusted_p),
+                fmt.p_text(one.own_p),
+                fmt.p_text(one.traffic_p),
+                fmt.p_text(one.adjusted_p),
                 _LOOKS_FOR.get(one.name, "left in 0.2.0"),
             )
             for one in self.found.estimates
@@ -75,7 +78,7 @@ class CoalitionEstimates(Shown):
         elif against is not None and not against.comparable:
             warnings = ["The log and the ordinary traffic are not comparable."]
         named = [Paragraph(line, "", brief=True) for line in self._named()]
-        return simple_sheet(
+        return simple_report(
             _WORDS,
             self._judged(),
             plain_table("Each estimator", names, rows, "looks for"),
@@ -105,7 +108,7 @@ class CoalitionEstimates(Shown):
             )
         cap = f", {'above' if found.size > k_max else 'within'} the cap of {k_max}" if k_max else ""
         size = (
-            f"is estimated at {say.count(found.size)} accounts" if found.size > 1 else "has no size"
+            f"is estimated at {fmt.count(found.size)} accounts" if found.size > 1 else "has no size"
         )
         if not against.suspicious:
             return (
@@ -124,17 +127,17 @@ class CoalitionEstimates(Shown):
             return []
         if against.suspects:
             shown = ", ".join(
-                f"{say.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
+                f"{fmt.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
             )
             left = len(against.suspects) - _SHOWN
-            more = f" and {say.count(left)} more" if left > 0 else ""
+            more = f" and {fmt.count(left)} more" if left > 0 else ""
             return [
                 f"Named, each with the chance that an innocent account looks so: {shown}{more}."
             ]
         if against.least > against.account_alpha:
             return [
                 f"Nobody can be named: the smallest p of an account is {against.least:.2g} with"
-                f" {say.count(against.accounts)} ordinary accounts, above"
+                f" {fmt.count(against.accounts)} ordinary accounts, above"
                 f" {against.account_alpha:g}. Give more of them."
             ]
         return [f"Nobody is named: no account has p <= {against.account_alpha:g} by itself."]
@@ -142,7 +145,7 @@ class CoalitionEstimates(Shown):
     def _notes(self) -> list[str]:
         found, against = self.found, self.found.comparison
         lines = [
-            f"{say.count(found.accounts)} accounts, {say.count(found.queries)} queries,"
+            f"{fmt.count(found.accounts)} accounts, {fmt.count(found.queries)} queries,"
             f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}."
         ]
         if against is not None and against.unit == "windows":
@@ -153,7 +156,7 @@ class CoalitionEstimates(Shown):
         elif against is not None:
             lines.append(
                 f"Compared with {against.draws} logs drawn from its own accounts and"
-                f" {say.count(against.accounts)} ordinary ones: p holds if innocent accounts are"
+                f" {fmt.count(against.accounts)} ordinary ones: p holds if innocent accounts are"
                 " like those. A question that only this window has (news, an outage) is no"
                 " coalition:"
                 + (
@@ -166,7 +169,7 @@ class CoalitionEstimates(Shown):
             if against.accounts < 4 * found.accounts:
                 lines.append(
                     "There are few ordinary accounts; a small coalition stands out less among logs"
-                    f" that hold parts of it. Give {say.count(6 * found.accounts)} or more."
+                    f" that hold parts of it. Give {fmt.count(6 * found.accounts)} or more."
                 )
         lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
         return lines
@@ -198,6 +201,6 @@ RESULT_TYPE: ResultType[CoalitionEstimates, str] = ResultType(
     dump=lambda result: dict(plain(result.dump())),
     load=_load,
     recognises=lambda data: {"estimates", "threshold"} <= data.keys(),
-    sheet=lambda result: result.sheet(),
-    rows=lambda result: table_rows(result.sheet()),
+    report=lambda result: result.report(),
+    rows=lambda result: table_rows(result.report()),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.power import needed_together
 
@@ -94,15 +94,15 @@ class VerdictReach:
         """The same in one sentence or two."""
         # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in
         # unless enough documents are at that end together.
-        known, asked, level = say.count(self.known), say.count(self.documents), f"{self.alpha:g}"
+        known, asked, level = fmt.count(self.known), fmt.count(self.documents), f"{self.alpha:g}"
         least, needed = f"{1 / (self.known + 1):.3g}", f"{self.alpha / self.documents:.3g}"
-        alone = say.count(documents_needed(self.alpha, self.documents))
+        alone = fmt.count(documents_needed(self.alpha, self.documents))
         more = f" It takes {alone} known-out documents to call in one by itself."
         many = "documents" if self.documents > 1 else "document"
         start = f"With {known} known-out documents and {asked} {many} asked about,"
         how = f"can be called in at alpha {level} (smallest p-value {least}, needed"
         if self.together is None:
-            fewest = say.count(documents_needed(self.alpha))
+            fewest = fmt.count(documents_needed(self.alpha))
             also = more * (self.documents > 1)
             return (
                 f"{start} no document {how} {level}): it takes at least {fewest} known-out"
@@ -112,7 +112,7 @@ class VerdictReach:
             return f"{start} a single document {how} {needed})."
         inside = self.documents * self.inside_share
         few = f"; some {inside:.3g} are expected inside" if self.together > inside else ""
-        only = f"only {say.count(self.together)} or more together{few}."
+        only = f"only {fmt.count(self.together)} or more together{few}."
         return f"{start} no single document {how} {needed}): {only}{more}"
 
 
@@ -169,14 +169,14 @@ class VerdictPower:
                 "This audit could call nothing in, whatever a document scored: the calibration"
                 " documents, or when they were asked, differ from those in question."
             )
-        least = say.p_text(1 / (self.known + 1))
+        least = fmt.p_text(1 / (self.known + 1))
         how = "no p-value is below" if self.smallest else "a p-value is drawn by lot, at best below"
-        best = f"With {say.count(self.known)} calibration documents {how} {least}"
+        best = f"With {fmt.count(self.known)} calibration documents {how} {least}"
         if self.tied > 1:
-            equal = say.p_text((self.tied + 1) / (self.known + 1))
+            equal = fmt.p_text((self.tied + 1) / (self.known + 1))
             best += (
                 f", or {equal} for a score that only equals the highest of theirs, which"
-                f" {say.count(self.tied)} share"
+                f" {fmt.count(self.tied)} share"
             )
         return f"{self._share()} {best}."
 
@@ -190,15 +190,15 @@ class VerdictPower:
                 "No document can be said to show no sign of being inside: that takes scores of"
                 " documents that are inside this very system. Give some (--known-in)."
             )
-        inside = say.documents(self.ranked_out)
+        inside = fmt.documents(self.ranked_out)
         together = needed_together(self.alpha, self.documents, self.ranked_out)
         if together is None:
-            needed = say.count(documents_needed(self.alpha))
+            needed = fmt.count(documents_needed(self.alpha))
             return (
                 f"No document can be said to show no sign of being inside, ranked among {inside}"
                 f" inside: that takes at least {needed}. Give more (--known-in)."
             )
-        many = "a single document" if together == 1 else f"{say.count(together)} or more together"
+        many = "a single document" if together == 1 else f"{fmt.count(together)} or more together"
         return (
             f"Ranked among {inside} inside, {many} can be said to show no sign of being inside,"
             " where the answers are unlike theirs."
@@ -209,10 +209,10 @@ class VerdictPower:
             return ""
         spread = (
             f"({self.low:.0%} to {self.high:.0%} in nine of ten simulated audits of"
-            f" {say.documents(self.documents)}, half of them inside)"
+            f" {fmt.documents(self.documents)}, half of them inside)"
         )
         if self.inside:
-            like = f"{say.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
+            like = f"{fmt.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
             share = f"it could call in {self.found:.0%} {spread}."
             return f"Of documents that score like the {like}, {share}"
         unknown = (

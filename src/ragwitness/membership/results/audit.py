@@ -14,7 +14,7 @@ import numpy as np
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Decision, Evidence, LeftOut, Verdict
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
     Cell,
@@ -26,9 +26,9 @@ from ragwitness.report.document import (
     Mark,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
     Share,
-    Sheet,
     Style,
     Table,
     Words,
@@ -361,8 +361,8 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
     That no condition is met says something only of an audit that decided something.
     """
     counts, total = _counts(result)
-    lost, undecided = say.left_out(result.left_out), "no document is said to be in or out"
-    return rule_decided(counts, conditions, say.documents(total), total, lost, undecided)
+    lost, undecided = fmt.left_out(result.left_out), "no document is said to be in or out"
+    return rule_decided(counts, conditions, fmt.documents(total), total, lost, undecided)
 
 
 def _counts(result: AuditResult) -> tuple[dict[str, int], int]:
@@ -392,8 +392,8 @@ def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
     label, words = LABELS[verdict.decision], words_of(verdict)
     noun = "query" if verdict.queries == 1 else "queries"
     figures = (
-        f"p {say.p_text(verdict.p_value)}, q {say.p_text(verdict.q_value)},"
-        f" score {say.score_text(verdict.score)}, {say.count(verdict.queries)} {noun}"
+        f"p {fmt.p_text(verdict.p_value)}, q {fmt.p_text(verdict.q_value)},"
+        f" score {fmt.score_text(verdict.score)}, {fmt.count(verdict.queries)} {noun}"
     )
     told = (f"{w.before} {w.word}: {w.target} / {w.baseline}" for w in words.items)
     evidence = "\n".join(line for line in (words.reason, *told) if line)
@@ -414,17 +414,17 @@ def headline(result: AuditResult) -> tuple[str, str]:
     total, found = len(result.own), result.count(Decision.IN)
     if not total:
         return "No documents were audited", "There is nothing to report."
-    title = f"{say.count(found)} of {say.documents(total)}: in the database"
+    title = f"{fmt.count(found)} of {fmt.documents(total)}: in the database"
     # The title counts accusations alone; everything else stands in the sentence below it.
     rest = []
     if absent := result.count(Decision.OUT):
         verb = "shows" if absent == 1 else "show"
-        rest.append(f"{say.count(absent)} {verb} no sign of being in it")
+        rest.append(f"{fmt.count(absent)} {verb} no sign of being in it")
     if unsure := result.count(Decision.INCONCLUSIVE):
-        rest.append(f"{say.count(unsure)} {'is' if unsure == 1 else 'are'} inconclusive")
+        rest.append(f"{fmt.count(unsure)} {'is' if unsure == 1 else 'are'} inconclusive")
     sentence = "; ".join(rest) or "All have this verdict"
     if result.unscorable:
-        sentence += f"; {say.count(result.unscorable)} could not be scored at all"
+        sentence += f"; {fmt.count(result.unscorable)} could not be scored at all"
     return title, sentence + "."
 
 
@@ -441,10 +441,10 @@ def words_of(verdict: Verdict) -> Words:
     reason = "; ".join(filter(None, (reason, extent_of(verdict))))
     items = tuple(
         EvidenceWord(
-            say.visible(word.before, 80),
-            say.visible(word.word, 80),
-            say.probability(word.probability),
-            say.probability(word.baseline),
+            fmt.visible(word.before, 80),
+            fmt.visible(word.word, 80),
+            fmt.probability(word.probability),
+            fmt.probability(word.baseline),
         )
         for word in verdict.evidence[:_WORDS]
     )
@@ -456,7 +456,7 @@ def extent_of(verdict: Verdict) -> str:
     if not verdict.windows:
         return ""
     many = "1 window" if verdict.windows == 1 else f"{verdict.windows} windows"
-    asked = f"asked about {many}, {say.percent(verdict.share)} of its text"
+    asked = f"asked about {many}, {fmt.percent(verdict.share)} of its text"
     return asked + "; a part may be inside" * (verdict.decision is Decision.IN)
 
 
@@ -478,7 +478,7 @@ def measures(result: AuditResult) -> tuple[tuple[str, Rate, str, str], ...]:
         return ()
     # Two kinds of rate: those of the method's own threshold, and those of the p-values at alpha.
     # Only the latter were promised, so only they are judged as kept or broken.
-    level, by = say.percent(result.alpha), found.decided_by.replace("<=", "≤")
+    level, by = fmt.percent(result.alpha), found.decided_by.replace("<=", "≤")
     kept = f"promised: at most {level}{_kept(result.alpha, found.false_positives)}"
     below = f"p \N{LESS-THAN OR EQUAL TO} {level}"
     return (
@@ -565,7 +565,7 @@ def _in_part(result: AuditResult) -> Iterator[str]:
         return
     # As if each were drawn from all of the text; they stand apart, so they meet a part more often.
     met = ", ".join(
-        f"{say.percent(1 - (1 - part) ** windows)} for {say.percent(part)} of it" for part in _PARTS
+        f"{fmt.percent(1 - (1 - part) ** windows)} for {fmt.percent(part)} of it" for part in _PARTS
     )
     many = "1 window" if windows == 1 else f"{windows} windows"
     yield (
@@ -576,7 +576,7 @@ def _in_part(result: AuditResult) -> Iterator[str]:
 
 def _ties(calibration: Calibration) -> str:
     """Say how many calibration scores are equal, and what that does to p-values."""
-    many = f"{say.count(calibration.largest_tie)} of {say.count(calibration.n)} calibration"
+    many = f"{fmt.count(calibration.largest_tie)} of {fmt.count(calibration.n)} calibration"
     how = (
         "count against an accusation (conservative ranks)"
         if calibration.ties == "conservative"
@@ -591,30 +591,30 @@ def _correction(result: AuditResult) -> str:
 
 def _error_rate(result: AuditResult) -> str:
     """Say what alpha bounds: the share of false accusations, or each test by itself."""
-    level = say.percent(result.alpha)
+    level = fmt.percent(result.alpha)
     if _correction(result) != "none":  # Benjamini-Hochberg (docs/design/verdicts.md)
         return f"Of the documents called so, at most {level} are expected to be outside."
     return f"A document outside would be called so with probability at most {level}."
 
 
-def _sheet(result: AuditResult) -> Sheet:
+def _report(result: AuditResult) -> ReportDocument:
     title, sentence = headline(result)
     calibration, total = result.calibration, len(result.own)
     source = _SOURCES.get(calibration.source, calibration.source)
-    basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{say.count(calibration.n)})"
+    basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{fmt.count(calibration.n)})"
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be
     # called in.
     drawn = calibration.ties == "random"
-    smallest = "by lot" if drawn else say.p_text(1 / (max(0, calibration.votes) + 1))
-    cost = f"{say.count(result.queries)} queries, {say.duration(result.seconds)}"
-    spent = say.spent_text(result.spent)
+    smallest = "by lot" if drawn else fmt.p_text(1 / (max(0, calibration.votes) + 1))
+    cost = f"{fmt.count(result.queries)} queries, {fmt.duration(result.seconds)}"
+    spent = fmt.spent_text(result.spent)
     all_starts = ("Spent by all starts, trials of the target included", spent)
     per_document = f"{result.queries / max(1, total):.3g}"
     # "Exact" rests on what the user said of the calibration documents, and the report repeats it.
     exact = "Exact under this assumption." if calibration.exact else "Not exact."
     told_out = calibration.power.told_out if calibration.power else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
         sentence=sentence,
@@ -624,14 +624,14 @@ def _sheet(result: AuditResult) -> Sheet:
         facts=(
             ("System audited", result.target),
             ("Method", result.method),
-            ("Started", say.moment(result.started)),
+            ("Started", fmt.moment(result.started)),
             ("Cost", cost),
         ),
         brief=(
             ("target", result.target),
             ("method", result.method),
             *((label, result.settings.get(label, "")) for label in _WITH),
-            ("level", f"alpha = {say.percent(result.alpha)}, correction: {_correction(result)}"),
+            ("level", f"alpha = {fmt.percent(result.alpha)}, correction: {_correction(result)}"),
             ("calibration", f"{basis}; smallest possible p {smallest}"),
             ("", f"{exact} {calibration.note}"),
             *([("", _ties(calibration))] if calibration.largest_tie > 1 else ()),
@@ -645,8 +645,8 @@ def _sheet(result: AuditResult) -> Sheet:
         claimed=_claimed(result),
         not_claimed=_NOT_CLAIMED,
         rests_on=(
-            ("Level \N{GREEK SMALL LETTER ALPHA}", say.percent(result.alpha)),
-            (f"Correction for {say.documents(total)}", _correction(result)),
+            ("Level \N{GREEK SMALL LETTER ALPHA}", fmt.percent(result.alpha)),
+            (f"Correction for {fmt.documents(total)}", _correction(result)),
             ("Calibrated on", basis),
             ("Smallest p-value possible", smallest),
             ("Guarantee", f"{exact} {calibration.note}"),
@@ -662,12 +662,12 @@ def _sheet(result: AuditResult) -> Sheet:
             *result.settings.items(),
             (
                 "Queries",
-                f"{say.count(result.queries)}, calibration included ({per_document} per audited"
+                f"{fmt.count(result.queries)}, calibration included ({per_document} per audited"
                 " document)",
             ),
             *([all_starts] if spent else []),
-            ("Time", f"{say.duration(result.seconds)}, started {say.moment(result.started)}"),
-            ("Ragwitness", result.ragwitness or say.MISSING),
+            ("Time", f"{fmt.duration(result.seconds)}, started {fmt.moment(result.started)}"),
+            ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
         reading=_reading(result),
         rates=tuple((name, rate) for name, rate, _, _ in measures(result)),
@@ -716,7 +716,7 @@ def _telling(result: AuditResult) -> Table:
             (
                 Name(one.document, document=one.document),
                 verdict_mark(one.decision),
-                say.p_text(one.p_value),
+                fmt.p_text(one.p_value),
                 Words(words_of(one).items),
                 one.queries,
             )
@@ -736,18 +736,18 @@ def _rest(result: AuditResult) -> Iterator[Paragraph]:
     reasons = Counter(v.reason for v in result.verdicts if v.reason)
     for reason, n in reasons.most_common(_REASONS):
         alone = next(v.document for v in result.verdicts if v.reason == reason)
-        yield Paragraph(f"{say.documents(n) if n > 1 else alone}: {reason}.", "", brief=True)
+        yield Paragraph(f"{fmt.documents(n) if n > 1 else alone}: {reason}.", "", brief=True)
     if (more := len(reasons) - _REASONS) > 0:
-        yield Paragraph(f"{say.count(more)} other reasons are in {{where}}.", brief=True)
+        yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
     if parts := [v.share for v in result.verdicts if v.windows]:
-        least, most = say.percent(min(parts)), say.percent(max(parts))
+        least, most = fmt.percent(min(parts)), fmt.percent(max(parts))
         yield Paragraph(
-            f"Of {say.documents(len(parts))} only excerpts were asked about, {least} to {most} of"
+            f"Of {fmt.documents(len(parts))} only excerpts were asked about, {least} to {most} of"
             " the text: a part of a document may be inside alone.",
             brief=True,
         )
     if (total := len(result.verdicts)) > _ALL:
-        text = f"The {_TELLING} most telling are shown; {say.count(total - _TELLING)} more in "
+        text = f"The {_TELLING} most telling are shown; {fmt.count(total - _TELLING)} more in "
         yield Paragraph(f"{text}{{where}}.", brief=True)
 
 
@@ -755,10 +755,10 @@ def _known_truth(result: AuditResult, found: Evaluation) -> Section:
     lost = ""
     if found.unscorable:
         lost = (
-            f"; {say.count(found.unscorable)} documents could not be scored and are in none of"
+            f"; {fmt.count(found.unscorable)} documents could not be scored and are in none of"
             " these rates"
         )
-    scored = f"{say.count(found.members)} members and {say.count(found.non_members)} non-members"
+    scored = f"{fmt.count(found.members)} members and {fmt.count(found.non_members)} non-members"
     columns = (
         Column("Measure", "name", "truth known"),
         Column("Value", "value", "value"),
@@ -787,7 +787,7 @@ def _group(result: AuditResult, decision: Decision) -> Fold:
     return Fold(
         label.capitalize(),
         (documents_table(result, verdicts, f"Documents with the verdict “{label}”"),),
-        say.count(len(verdicts)),
+        fmt.count(len(verdicts)),
         _STYLES[decision],
         len(verdicts) <= _OPEN,
     )
@@ -829,16 +829,16 @@ def documents_table(
     def cells(one: Verdict) -> tuple[Cell, ...]:
         # A verdict that is known to be wrong is marked: a report with the truth at hand hides no
         # mistake.
-        truth = truth_of(one) or say.MISSING
+        truth = truth_of(one) or fmt.MISSING
         every: tuple[Cell, ...] = (
             Name(one.document, document=one.document),
             LABELS[one.decision],
             Mark(truth, "in") if is_wrong(one) else truth,
-            say.p_text(one.p_value),
-            say.p_text(one.q_value),
-            say.p_text(one.p_out),
-            say.score_text(one.score),
-            say.MISSING if one.classifier is None else say.probability(one.classifier),
+            fmt.p_text(one.p_value),
+            fmt.p_text(one.q_value),
+            fmt.p_text(one.p_out),
+            fmt.score_text(one.score),
+            fmt.MISSING if one.classifier is None else fmt.probability(one.classifier),
             one.queries,
             words_of(one),
         )
@@ -873,7 +873,7 @@ def _p_values(result: AuditResult) -> Square | None:
             corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
             # The empirical distribution function, from 0 to 1.
             path = steps([(0.0, 0.0), *corners, (1.0, 1.0)])
-            curves.append(Curve(f"{name} (n = {say.count(len(values))})", path, style))
+            curves.append(Curve(f"{name} (n = {fmt.count(len(values))})", path, style))
     if not curves:
         return None
     return Square(
@@ -923,7 +923,7 @@ def _reading(result: AuditResult) -> tuple[tuple[str, str], ...]:
             "q-value",
             "The p-value after correction for the number of documents asked about: ask about enough"
             " documents and some p-values are small by chance. The verdict “in the database”"
-            f" requires q ≤ {say.percent(result.alpha)}.",
+            f" requires q ≤ {fmt.percent(result.alpha)}.",
         ),
         *([inside] if any(v.p_out is not None for v in result.verdicts) else []),
         (
@@ -969,7 +969,7 @@ RESULT_TYPE: ResultType[AuditResult, Condition] = ResultType(
     recognises=lambda data: "summary" in data and "documents" in data,
     conditions=read_conditions,
     rule=rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns=_COLUMNS,
     cases=_cases,

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Decision, LeftOut
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Section, Sheet
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import ReportDocument, Section
 from ragwitness.report.geometry import Course, course
 from ragwitness.report.result_type import (
     Condition,
@@ -97,8 +97,8 @@ def _rows(result: CollectionResult) -> list[Row]:
     return [{"place": at, "log10_e": finite(e)} for at, e in enumerate(result.path, 1)]
 
 
-def _sheet(result: CollectionResult) -> Sheet:
-    spent = say.spent_text(result.spent)
+def _report(result: CollectionResult) -> ReportDocument:
+    spent = fmt.spent_text(result.spent)
     stopped = result.spent.stopped_by if result.spent else None
     # The permutation test is valid only if every document was asked about: stopping early chooses
     # high scores.
@@ -110,15 +110,15 @@ def _sheet(result: CollectionResult) -> Sheet:
     facts = (
         ("System audited", result.target),
         ("Method", result.method),
-        ("Level", say.percent(result.alpha)),
-        ("e-value", f"{say.e_text(result.log10_e)} (decides at {1 / result.alpha:g})"),
+        ("Level", fmt.percent(result.alpha)),
+        ("e-value", f"{fmt.e_text(result.log10_e)} (decides at {1 / result.alpha:g})"),
         ("Anytime-valid p", f"{result.p_value:.2g}"),
         ("Permutation p", permutation),
         ("Asked about", f"{result.documents_asked} of {result.documents} documents"),
-        ("Unscorable", say.count(result.unscorable)),
-        ("Known outside", say.count(result.known_out)),
-        ("Queries", say.count(result.queries)),
-        ("Time", say.duration(result.seconds)),
+        ("Unscorable", fmt.count(result.unscorable)),
+        ("Known outside", fmt.count(result.known_out)),
+        ("Queries", fmt.count(result.queries)),
+        ("Time", fmt.duration(result.seconds)),
         *([("Spent", spent)] if spent else []),
         *([("Stopped by", f"the {stopped} cap")] if stopped else []),
     )
@@ -128,10 +128,10 @@ def _sheet(result: CollectionResult) -> Sheet:
     if not result.decided:
         said = "Not decided about the collection"
     evidence = evidence_course(result.path, result.alpha)
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
-        title=f"{said} (e-value {say.e_text(result.log10_e)})",
-        sentence=f"At the level {say.percent(result.alpha)}; it does not say which of its documents"
+        title=f"{said} (e-value {fmt.e_text(result.log10_e)})",
+        sentence=f"At the level {fmt.percent(result.alpha)}; it does not say which of its documents"
         " is inside."
         if result.decided
         else "It may be outside, or more documents are needed.",
@@ -144,7 +144,7 @@ def _sheet(result: CollectionResult) -> Sheet:
         left_out=result.left_out,
         claimed=(
             "If the collection were outside, and like the documents known to be outside, the audit"
-            f" would decide against that with probability at most {say.percent(result.alpha)},"
+            f" would decide against that with probability at most {fmt.percent(result.alpha)},"
             " however often one looks.",
         ),
         not_claimed=(
@@ -200,7 +200,7 @@ def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
     # alpha, at any time.
     needed = -math.log10(alpha)
     said = (
-        f"The e-value is {say.e_text(path[-1])} after {say.count(len(path))} scored documents;"
+        f"The e-value is {fmt.e_text(path[-1])} after {fmt.count(len(path))} scored documents;"
         f" it decides at {1 / alpha:g}."
     )
     axes = ("scored documents", "log10 of the e-value")
@@ -220,7 +220,7 @@ RESULT_TYPE: ResultType[CollectionResult, Condition] = ResultType(
         texts, (Decision.IN.value, Decision.INCONCLUSIVE.value), counted=False
     ),
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns={"place": int, "log10_e": float},
 )

@@ -13,7 +13,7 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.files import read_object
 from ragwitness.core.shown import Shown
 from ragwitness.rag.defenses.cost import DefenseCost
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
     Cell,
@@ -23,8 +23,8 @@ from ragwitness.report.document import (
     Mark,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
-    Sheet,
     Table,
 )
 from ragwitness.report.geometry import roc_square
@@ -295,8 +295,8 @@ def _rule(battery: Battery, conditions: Sequence[BatteryCondition]) -> Ruling:
 def short_rate(rate: Rate) -> str:
     """Return an estimate with its interval, short enough for a narrow table."""
     if math.isnan(rate.value):
-        return say.MISSING
-    return f"{say.short(rate.value)} [{say.short(rate.low)}, {say.short(rate.high)}]"
+        return fmt.MISSING
+    return f"{fmt.short(rate.value)} [{fmt.short(rate.low)}, {fmt.short(rate.high)}]"
 
 
 def _ranked(audits: Sequence[Measured]) -> list[Measured]:
@@ -310,23 +310,23 @@ def _ranked(audits: Sequence[Measured]) -> list[Measured]:
     return found
 
 
-def _sheet(battery: Battery) -> Sheet:
+def _report(battery: Battery) -> ReportDocument:
     audits = _ranked(battery.audits)
     count = sum("/" not in one.audit for one in audits)
-    sizes = tuple((name.capitalize(), say.count(n)) for name, n in battery.sizes.items())
+    sizes = tuple((name.capitalize(), fmt.count(n)) for name, n in battery.sizes.items())
     # A failed control stands above every figure that it makes worthless.
     failed = [_warning(one) for one in controls_of(battery) if one.fails]
     lost = [f"{name} has no figure: {why}." for name, why in battery.skipped.items()]
     flattered = flattery(battery)
     benign, pairs = battery.benign, battery.paired
-    return Sheet(
+    return ReportDocument(
         kind=RESULT_TYPE.words,
         title=f"{count} audit{'' if count == 1 else 's'}, one split, with controls",
         sentence="One random split of one corpus. Thresholds and p-values rest on calibration"
         " documents that are in none of these rates.",
         method=", ".join(one.audit for one in audits if "/" not in one.audit),
         target=battery.settings.get("generator", ""),
-        facts=(*sizes, ("Time", say.duration(battery.seconds))),
+        facts=(*sizes, ("Time", fmt.duration(battery.seconds))),
         brief=(("split", ", ".join(f"{n} {name.lower()}" for name, n in sizes)),),
         warnings=(*failed, *lost),
         claimed=(
@@ -443,7 +443,7 @@ def _controls(battery: Battery) -> Table:
     )
     caption = (
         "What must not be told from chance, and the hardest quarter of the non-members (median"
-        f" likeness to the index {say.rate_text(battery.likeness)})"
+        f" likeness to the index {fmt.rate_text(battery.likeness)})"
     )
     return Table(caption, columns, rows)
 
@@ -477,7 +477,7 @@ def _benign(cost: DefenseCost) -> tuple[Block, ...]:
         )
         for one in found
     )
-    lost = [f"{one.name} {say.signed(one.lost)}" for one in found if one.lost is not None]
+    lost = [f"{one.name} {fmt.signed(one.lost)}" for one in found if one.lost is not None]
     missing = unanswered(cost)
     told = [f"Lost, same questions: {', '.join(lost)}", missing, f"Defense: {cost.defense}"]
     caption = (
@@ -511,11 +511,11 @@ def _pairs(battery: Battery) -> Fold:
     )
     caption = (
         "First minus second; 95 % bootstrap interval over the n documents that both scored, not"
-        f" corrected for the {say.count(len(pairs))} comparisons"
+        f" corrected for the {fmt.count(len(pairs))} comparisons"
     )
     table = Table(caption, columns, rows)
     title = "Differences of AUC on the same documents"
-    return Fold(title, (table,), say.count(len(pairs)))
+    return Fold(title, (table,), fmt.count(len(pairs)))
 
 
 def _each(at: int, one: Measured) -> Fold:
@@ -553,7 +553,7 @@ def _each(at: int, one: Measured) -> Fold:
     caption = f"Every rate with its 95 % interval and n; decisions by {one.decided_by}"
     roc = roc_square(one.roc, one.auc.value, one.audit, f"r{at}")
     blocks = (Table(caption, columns, tuple(rows)), Figures((roc,)))
-    area = f"AUC {say.rate_text(one.auc.value)}"
+    area = f"AUC {fmt.rate_text(one.auc.value)}"
     return Fold(one.audit, blocks, area, "in", at == 1, f"a{at}")
 
 
@@ -797,7 +797,7 @@ RESULT_TYPE: ResultType[Battery, BatteryCondition] = ResultType(
     recognises=lambda data: "audits" in data,
     conditions=_conditions,
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
     columns=_COLUMNS,
 )

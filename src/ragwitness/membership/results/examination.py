@@ -10,7 +10,7 @@ from ragwitness.core.quotes import quote
 from ragwitness.core.shown import Shown
 from ragwitness.membership.results import forecast
 from ragwitness.membership.results.forecast import Outlook
-from ragwitness.report.document import Sheet, table_rows
+from ragwitness.report.document import ReportDocument, table_rows
 from ragwitness.report.result_type import ResultType, Row, plain, restored
 from ragwitness.targets.probe import CapabilityReport
 
@@ -61,7 +61,7 @@ def _load(data: Mapping[str, Any]) -> Examination:
     return found if told is None else replace(found, forecast=forecast.load(told))
 
 
-def _sheet(result: Examination) -> Sheet:
+def _report(result: Examination) -> ReportDocument:
     seen, outlook = result.seen, result.forecast
     # Only what auto chooses from is tried: of another it is not known whether it can be read.
     untried = {one for one in result.audits if result.pilots and one not in result.pilots}
@@ -78,7 +78,7 @@ def _sheet(result: Examination) -> Sheet:
         *((("cost and power", "ragwitness plan --documents FILE"),) if outlook is None else ()),
         *(("note", note) for note in seen.notes),
     )
-    return Sheet(
+    return ReportDocument(
         RESULT_TYPE.words,
         seen.target,
         target=seen.target,
@@ -89,9 +89,9 @@ def _sheet(result: Examination) -> Sheet:
 
 
 def _rows(result: Examination) -> list[Row]:
-    sheet = _sheet(result)
-    seen = [{"row": label, "column": "seen", "value": value} for label, value in sheet.facts]
-    return [*seen, *table_rows(sheet)]
+    report = _report(result)
+    seen = [{"row": label, "column": "seen", "value": value} for label, value in report.facts]
+    return [*seen, *table_rows(report)]
 
 
 RESULT_TYPE: ResultType[Examination, str] = ResultType(
@@ -100,6 +100,6 @@ RESULT_TYPE: ResultType[Examination, str] = ResultType(
     verb="doctor --json",
     dump=_dump,
     load=_load,
-    sheet=_sheet,
+    report=_report,
     rows=_rows,
 )

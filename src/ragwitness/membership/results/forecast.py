@@ -10,14 +10,14 @@ from typing import Any
 
 from ragwitness.core.shown import Shown
 from ragwitness.membership.results.assumptions import VerdictReach
-from ragwitness.report import phrases as say
+from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
     Cell,
     Name,
     Paragraph,
+    ReportDocument,
     Section,
-    Sheet,
     Table,
     plain_table,
     table_rows,
@@ -218,10 +218,12 @@ def load(data: Mapping[str, Any]) -> Outlook:
     return restored(Outlook, {**data, "methods": methods}, RESULT_TYPE)
 
 
-def _sheet(outlook: Outlook) -> Sheet:
-    asked = say.documents(outlook.methods[0].documents.documents)
+def _report(outlook: Outlook) -> ReportDocument:
+    asked = fmt.documents(outlook.methods[0].documents.documents)
     title = f"What audits of {asked} would cost and could show"
-    return Sheet(RESULT_TYPE.words, title, warnings=outlook.warnings, sections=sections(outlook))
+    return ReportDocument(
+        RESULT_TYPE.words, title, warnings=outlook.warnings, sections=sections(outlook)
+    )
 
 
 def sections(outlook: Outlook) -> tuple[Section, ...]:
@@ -249,13 +251,13 @@ def _costs(outlook: Outlook) -> Table:
         rows.append(
             (
                 Name(one.method),
-                say.count(asked.unscorable),
+                fmt.count(asked.unscorable),
                 f"{asked.per_document.queries:.3g}",
-                say.count(one.queries),
-                say.count(round(asked.per_document.sent)),
-                say.count(round(asked.per_document.answer)),
+                fmt.count(one.queries),
+                fmt.count(round(asked.per_document.sent)),
+                fmt.count(round(asked.per_document.answer)),
                 *([] if cost is None else [f"{cost:.4g}"]),
-                *([" to ".join(map(say.duration, seconds))] if seconds else []),
+                *([" to ".join(map(fmt.duration, seconds))] if seconds else []),
             )
         )
     priced, timed = outlook.price_in is not None, outlook.seconds_per_short_answer is not None
@@ -269,7 +271,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
     counted = []
     for asked, what in ((first.documents, "in question"), (first.known_out, "known outside")):
         part = f" (counted on {asked.sampled})" if asked.sampled < asked.documents else ""
-        counted.append(f"{say.count(asked.documents)} {what}{part}")
+        counted.append(f"{fmt.count(asked.documents)} {what}{part}")
     yield (
         f"{' and '.join(counted)}. lost: documents in question with no score before the first"
         f" query. sent, answer: tokens per document, as {outlook.tokens_by} counts them; answer is"
@@ -280,7 +282,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             f"cost: at most, at {outlook.price_in:g} and {outlook.price_out:g} per million tokens"
             " sent and answered; the passages that a RAG system adds left aside."
         )
-    own = ", ".join(f"{one.method} {say.duration(one.own)}" for one in outlook.methods)
+    own = ", ".join(f"{one.method} {fmt.duration(one.own)}" for one in outlook.methods)
     yield f"Besides, this machine works on the probes, and on a shadow system: {own}."
     if outlook.seconds_per_short_answer is not None:
         yield (
@@ -293,13 +295,13 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             yield f"{one.method}: its shadow system is your own and costs the target nothing."
         if one.dearest.queries > one.queries:
             yield (
-                f"{one.method}: up to {say.count(one.dearest.queries)} queries to a target that"
+                f"{one.method}: up to {fmt.count(one.dearest.queries)} queries to a target that"
                 " says again what it was asked."
             )
         for asked, what in ((one.documents, "in question"), (one.known_out, "known outside")):
             if asked.same_questions:
                 yield (
-                    f"{one.method}: {say.count(asked.same_questions)} {what} lost: they ask the"
+                    f"{one.method}: {fmt.count(asked.same_questions)} {what} lost: they ask the"
                     " same question as another document."
                 )
         for reason, n in Counter(one.documents.reasons).most_common(_REASONS):
@@ -327,7 +329,7 @@ def _powers(methods: Iterable[Expected]) -> Table:
         powers = same[0].power
         told: list[str | None] = [None] * len(names)
         if powers:
-            told = [say.percent(powers[label].found) for label in labels]
+            told = [fmt.percent(powers[label].found) for label in labels]
         if powers and len(labels) == 1:
             told = _spread(powers[labels[0]])
         most = [power.false for power in powers.values() if not math.isnan(power.false)]
@@ -337,15 +339,15 @@ def _powers(methods: Iterable[Expected]) -> Table:
 
 
 def _spread(power: AuditPower) -> list[str | None]:
-    spread = f"{say.percent(power.low)} to {say.percent(power.high)}"
-    return [f"{power.auc:.3f}", say.percent(power.found), spread]
+    spread = f"{fmt.percent(power.low)} to {fmt.percent(power.high)}"
+    return [f"{power.auc:.3f}", fmt.percent(power.found), spread]
 
 
 def _about_power(outlook: Outlook) -> Iterable[str]:
     rounds = min(p.rounds for one in outlook.methods for p in one.power.values())
     yield (
         f"Expected share of scored members with the verdict in at alpha {outlook.alpha:g}, if each"
-        f" document is inside with probability {outlook.inside_share:g}; {say.count(rounds)}"
+        f" document is inside with probability {outlook.inside_share:g}; {fmt.count(rounds)}"
         " simulated audits with every answer readable. falsely in: expected documents outside"
         " among them (at most, where several AUCs are shown)."
     )
@@ -371,6 +373,6 @@ RESULT_TYPE: ResultType[Outlook, str] = ResultType(
     verb="plan --json",
     dump=dump,
     load=load,
-    sheet=_sheet,
-    rows=lambda outlook: table_rows(_sheet(outlook)),
+    report=_report,
+    rows=lambda outlook: table_rows(_report(outlook)),
 )

@@ -9,8 +9,17 @@ from dataclasses import asdict, dataclass
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Decision, LeftOut
 from ragwitness.membership.results.audit import LABELS, AuditResult, how_often_wrong, verdict_mark
-from ragwitness.report import phrases as say
-from ragwitness.report.document import Block, Cell, Column, Name, Paragraph, Section, Sheet, Table
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import (
+    Block,
+    Cell,
+    Column,
+    Name,
+    Paragraph,
+    ReportDocument,
+    Section,
+    Table,
+)
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -83,7 +92,7 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
     first = next(iter(audits.values()))
     loose = [how_often_wrong(one) for one in audits.values() if not one.calibration.exact]
     exact = (
-        f"Of the pairs called in, at most {say.percent(alpha)} are expected to be documents that"
+        f"Of the pairs called in, at most {fmt.percent(alpha)} are expected to be documents that"
         " the account cannot reach."
     )
     warned: dict[str, list[str]] = {}
@@ -112,18 +121,18 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
 
 def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
     counts, total = Counter(str(one.verdict) for one in result.cells), len(result.cells)
-    pairs, lost = f"{say.count(total)} pairs", say.left_out(result.left_out)
+    pairs, lost = f"{fmt.count(total)} pairs", fmt.left_out(result.left_out)
     return rule_decided(counts, conditions, pairs, total, lost, "nothing is decided")
 
 
-def _sheet(result: ScopeResult) -> Sheet:
+def _report(result: ScopeResult) -> ReportDocument:
     counts = Counter(one.verdict for one in result.cells)
     rows: dict[str, dict[str, ScopeCell]] = {}
     for one in result.cells:
         rows.setdefault(one.document, {})[one.account] = one
     reached = {one.document for one in result.cells if one.verdict is Decision.IN}
-    told = "; ".join(f"{say.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
-    title = f"{say.count(len(reached))} of {say.documents(len(rows))}: reached by another account"
+    told = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
+    title = f"{fmt.count(len(reached))} of {fmt.documents(len(rows))}: reached by another account"
     # What is reached comes first; a terminal shows so many rows.
     order = sorted(rows, key=lambda document: document not in reached)
     columns = (
@@ -135,21 +144,21 @@ def _sheet(result: ScopeResult) -> Sheet:
         for document in order
     )
     caption = "The verdict on each document, asked about by each account"
-    rest = f"{say.count(len(lines) - _ALL)} more documents are in {{where}}."
+    rest = f"{fmt.count(len(lines) - _ALL)} more documents are in {{where}}."
     brief: list[Block] = [Table("", columns, lines[:_ALL])]
     brief += [Paragraph(rest, brief=True)] * (len(lines) > _ALL)
-    return Sheet(
+    return ReportDocument(
         RESULT_TYPE.words,
         title,
-        f"Of {say.count(len(result.cells))} pairs of a document and an account: {told}.",
+        f"Of {fmt.count(len(result.cells))} pairs of a document and an account: {told}.",
         method=", ".join(dict.fromkeys(result.methods.values())),
         target=result.target,
         queries=result.queries,
         facts=(
             ("System", result.target),
             *((f"Method as {name}", method) for name, method in result.methods.items()),
-            ("Level of all pairs together", say.percent(result.alpha)),
-            ("Queries", say.count(result.queries)),
+            ("Level of all pairs together", fmt.percent(result.alpha)),
+            ("Queries", fmt.count(result.queries)),
         ),
         warnings=result.warnings,
         left_out=result.left_out,
@@ -175,7 +184,7 @@ RESULT_TYPE: ResultType[ScopeResult, Condition] = ResultType(
     load=lambda data: restored(ScopeResult, data, RESULT_TYPE),
     conditions=lambda texts: parse_conditions(texts, tuple(map(str, Decision))),
     rule=_rule,
-    sheet=_sheet,
+    report=_report,
     rows=lambda result: [asdict(one) for one in result.cells],
     columns={
         "document": str,

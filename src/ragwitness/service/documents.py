@@ -1,0 +1,463 @@
+"""Documents of a tenant: put into slots by its operator, held in memory as an index."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import random
+import threading
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, tuple_, update
+
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
+from ragwitness.models.base import Embedder
+from ragwitness.models.model_registry import load_embedder
+from ragwitness.privacy.mechanism.codes import Codes, Placement
+from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism.release import SlotIndex, quantise
+from ragwitness.privacy.sampler.exact import system_bits, uniform
+from ragwitness.service.policy import TenantPolicy
+from ragwitness.service.store import Store
+from ragwitness.service.tables import (
+    OVERLAP,
+    contents,
+    documents,
+    placements,
+    tenants,
+)
+from ragwitness.service.tenants import find_tenant
+
+LONGEST_DOCUMENT = 400
+"""Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
+_PASSAGE = 200
+_COPY = 48
+"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
+have five eighths of their runs of three words in common."""
+_BATCH = 256
+_LOTS = random.SystemRandom()
+
+_BITS, _RUN = 256, 3  # of a sketch; words of a run
+_MANY = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
+
+Sketch: TypeAlias = NDArray[np.uint64]
+
+
+def text_sketch(text: str, tenant: int, secret: bytes) -> Sketch:
+    """Return 256 bits of a text, as many of them those of another as they share runs of words.
+
+    One bit of the least of the runs' hashes, for each of 256 orders of all hashes (b-bit minwise
+    hashing, Li and König, 2010): with the share J of the runs of three words in common, each is
+    the same with chance (1 + J) / 2. Case, spacing and marks that nobody sees do not count.
+
+    Args:
+        text: The text.
+        tenant: Row of the tenant: no two tenants' sketches can be compared.
+        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
+
+    Returns:
+        Shape (4,).
+    """
+    seen = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf").split()
+    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
+    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
+    hashes = np.frombuffer(b"".join(digests), "<u8")
+    # The least run in each order, and one bit of its own hash.
+    least = hashes[((2 * _MANY[0] + 1) * hashes + _MANY[1]).argmin(axis=1)]
+    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
+    return np.packbits(bits.astype(np.uint8)).view("<u8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What fills one slot: a document, or one part of it."""
+
+    name: str
+    part: int
+    text: str
+
+
+def add_documents(
+    store: Store,
+    tenant: str,
+    given: Iterable[Document],
+    *,
+    split: bool = False,
+    replace: bool = False,
+    embedder: Embedder | None = None,
+) -> int:
+    """Put documents into free slots of a tenant's index, drawn by lot; all of them or none.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        given: Documents with ids that are new to the tenant.
+        split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into parts; each
+            has a slot of its own. Noise covers one slot, a placement the whole document.
+        replace: Whether a document with the id of one that is there takes its place, all of it.
+        embedder: Used instead of loading the tenant's.
+
+    Returns:
+        Slots filled.
+
+    Raises:
+        InputError: No such tenant, a document is too long, has no vector or is there already, or
+            the slots do not suffice.
+    """
+    with store.reading() as connection:
+        policy = TenantPolicy.from_json(find_tenant(connection, tenant).policy)
+    whole = list(given)
+    pieces = _pieces(whole, split=split)
+    # 1. Embedded and quantised before the lock is taken: a model may take minutes.
+    vectors = np.empty((len(pieces), 0), np.int16)
+    if policy.placement is None:
+        vectors = _vectors(
+            pieces, policy.mechanism, embedder or load_embedder(policy.claim.embedder)
+        )
+    with store.writing() as connection:
+        # 2. Under the tenant's lock: two operators never fill the same slot.
+        row = find_tenant(connection, tenant, lock=True)
+        if replace:
+            _drop(connection, row.id, [document.id for document in whole])
+        slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
+        # 3. Who each document is, by its id and by what it is a copy of.
+        _register(connection, row.id, policy.placement, whole, store)
+        for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
+            rows = [
+                {
+                    "tenant": row.id,
+                    "slot": slots[at],
+                    **asdict(pieces[at]),
+                    "vector": vectors[at].astype("<i2").tobytes(),
+                }
+                for at in some
+            ]
+            connection.execute(insert(documents), rows)
+        _publish(connection, row, policy)
+    return len(pieces)
+
+
+def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
+    """Take documents out of a tenant's index, each with all its parts; all of them or none.
+
+    Their slots are empty from the next query on, and may be filled again. What answers have told
+    of them stays told: no budget comes back, and where documents are placed one that returns is
+    placed as it was.
+
+    Args:
+        store: The database.
+        tenant: Name of the tenant.
+        names: Ids of documents.
+
+    Returns:
+        Slots emptied.
+
+    Raises:
+        InputError: No such tenant, or a document that is not there.
+    """
+    with store.writing() as connection:
+        row = find_tenant(connection, tenant, lock=True)
+        policy = TenantPolicy.from_json(row.policy)
+        here = select(documents.c.name).where(documents.c.tenant == row.id)
+        held = set(connection.execute(here).scalars())
+        for name in names:
+            if name not in held:
+                raise InputError(f"{tenant} has no document {name!r}.", "Nothing was removed.")
+        gone = _drop(connection, row.id, names)
+        if policy.placement is None:  # nothing hangs on its name any more
+            for some in _batches(names):
+                these = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
+                connection.execute(delete(contents).where(these))
+        _publish(connection, row, policy)
+    return gone
+
+
+def _register(
+    connection: Connection,
+    tenant: int,
+    placement: Placement | None,
+    given: Sequence[Document],
+    store: Store,
+) -> None:
+    """Write down documents; one that is a version or a near copy of another shares its account."""
+    here = contents.c.tenant == tenant
+    known: list[Mapping[str, Any]] = [
+        dict(row) for row in connection.execute(select(contents).where(here)).mappings()
+    ]
+    by_name = {row["name"]: row for row in known}
+    next_account = 1 + max((row["account"] for row in known), default=0)
+    if placement is not None:
+        before = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
+        secret = store.text_key(make=connection.execute(before).first() is None)
+        bits = system_bits()
+        # The sketch of every document that is or was there, and of those that are given.
+        sketches = np.empty((len(known) + len(given), 4), np.uint64)
+        sketches[: len(known)] = np.frombuffer(
+            b"".join(row["sketch"] for row in known), "<u8"
+        ).reshape(-1, 4)
+    for at, document in enumerate(given, len(known)):
+        old = twin = by_name.get(document.id)
+        sketch, code = b"", None
+        if placement is not None:
+            sketches[at] = text_sketch(document.text, tenant, secret)
+            sketch = sketches[at].astype("<u8").tobytes()
+            apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
+            if twin is None and at and apart.min() <= _COPY:
+                twin = known[int(apart.argmin())]
+            code = twin["code"] if twin else placement.place(document.text, bits)
+        known.append(
+            {
+                "tenant": tenant,
+                "name": document.id,
+                "version": old["version"] + 1 if old else 1,
+                "sketch": sketch,
+                "account": twin["account"] if twin else next_account,
+                "code": code,
+            }
+        )
+        next_account += twin is None
+    made = known[-len(given) :]
+    for some in _batches([row["name"] for row in made if row["name"] in by_name]):
+        connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
+    for rows in _batches(made):
+        connection.execute(insert(contents), rows)
+
+
+def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
+    """Begin a new edition: processes that hold the old index read it anew at their next query."""
+    edition = {"edition": row.edition + 1}
+    connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
+    if (placement := policy.placement) is None:
+        return
+    # Every slot without a document is drawn anew, so that no change shows which were filled.
+    bits = system_bits()
+    every = range(placement.capacity)
+    codes = np.array([uniform(placement.groups, bits) for _ in every], "<i4")
+    at = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
+    query = select(documents.c.slot, contents.c.code).join(contents, at)
+    for slot, code in connection.execute(query.where(documents.c.tenant == row.id)):
+        codes[slot] = code
+    connection.execute(delete(placements).where(placements.c.tenant == row.id))
+    connection.execute(insert(placements).values(tenant=row.id, codes=codes.tobytes()))
+
+
+def _batches(given: Sequence[Any]) -> Iterator[Any]:
+    """Cut a sequence into parts of a size that one statement takes."""
+    for start in range(0, len(given), _BATCH):
+        yield given[start : start + _BATCH]
+
+
+def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
+    """Empty the slots of documents; return how many."""
+    gone = 0
+    for some in _batches([*dict.fromkeys(names)]):
+        these = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
+        gone += connection.execute(delete(documents).where(these)).rowcount
+    return gone
+
+
+def _pieces(given: Sequence[Document], *, split: bool) -> list[_Piece]:
+    """What fills the slots, document by document."""
+    from ragwitness.rag.chunk import chunk_document, word_spans
+
+    found: list[_Piece] = []
+    for document in given:
+        words = len(word_spans(document.text))
+        if words <= LONGEST_DOCUMENT:
+            found.append(_Piece(document.id, 0, document.text))
+            continue
+        if not split:
+            raise InputError(
+                f"The document {document.id!r} has {words} words; a slot takes {LONGEST_DOCUMENT}.",
+                "With --split it is cut into parts, each in a slot of its own.",
+            )
+        parts = chunk_document(document, _PASSAGE, OVERLAP)
+        found += [_Piece(document.id, at, part.text) for at, part in enumerate(parts)]
+    if not found:
+        raise InputError("There is no document to add.", "Give some that are not blank.")
+    return found
+
+
+def _vectors(
+    pieces: Sequence[_Piece], mechanism: Mechanism, embedder: Embedder
+) -> NDArray[np.int16]:
+    """Return the quantised vectors, shape (n, dimension)."""
+    found = np.empty((len(pieces), mechanism.dimension), np.int16)
+    for start in range(0, len(pieces), _BATCH):
+        batch = pieces[start : start + _BATCH]
+        floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
+        # A vector without direction has no cosine; at the client's side it is refused likewise.
+        usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
+        if not usable.all():
+            bad = batch[int(np.argmin(usable))].name
+            raise InputError(
+                f"The embedder gives the document {bad!r} no usable vector.",
+                "Leave it out; a text needs words that the embedder can place.",
+            )
+        found[start : start + len(batch)] = quantise(floats, mechanism)
+    return found
+
+
+def _free_slots(
+    connection: Connection, tenant: int, capacity: int, pieces: Sequence[_Piece]
+) -> list[int]:
+    rows = connection.execute(
+        select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
+    ).all()
+    names = {row.name for row in rows}
+    for piece in pieces:
+        if piece.part == 0 and piece.name in names:
+            raise InputError(
+                f"There is a document {piece.name!r} already.",
+                "Ids are unique within a tenant; --replace puts one in the place of another.",
+            )
+        names.add(piece.name)
+    empty = np.ones(capacity, bool)
+    empty[[row.slot for row in rows]] = False
+    free = np.flatnonzero(empty)
+    if len(free) < len(pieces):
+        raise InputError(
+            f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
+            "The number of slots is part of the policy: create a tenant with a larger --capacity.",
+        )
+    # In order, one document more or less would move all after it: their slots would differ as well.
+    return [int(free[at]) for at in _LOTS.sample(range(len(free)), len(pieces))]
+
+
+# Indexes of tenants in memory: read from the database once per edition, each alone.
+
+
+_LARGEST = 2 << 30
+"""Bytes of all indexes together; those used longest ago go first."""
+
+_TOGETHER = 4096  # documents read at a time
+
+
+class Indexes:
+    """The indexes of one process; safe across threads.
+
+    Args:
+        store: Where the documents are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._held: OrderedDict[int, tuple[int, SlotIndex | Codes]] = OrderedDict()
+        self._loading: dict[int, threading.Lock] = {}
+
+    def held(self, tenant: int, edition: int) -> SlotIndex | Codes | None:
+        """Return a tenant's index where it is in memory; reads nothing and waits for nobody.
+
+        Args:
+            tenant: Row of the tenant.
+            edition: The least that will do.
+        """
+        with self._lock:
+            # A later edition holds all documents of an earlier one: it serves both.
+            held = self._held.get(tenant)
+            if held is None or held[0] < edition:
+                return None
+            self._held.move_to_end(tenant)
+            return held[1]
+
+    def get(self, tenant: int, edition: int, finder: Mechanism | Placement) -> SlotIndex | Codes:
+        """Return a tenant's index, of this edition or a later one.
+
+        Args:
+            tenant: Row of the tenant; nobody else's rows are read.
+            edition: The least that will do.
+            finder: What answers the tenant's queries.
+
+        Returns:
+            Vectors to be scored, or, where documents are placed, the group of each slot.
+
+        Raises:
+            StoreGoneError: The database failed.
+        """
+        with self._lock:
+            loading = self._loading.setdefault(tenant, threading.Lock())
+        with loading:  # the others of this tenant wait instead of reading it as well
+            held = self.held(tenant, edition)
+            if held is not None:
+                return held
+            index: SlotIndex | Codes
+            if isinstance(finder, Placement):
+                found, index = placed_codes(self._store, tenant)
+            else:
+                found, rows = index_rows(self._store, tenant, finder)
+                index = SlotIndex(rows, finder)
+            with self._lock:
+                # Kept for the next query; the least recently used of all tenants go first.
+                self._held[tenant] = (found, index)
+                self._held.move_to_end(tenant)
+                sizes = [4 * math.prod(one.shape) for _, one in self._held.values()]
+                while len(sizes) > 1 and sum(sizes) > _LARGEST:
+                    self._held.popitem(last=False)
+                    sizes.pop(0)
+            return index
+
+
+def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, NDArray[np.int16]]:
+    """Return a tenant's edition and integer vectors, shape (capacity, dimension).
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    # Empty slots are zero vectors and are scored like the others: the number of documents in the
+    # index is as private as their content.
+    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
+    # Edition and rows of one moment: a document added in between would be served under an edition
+    # that does not have it.
+    with store.reading(frozen=True) as connection:
+        edition: int = connection.execute(
+            select(tenants.c.edition).where(tenants.c.id == tenant)
+        ).scalar_one()
+        wanted = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
+        found = connection.execute(wanted.execution_options(yield_per=_TOGETHER))
+        for together in found.partitions():
+            vectors = np.frombuffer(b"".join(row.vector for row in together), "<i2")
+            rows[[row.slot for row in together]] = vectors.reshape(len(together), -1)
+    return edition, rows
+
+
+def placed_codes(store: Store, tenant: int) -> tuple[int, Codes]:
+    """Return a tenant's edition and the group of each slot, shape (capacity,).
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    query = select(tenants.c.edition, placements.c.codes).where(tenants.c.id == tenant)
+    with store.reading() as connection:
+        row = connection.execute(query.join(placements)).one()
+    return row.edition, np.frombuffer(row.codes, "<i4")
+
+
+_SHOWN = select(documents.c.tenant, documents.c.slot, documents.c.name, documents.c.text).where(
+    tuple_(documents.c.tenant, documents.c.slot).in_(bindparam("places", expanding=True))
+)
+
+
+def documents_at(store: Store, places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Any]:
+    """Return slot, id and text of the documents at some places; none of an empty one.
+
+    Args:
+        store: The database.
+        places: Row of the tenant, and slot.
+
+    Raises:
+        StoreGoneError: The database failed.
+    """
+    with store.reading() as connection:
+        return {
+            (row.tenant, row.slot): {"slot": row.slot, "id": row.name, "text": row.text}
+            for row in connection.execute(_SHOWN, {"places": [*places]})
+        }
