@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from ragwitness.cli.outputs import Outputs
     from ragwitness.core.types import Target
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.results.collection import CollectionResult
-    from ragwitness.membership.task import AuditTask
     from ragwitness.runner.worker import Progress
 
 
@@ -61,10 +60,11 @@ def audit(
     from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
     from ragwitness.core.errors import InputError
 
-    # Step 1, what only the command line has: files, questions for a batch job.
-    by_itself, target = task.method == "auto", str(task.target)
+    # 1. Options that only the command line has: files, questions for a batch job.
+    by_itself = task.method == "auto"
     if not task.cluster:
         on_cores(task.workers)
+    formats = next((f"--{name}" for name in files or () if name != "json"), "")
     refused = (
         (
             answered and not questions_to,
@@ -83,52 +83,50 @@ def audit(
         ),
         (accounts and collection, "--collection does not apply to --as.", "Leave one out."),
         (accounts and questions_to, "--questions-to does not apply to --as.", "Leave one out."),
+        (
+            collection and (formats or questions_to),
+            f"{formats or '--questions-to'} does not apply to a collection.",
+            "Leave it out, or --collection.",
+        ),
     )
     for wrong, why, hint in refused:
         if wrong:
             raise InputError(why, hint)
+    kind = "scope" if accounts else "collection" if collection else "audit"
+    outputs = Outputs.wanted(kind, files, fail_on)
     if accounts:
-        wanted = Outputs.wanted("scope", files, fail_on)
-        audit_scope(task, accounts_of(accounts), wanted, dry_run=dry_run)
+        _audit_scope(task, _accounts_of(accounts), outputs, dry_run=dry_run)
         return
-    outputs = Outputs.wanted("collection" if collection else "audit", files, fail_on)
     if collection:
-        formats = [f"--{name}" for name in files or () if name != "json"]
-        if idle := [*formats, *(["--questions-to"] if questions_to else [])]:
-            raise InputError(
-                f"{idle[0]} does not apply to a collection.", "Leave it out, or --collection."
-            )
-        audit_collection(task, outputs, dry_run=dry_run)
+        _audit_collection(task, outputs, dry_run=dry_run)
         return
-    # Step 2, the task itself: options checked, documents read.
+    # 2. The task itself: options checked, documents read.
     order = task.order(say_error)
-    folder = run_folder(task.run, target, *task.identity(order))
-    # Step 3, the preview. Nothing is opened and nothing is sent.
+    folder = run_folder(task.run, str(task.target), *task.identity(order))
+    # 3. The preview: nothing is opened, and nothing is sent.
     screen = console()
     if dry_run:
         if by_itself:
             usual = f"auto asks the target what it gives; without that, it would be {order.method}."
             screen.print(usual)
-        preview_audit(order.plan, order.method, order.config, order.proxy, folder, order.budget)
+        preview_audit(order, folder)
         return
-    # What can be said of the audit without a query is said now, and may end it.
+    # Doubts that need no query are said now, and may end the audit.
     agree(*order.beforehand(), yes=task.yes)
-    # Step 4, the asking.
+    # 4. The questions.
     if questions_to is not None:
         wait(order.refuse_unscorable())
-        write_down(order, questions_to, answered, screen)
+        _write_questions(order, questions_to, answered, screen)
         return
-    result = audited(task, order, folder)
-    conclude(result, outputs, store=folder)
+    conclude(audited(task, order, folder), outputs, store=folder)
 
 
 # ``ragwitness audit --as``: can accounts reach documents that they must not?
 
-
 _ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
 
 
-def accounts_of(given: Sequence[str]) -> dict[str, str]:
+def _accounts_of(given: Sequence[str]) -> dict[str, str]:
     """Return the variable with the key of each account, by its name.
 
     Raises:
@@ -136,8 +134,7 @@ def accounts_of(given: Sequence[str]) -> dict[str, str]:
     """
     from ragwitness.core.errors import InputError
 
-    found = [_ACCOUNT.fullmatch(one) for one in given]
-    accounts = {one[1]: one[2] for one in found if one}
+    accounts = {form[1]: form[2] for form in map(_ACCOUNT.fullmatch, given) if form}
     if len(accounts) < len(given) or {".", ".."} & {*accounts}:
         raise InputError(
             "--as takes the name of an account and the variable with its key, each name once.",
@@ -146,14 +143,10 @@ def accounts_of(given: Sequence[str]) -> dict[str, str]:
     return accounts
 
 
-def audit_scope(
+def _audit_scope(
     task: AuditTask, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
 ) -> None:
-    """Ask about the documents as each account, and put the verdicts into one matrix.
-
-    Raises:
-        InputError: An option cannot be used.
-    """
+    """Ask about the documents as each account, and put the verdicts into one matrix."""
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import agree, audited, preview_audit
@@ -163,35 +156,28 @@ def audit_scope(
     from ragwitness.membership.task import as_accounts
     from ragwitness.report.files import write
 
-    screen = console()
     audits: dict[str, AuditResult] = {}
-    parts = as_accounts(task, accounts, say_error)
-    part, order = next(iter(parts.values()))
-    named = (*sorted(accounts.items()), *part.identity(order))
+    tasks = as_accounts(task, accounts, say_error)
+    first, order = next(iter(tasks.values()))
+    named = (*sorted(accounts.items()), *first.identity(order))
     folder = run_folder(task.run, "as", str(task.target), *named)
     agree(*order.beforehand(), yes=task.yes or dry_run)
-    for name, (own, asked) in parts.items():
-        place = folder / name
-        screen.print(f"as {name}:", markup=False)
+    for name, (account_task, prepared) in tasks.items():
+        console().print(f"as {name}:", markup=False)
         if dry_run:
-            preview_audit(order.plan, order.method, order.config, order.proxy, place, order.budget)
+            preview_audit(order, folder / name)
             continue
-        audits[name] = audited(own, asked, place)
-        write("json", RESULT_TYPE, audits[name], place / RESULT)
+        audits[name] = audited(account_task, prepared, folder / name)
+        write("json", RESULT_TYPE, audits[name], folder / name / RESULT)
     if not dry_run:
-        found = scope_of(audits, task.alpha)
-        conclude(found, outputs, store=folder)
+        conclude(scope_of(audits, task.alpha), outputs, store=folder)
 
 
 # ``ragwitness audit --collection``: does this provider hold my collection?
 
 
-def audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> None:
-    """Ask about the documents of a collection one by one until the evidence suffices.
-
-    Raises:
-        InputError: An option cannot be used.
-    """
+def _audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> None:
+    """Ask about the documents of a collection one by one until the evidence suffices."""
     from dataclasses import replace
 
     from ragwitness.cli.common import run_folder, say_error
@@ -199,7 +185,6 @@ def audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> Non
     from ragwitness.cli.steps import agree, ask, preview_audit, wait
     from ragwitness.core.errors import InputError
     from ragwitness.membership.collection import run_collection, undecidable
-    from ragwitness.membership.prepared import audit_at
     from ragwitness.targets.resolve import open_target
 
     # The e-value bets against "these documents are like those outside", so there is no default
@@ -211,42 +196,40 @@ def audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> Non
         )
     order = task.order(say_error, collection=True)
     plan, target = order.plan, str(task.target)
-    method = order.method, order.config, order.proxy
     same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
     # The seed decides the order of asking, so it is part of the run's name: another order is
     # another sequence of bets, and both must not be read as one.
-    folder = run_folder(task.run, "owner", target, same, *method, task.seed)
-    # Preview: what would be asked at most, and what is kept already; nothing is sent.
+    named = ("owner", target, same, order.method, order.config, order.proxy, task.seed)
+    folder = run_folder(task.run, *named)
     if dry_run:
-        preview_audit(plan, *method, folder, order.budget)
+        preview_audit(order, folder)
         return
-    if told := undecidable(plan):
-        agree([told], doubtful=True, yes=task.yes)
+    if doubt := undecidable(plan):
+        agree([doubt], doubtful=True, yes=task.yes)
     wait(order.refuse_unscorable())
-    # Asking: one document after the other, until the e-value passes 1 / alpha or a cap is reached.
+    # One document is asked about after the other, until the e-value passes 1 / alpha or a cap is
+    # reached.
     with task.governed(folder) as (limiter, transport):
 
         async def work(opened: Target, progress: Progress) -> CollectionResult:
-            audit, _ = await audit_at(opened, method, limiter, folder, plan)
+            audit, _ = await order.fitted_to(opened, limiter, folder)
             return await run_collection(
                 plan, opened, audit, seed=task.seed, run=folder, progress=progress,
                 limiter=limiter,
             )  # fmt: skip
 
         result = ask(open_target(target, transport), work, folder, limiter)
-    # Conclusion: store first, then show; --fail-on decides the exit code.
+    # The result is stored first, then shown; --fail-on decides the exit code.
     conclude(result, outputs, store=folder)
 
 
 # ``ragwitness audit --questions-to``: the questions of an audit, for a batch job to answer.
 
 
-def write_down(order: Order, path: Path, answered: Path | None, screen: Console) -> None:
-    """Write the questions of an order into a file and say how to go on.
-
-    Raises:
-        InputError: There is none, or the answers are those of another audit.
-    """
+def _write_questions(
+    order: PreparedAudit, path: Path, answered: Path | None, screen: Console
+) -> None:
+    """Write the questions of an audit into a file and say how to go on."""
     from ragwitness.cli.steps import wait
     from ragwitness.membership.questions import write_questions
 

@@ -38,7 +38,7 @@ def demo(
     from ragwitness.core.workers import workers
     from ragwitness.membership.methods.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import audit_at
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.run import run_audit
     from ragwitness.models.model_registry import load_language_model
@@ -67,7 +67,7 @@ def demo(
         write_rows(run / name, rows)
     plan = AuditPlan(tuple(audited), tuple(known), in_flight=2 * workers() + 2)
     screen = console()
-    config = configure("s-rag")
+    order = PreparedAudit("", plan, "s-rag", configure("s-rag"))
     system = build_system(inside, RagConfig(k=_K), generator=reader)
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)
@@ -75,7 +75,7 @@ def demo(
     # 3. The audit.
     async def work() -> AuditResult:
         target = LabTarget(system)
-        audit, identity = await audit_at(target, ("s-rag", config, "reader"), limiter, run, plan)
+        audit, identity = await order.fitted_to(target, limiter, run)
         with progress_bars(screen) as progress:
             return await run_audit(
                 plan,

@@ -31,7 +31,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " template chunk-words defense originals prompt",
         "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
-        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
+        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env header host port",
         "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
@@ -121,7 +121,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     # Start.
     "demo:demo": CommandExample("ragwitness demo", ("view", "audit", "init")),
     "init:init": CommandExample(
-        f"ragwitness init --target {_LAB} {_MINE} --sample 3", ("doctor", "plan", "audit")
+        f"ragwitness init --target {_LAB} {_MINE}", ("doctor", "plan", "audit")
     ),
     "doctor:doctor": CommandExample(f"ragwitness doctor {_LAB}", ("plan", "audit")),
     "plan:plan": CommandExample(

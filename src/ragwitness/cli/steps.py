@@ -28,8 +28,7 @@ from ragwitness.core.workers import workers
 if TYPE_CHECKING:
     from ragwitness.core.types import Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.task import AuditTask
     from ragwitness.runner.budget import Budget
@@ -158,7 +157,7 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
 # A method that is chosen: ``--method auto``.
 
 
-def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
+def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> PreparedAudit:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
@@ -182,7 +181,7 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
     return made
 
 
-def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
+def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
     """Choose the method where none is named, seal the run where that is asked for, and ask.
 
     Args:
@@ -311,22 +310,18 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     print_lines(console(), *lines, *_kept(folder, budget), "Nothing was sent.")
 
 
-def preview_audit(
-    plan: AuditPlan, method: str, config: Any, proxy: str, folder: Path, budget: Budget
-) -> None:
+def preview_audit(order: PreparedAudit, folder: Path) -> None:
     """Show what an audit would ask and could show, and what its run folder keeps.
 
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.cli.plan import foresee
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
-    asked = OutlookPlan(plan, assumed((method,)), budget=budget)
-    leave(foresee(asked, {method: config}, proxy))
-    known = f"The {len(plan.known_in)} known-in documents are asked about besides."
-    preview([known] if plan.known_in else [], folder, budget)
+    leave(foresee(order.plan, {order.method: order.config}, order.proxy, order.budget))
+    known = f"The {len(order.plan.known_in)} known-in documents are asked about besides."
+    preview([known] if order.plan.known_in else [], folder, order.budget)
 
 
 def _kept(folder: Path, budget: Budget) -> list[str]:

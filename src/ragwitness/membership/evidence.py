@@ -33,7 +33,7 @@ from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.membership.assumptions import PlanLikeness
 from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
-from ragwitness.membership.prepared import Order, fitted, order_from, parts_of, stored_settings
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
@@ -69,7 +69,7 @@ _SHADOW = re.compile(r"summary\.settings\.(shadow .*|audit classifier|auxiliary 
 # Sealed.
 
 
-def subject_of(order: Order) -> SealSubject:
+def subject_of(order: PreparedAudit) -> SealSubject:
     """Return what an audit commits to before its first query.
 
     Raises:
@@ -78,11 +78,11 @@ def subject_of(order: Order) -> SealSubject:
     """
     stages = order.stages()
     # How many at a time is no part of it: it decides no answer.
-    settings = stored_settings(replace(order, plan=replace(order.plan, in_flight=1)))
+    settings = replace(order, plan=replace(order.plan, in_flight=1)).stored()
     seen = PlanLikeness.of(order.plan, stages.reference, order.config)
     texts = tuple(
         SealedText(part, one.id, one.text, one.member)
-        for part, documents in parts_of(order).items()
+        for part, documents in order.parts().items()
         for one in documents
     )
     units = [(stage, one.id) for stage, part in stages.documents.items() for one in part]
@@ -90,7 +90,7 @@ def subject_of(order: Order) -> SealSubject:
     numbers: dict[str, int] = {}
     groups = [
         [part, one.id, numbers.setdefault(one.group, len(numbers))]
-        for part, documents in parts_of(order).items()
+        for part, documents in order.parts().items()
         for one in documents
         if one.group is not None
     ]
@@ -144,7 +144,7 @@ class _Recorded:
         seen: What comparing the texts found, as it was sealed.
     """
 
-    order: Order
+    order: PreparedAudit
     stages: Stages
     audit: Audit
     found: Mapping[str, Sequence[Outcome]]
@@ -190,7 +190,7 @@ def _read(case: PackCase) -> _Recorded:
         parts[text.part].append(
             Document(text.id, shown, text.member, groups.get((text.part, text.id)))
         )
-    order = order_from(settings, parts)
+    order = PreparedAudit.from_stored(settings, parts)
     # 2. What was asked about: from the texts where all are shown, else as the sealed units say.
     whole = not pack.hidden
     stages = order.stages() if whole else _stages(order, pack.rows)
@@ -207,7 +207,7 @@ def _read(case: PackCase) -> _Recorded:
         raise refuse("units.order", "A document was to be asked about, and no row is about it.")
     # 3. The method, as the target's answers allowed it.
     most = pack.manifest.chain.alternatives
-    audit, _ = fitted(order.method, order.config, order.proxy, most, order.plan)
+    audit, _ = order.fitted(most)
     return _Recorded(order, stages, audit, found, whole, Replies(case.exchanges), seen)
 
 
@@ -219,7 +219,7 @@ def _alike(stored: Mapping[str, Any] | None) -> SetLikeness | None:
     )
 
 
-def _stages(order: Order, rows: Sequence[Mapping[str, Any]]) -> Stages:
+def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
     """Return the stages of an order whose texts are hidden: which are copies is not known here."""
     plan = order.plan
     documents: dict[str, tuple[Document, ...]] = {}

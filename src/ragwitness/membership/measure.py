@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, share_of, tpr_at_fpr
+from ragwitness.stats.evaluation import Rate, auc, evaluate, share_of, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval
 from ragwitness.text.near_duplicates import without_copies
 from ragwitness.text.replies import declines
@@ -97,7 +96,7 @@ def measure(
         cost: Per document.
         decision: Threshold; None takes the best one on the calibration documents.
     """
-    # 1. What has no score is counted below as unscorable and never as an outsider.
+    # 1. A document without a score is counted below as unscorable and never as an outsider.
     names = [name for name in truth if name in scores]
     labels = np.array([truth[name] for name in names], dtype=np.bool_)
     if min(int(labels.sum()), int((~labels).sum())) < 2 or not known_out:
@@ -112,7 +111,7 @@ def measure(
     # 3. Conformal p-values against documents known outside: exact if those are exchangeable with
     # the audited ones that are outside.
     p_values = conformal_p_values(values, known_out)
-    found = evaluate(
+    evaluation = evaluate(
         values.tolist(),
         labels.tolist(),
         decisions=called.tolist(),
@@ -128,14 +127,14 @@ def measure(
         near = area(inside, values[~labels].tolist())
     return Measured(
         audit=audit,
-        auc=found.auc,
-        accuracy=found.accuracy,
+        auc=evaluation.auc,
+        accuracy=evaluation.accuracy,
         precision=share_of(labels[called]) if called.any() else None,
         recall=share_of(called[labels]),
-        f1=found.f1,
+        f1=evaluation.f1,
         threshold=cut,
-        decided_by=found.decided_by,
-        tpr_at_1_fpr=found.tpr_at_1_fpr,
+        decided_by=evaluation.decided_by,
+        tpr_at_1_fpr=evaluation.tpr_at_1_fpr,
         # Low false-positive rates, as Carlini et al. (2022) ask: what an accusation would run at.
         tpr_at_01_fpr=tpr_at_fpr(values, labels, 0.001),
         false_positives={f"{a:g}": share_of(p_values[~labels] <= a) for a in _LEVELS},
@@ -148,50 +147,8 @@ def measure(
         outcomes=dict(outcomes),
         cost=cost,
         scores={name: float(scores[name]) for name in names},
-        roc=found.roc,
+        roc=evaluation.roc,
     )
-
-
-def paired_differences(
-    measured: Sequence[Measured], truth: Mapping[str, bool], *, seed: int = 0
-) -> dict[tuple[str, str], Rate]:
-    """AUC differences of audits, bootstrap over the documents that both scored.
-
-    Audits are paired with each other, and the variants of a score with their audit.
-
-    Args:
-        measured: Audits on the same documents.
-        truth: Whether each document is a member.
-        seed: Of the resampling.
-
-    Returns:
-        Difference (first minus second) by pair of names, 95 % percentile interval.
-    """
-    found = {}
-    # Paired: both audits saw the same documents, whose ease would otherwise count as noise.
-    for first, second in itertools.combinations(measured, 2):
-        if _comparable(first.audit, second.audit):
-            rate = _difference(first, second, truth, seed)
-            if rate is not None:
-                found[first.audit, second.audit] = rate
-    return found
-
-
-def _comparable(first: str, second: str) -> bool:
-    # A variant of a score ("score/text") meets its own audit and its sisters alone.
-    return "/" not in first + second or first.partition("/")[0] == second.partition("/")[0]
-
-
-def _difference(
-    first: Measured, second: Measured, truth: Mapping[str, bool], seed: int
-) -> Rate | None:
-    # Documents that both could score: an audit must not win by leaving out the hard ones.
-    shared = [name for name in truth if name in first.scores and name in second.scores]
-    labels = np.array([truth[name] for name in shared], dtype=np.bool_)
-    if min(int(labels.sum()), int((~labels).sum())) < 2:
-        return None
-    one, other = (np.array([m.scores[name] for name in shared]) for m in (first, second))
-    return auc_difference(one, other, labels, seed=seed)
 
 
 # What an audit is measured against: guessers that see no target, and near-duplicates.
@@ -355,12 +312,12 @@ def nearest_likeness(asked: Sequence[Document], indexed: Sequence[Document]) -> 
     vectorizer = TfidfVectorizer(sublinear_tf=True, tokenizer=_words, token_pattern=None)
     held = vectorizer.fit_transform([document.text for document in indexed])
     texts = np.array([document.text for document in indexed], dtype=object)
-    found = []
+    nearest = []
     for document in asked:
         likeness = (held @ vectorizer.transform([document.text]).T).toarray()[:, 0]
         likeness[texts == document.text] = 0.0
-        found.append(float(likeness.max(initial=0.0)))
-    return np.array(found)
+        nearest.append(float(likeness.max(initial=0.0)))
+    return np.array(nearest)
 
 
 def near_duplicates(split: CorpusSplit) -> tuple[frozenset[str], float]:
@@ -441,7 +398,7 @@ async def weigh_defense(
     async def answers_of(system: LabTarget, stage: str) -> list[str | None]:
         worker = Worker(system, journal, in_flight)
         answers = await worker.put(asked, stage, progress)
-        return [None if one is None or one.error else one.text for one in answers]
+        return [None if a is None or a.error else a.text for a in answers]
 
     bare = LabTarget(undefended(target.system))
     before = await answers_of(bare, "benign questions, undefended")

@@ -15,7 +15,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.files import replace_file
 from ragwitness.core.types import Audit, Document, Message, Query, Role
 from ragwitness.membership.plan import at_target
-from ragwitness.membership.prepared import Order, as_written
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.replay import ReplayTarget, question_key, read_recording
@@ -48,7 +48,7 @@ def open_questions(audit: Audit, document: Document, known: ReplayTarget | None)
 
 
 async def write_questions(
-    path: Path, order: Order, answered: Path | None = None
+    path: Path, order: PreparedAudit, answered: Path | None = None
 ) -> tuple[int, int, int]:
     """Write what an audit asks its target into a file, and send nothing.
 
@@ -70,7 +70,7 @@ async def write_questions(
         InputError: There is no question, or the answers are those of another audit.
         RagwitnessError: The system of ours cannot be opened, or the file cannot be written.
     """
-    audit, setting = as_written((order.method, order.config, order.proxy), order.plan)
+    audit, setting = order.fitted()[0], order.questions_id()
     replay = None if answered is None else read_recording(answered)
     if replay is not None:
         replay.refuse_other(setting)

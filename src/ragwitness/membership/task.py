@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
@@ -40,7 +40,7 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
@@ -180,7 +180,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         cores = self.cluster.workers if self.cluster else workers(self.workers)
         return max(4, 2 * cores) if str(self.target).startswith("lab:") else 4
 
-    def order(self, note: Note = warn, *, collection: bool = False) -> Order:
+    def order(self, note: Note = warn, *, collection: bool = False) -> PreparedAudit:
         """Read and check everything, and return what is to be done; nothing is sent.
 
         Args:
@@ -193,7 +193,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         from ragwitness.membership.auto_select import AUTO, USUAL
         from ragwitness.membership.methods.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
-        from ragwitness.membership.prepared import Order, trains
+        from ragwitness.membership.prepared import PreparedAudit, trains
         from ragwitness.membership.shadow import ShadowConfig
         from ragwitness.rag.lab import rag_config
 
@@ -243,9 +243,9 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         )
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(lost))
-        return Order(target, plan, method, config, self.proxy, reach, budget)
+        return PreparedAudit(target, plan, method, config, self.proxy, reach, budget)
 
-    def identity(self, order: Order) -> tuple[object, ...]:
+    def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return what a run folder is named by, besides its target.
 
         How many at a time decides no answer: another ``concurrency`` resumes the same run.
@@ -253,7 +253,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         named = (self.method,) if self.method == "auto" else (order.method, order.config)
         return (replace(order.plan, in_flight=1), *named, self.proxy)
 
-    def carry_out(self, order: Order | None = None) -> AuditResult:
+    def carry_out(self, order: PreparedAudit | None = None) -> AuditResult:
         """Do it, and return the verdicts.
 
         Args:
@@ -294,7 +294,7 @@ _VARIABLE = re.compile(r"\w+")  # no address of a target is one word
 
 def as_accounts(
     task: AuditTask, accounts: Mapping[str, object], note: Note = warn
-) -> dict[str, tuple[AuditTask, Order]]:
+) -> dict[str, tuple[AuditTask, PreparedAudit]]:
     """Return the audit by each account, of documents that are read once.
 
     Args:
@@ -332,12 +332,12 @@ def undecidable(told: Sequence[str]) -> InputError:
 
 
 async def chosen(
-    order: Order,
+    order: PreparedAudit,
     target: Target,
     limiter: RateLimiter,
     folder: Path | None,
     progress: Progress | None = None,
-) -> Order:
+) -> PreparedAudit:
     """Measure a target, try the methods on it, and return the order with the one that was chosen.
 
     Raises:
@@ -357,18 +357,16 @@ async def chosen(
 
 
 async def asked(
-    order: Order,
+    order: PreparedAudit,
     target: Target,
     limiter: RateLimiter,
     folder: Path | None,
     progress: Progress | None = None,
 ) -> AuditResult:
     """Ask about every document of an order, and return the verdicts."""
-    from ragwitness.membership.prepared import audit_at
     from ragwitness.membership.run import run_audit
 
-    method: tuple[str, Any, str] = order.method, order.config, order.proxy
-    audit, identity = await audit_at(target, method, limiter, folder, order.plan)
+    audit, identity = await order.fitted_to(target, limiter, folder)
     result = await run_audit(
         order.plan, target, audit, run=folder, progress=progress, limiter=limiter,
         identity=identity,
