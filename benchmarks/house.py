@@ -27,7 +27,8 @@ WHEEL = Path(__file__).resolve().parent.parent / "src" / "ragwitness"
 # Endings of participles and adverbs; a file is named after a thing or after the verb that it is.
 _FORMS = re.compile(r"(ing|ed|ly)$")
 _NOUNS = frozenset(
-    "accounting decoding hashing opening reading rewriting seed spelling spending wording".split()
+    "accounting decoding formatting hashing opening parsing prepared reading rewriting sealing seed"
+    " spelling spending wording".split()
 )
 """Words with such an ending that the field uses as nouns."""
 
@@ -117,7 +118,7 @@ LATE = {
 REGISTRIES = {
     # A stored result or an evidence pack names its task; the table names the module.
     "ragwitness.evidence.recomputation",
-    "ragwitness.report.result_type",
+    "ragwitness.report.result_registry",
 }
 """Modules that load modules of higher rooms by name, as they would load a plug-in."""
 

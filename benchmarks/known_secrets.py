@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ragwitness.core.types import Document
 from ragwitness.stats.intervals import proportion_interval
-from ragwitness.synthesis.local import Redact
+from ragwitness.synthesis.baselines import Redact
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret, SecretIndex
 

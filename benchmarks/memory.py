@@ -25,7 +25,7 @@ from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.report.html import write_html
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.text.sample import load_sample
 
 _WORDS, _KNOWN, _ANSWER, _ALTERNATIVES = 120, 100, 60, 20

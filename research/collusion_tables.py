@@ -19,9 +19,9 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.comparison.usefulness import rouge_l
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.leakage.utility import rouge_l
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of

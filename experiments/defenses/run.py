@@ -20,7 +20,7 @@ import typer
 from ragwitness.membership.evaluation import BatteryPlan
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.lab import rag_config
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.text.documents import load_documents
 from research.reproduce.batteries import run_plan
 

@@ -48,7 +48,7 @@ from ragwitness.rag.build import build_system as build_system
 from ragwitness.rag.config import RagConfig as RagConfig
 from ragwitness.rag.target import LabTarget as LabTarget
 from ragwitness.report.html import write_html as write_html
-from ragwitness.report.result_type import to_json as to_json
+from ragwitness.report.result_registry import to_json as to_json
 from ragwitness.runner.budget import Budget as Budget
 from ragwitness.runner.rate_limiter import RateLimiter as RateLimiter
 from ragwitness.targets.objects import wrap as wrap

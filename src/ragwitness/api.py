@@ -171,7 +171,7 @@ def notebook_html(value: object) -> str:
     from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.accounting.bounds import Bounds
     from ragwitness.report.html import fragment
-    from ragwitness.report.result_type import result_type_for
+    from ragwitness.report.result_registry import result_type_for
 
     if isinstance(value, Bounds):
         value = JointBounds(value)

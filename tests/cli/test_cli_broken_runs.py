@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.golden.tasks import INPUTS, STORED, TASKS
 
 from ragwitness.core.run_files import ANSWERS, RESULT
-from ragwitness.report.result_type import open_result
+from ragwitness.report.result_registry import open_result
 from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
 from tests.golden import answering, tasks
+from tests.golden.tasks import INPUTS, STORED, TASKS
 from tests.support.markup import check
 
 pytestmark = pytest.mark.slow

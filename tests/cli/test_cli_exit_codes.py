@@ -13,7 +13,7 @@ import pytest
 
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Decision, Verdict
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 

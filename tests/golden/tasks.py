@@ -147,7 +147,7 @@ def _measured_since(one: Any) -> bool:
 def same(value: Any, key: str = "") -> Any:
     """A result without what differs each time: clocks, versions, and a float's last digits."""
     if isinstance(value, dict):
-        from ragwitness.report.result_type import RESULT_TYPES
+        from ragwitness.report.result_registry import RESULT_TYPES
 
         # New results say their kind and the version of their form; older ones did not.
         added = {"kind", "version"} if value.get("kind") in RESULT_TYPES else set()

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ragwitness.report import files
 from ragwitness.report.html import render_page
-from ragwitness.report.result_type import parse_result, result_type_for, to_json
+from ragwitness.report.result_registry import parse_result, result_type_for, to_json
 from ragwitness.report.terminal import terminal
 
 

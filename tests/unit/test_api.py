@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.golden.tasks import STORED
 
 import ragwitness as rw
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.rag.lab import lab_target, rag_config
-from ragwitness.report.result_type import result_type_named
+from ragwitness.report.result_registry import result_type_named
 from ragwitness.text.sample import load_sample
 from tests.golden import answering
+from tests.golden.tasks import STORED
 from tests.support.canary_audit import model_of
 from tests.support.canary_model import serving
 from tests.support.tenants_rag import tenants_rag

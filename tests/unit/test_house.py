@@ -81,12 +81,12 @@ def test_a_circle_would_be_found(tmp_path):
 
 
 def test_an_import_that_leads_up_would_be_found(tmp_path):
-    kit = tmp_path / "ragwitness" / "kit"
+    core = tmp_path / "ragwitness" / "core"
     (tmp_path / "ragwitness" / "report").mkdir(parents=True)
-    kit.mkdir()
-    for folder in (kit, kit.parent, kit.parent / "report"):
+    core.mkdir()
+    for folder in (core, core.parent, core.parent / "report"):
         (folder / "__init__.py").write_text("")
-    (kit / "shown.py").write_text('f = import_module("ragwitness.report")\n')
+    (core / "shown.py").write_text('f = import_module("ragwitness.report")\n')
     found = [("ragwitness.core.shown", "ragwitness.report")]
     assert climbs(tmp_path / "ragwitness") == found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from ragwitness.core.shown import Shown
 
@@ -98,6 +98,8 @@ class BundleVerdict(Shown):
         rests: Whose word the outcome rests on, and for what.
         uncovered: What the outcome does not say.
     """
+
+    result_kind: ClassVar[str] = "verification"
 
     outcome: Outcome
     why: str

@@ -52,7 +52,7 @@ def say_error(line: str) -> None:
 
 def leave(result: object, json_out: Path | None = None) -> None:
     """Write a result as JSON where a file is asked for, then print it."""
-    from ragwitness.report.result_type import result_type_for
+    from ragwitness.report.result_registry import result_type_for
     from ragwitness.report.terminal import terminal
 
     kind = result_type_for(result)

@@ -46,7 +46,7 @@ class Outputs:
             MissingExtraError: A package for one of the formats is not installed.
         """
         from ragwitness.report.files import FORMATS
-        from ragwitness.report.result_type import result_type_named
+        from ragwitness.report.result_registry import result_type_named
 
         # A missing package is found before anything is spent, not when the result is to be written.
         for check in (FORMATS[name].check for name in files or ()):
@@ -98,7 +98,7 @@ def conclude(
     """
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
-    from ragwitness.report.result_type import result_type_for
+    from ragwitness.report.result_registry import result_type_for
     from ragwitness.report.terminal import terminal
     from ragwitness.runner.response_store import pack_run
 

@@ -27,7 +27,7 @@ def report(
             e.g. in:3, unscorable:5% or, for leaks, 'secrets > 1%'. May be repeated.
     """
     from ragwitness.core.run_files import REPORT
-    from ragwitness.report.result_type import open_result
+    from ragwitness.report.result_registry import open_result
 
     # Any kind, of any version before this one; the kind then reads the conditions, which are in its
     # own grammar.

@@ -14,6 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.comparison.result import CORRECTNESS, Compared, Comparison, Usefulness, WorstCase
+from ragwitness.comparison.usefulness import (
+    Correctness,
+    JudgedAnswer,
+    answer_lengths,
+    measure_utility,
+)
 from ragwitness.comparison.variants import (
     JUDGED,
     ComparisonPlan,
@@ -23,12 +29,10 @@ from ragwitness.comparison.variants import (
 )
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS
 from ragwitness.core.types import Document, Query, Target, left_out_of, notes_of
-from ragwitness.leakage.correctness import Correctness, JudgedAnswer
+from ragwitness.leakage.attacks.base import Transcript, write_transcripts
 from ragwitness.leakage.result import LeakResult
 from ragwitness.leakage.run import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan, measure_leaks
-from ragwitness.leakage.transcript import Transcript, write_transcripts
-from ragwitness.leakage.utility import answer_lengths, measure_utility
 from ragwitness.rag.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.spending import spending
@@ -187,7 +191,7 @@ async def judged(
     limiter: RateLimiter,
     progress: Progress | None = None,
 ) -> QuestionAnswers:
-    """Have the answers judged by a chat model (:mod:`ragwitness.leakage.correctness`).
+    """Have the answers judged by a chat model (:mod:`ragwitness.comparison.usefulness`).
 
     Of several references the first counts.
 

@@ -107,7 +107,7 @@ def page_of(result: Mapping[str, Any]) -> str:
         InputError: It is no result.
     """
     from ragwitness.report.html import render_page
-    from ragwitness.report.result_type import parse_result
+    from ragwitness.report.result_registry import parse_result
 
     kind, value = parse_result(result)
     return render_page(kind.report(value))

@@ -18,11 +18,9 @@ from ragwitness.core.quotes import quote_error, shown
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.core.types import Answer, Document, Query, Target, left_out_of, notes_of
 from ragwitness.leakage.attack_registry import OWNERS
-from ragwitness.leakage.attacks.base import Ask, Attack
+from ragwitness.leakage.attacks.base import Ask, Attack, Transcript, write_transcripts
 from ragwitness.leakage.result import AttackLeaks, LeakResult
-from ragwitness.leakage.score.attribution import explained_leaks
-from ragwitness.leakage.score.hits import LeakReference
-from ragwitness.leakage.score.paraphrase import short_records
+from ragwitness.leakage.score.hits import LeakReference, explained_leaks, short_records
 from ragwitness.leakage.score.table import (
     LeakMeasure,
     LeakPlan,
@@ -30,7 +28,6 @@ from ragwitness.leakage.score.table import (
     nearest_cosines,
     semantic_measures,
 )
-from ragwitness.leakage.transcript import Transcript, write_transcripts
 from ragwitness.models.base import Embedder
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS

@@ -41,11 +41,10 @@ from ragwitness.runner.task_runtime import (
 if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.leakage.attacks.base import Attack, Limits
+    from ragwitness.leakage.attacks.base import Attack, Limits, Transcript
     from ragwitness.leakage.result import LeakResult
     from ragwitness.leakage.run import AttackRun
     from ragwitness.leakage.score.table import LeakPlan
-    from ragwitness.leakage.transcript import Transcript
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
 
@@ -349,7 +348,7 @@ class LeakWork:
         Raises:
             InputError: Stored transcripts cannot be read.
         """
-        from ragwitness.leakage.transcript import read_transcripts
+        from ragwitness.leakage.attacks.base import read_transcripts
 
         return asked.transcripts if asked else read_transcripts(Path(str(self.task.transcripts)))
 

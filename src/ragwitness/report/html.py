@@ -21,7 +21,7 @@ from ragwitness.core.files import replace_file
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Axis, Cell, Column, Line, LinesPanel, ReportDocument
 from ragwitness.report.geometry import round_numbers
-from ragwitness.report.result_type import result_type_for
+from ragwitness.report.result_registry import result_type_for
 from ragwitness.stats.evaluation import Rate
 
 if TYPE_CHECKING:

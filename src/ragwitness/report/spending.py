@@ -1,13 +1,10 @@
-"""What a run has spent at its target, as results keep it."""
+"""What a run has spent at its target, as results keep it, and what they say of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from ragwitness.runner.budget import OPTIONS
-from ragwitness.runner.worker import Outcome
 
 if TYPE_CHECKING:
     from ragwitness.runner.budget import Budget, Use
@@ -70,11 +67,8 @@ def spending(
     )
 
 
-# What a result says of how its run went: kept answers and a cap that ended it.
-
-
-def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
-    """Say so where answers were not asked for now."""
+def answers_kept(outcomes: Sequence[Any]) -> list[str]:
+    """Say so where answers were kept from an earlier start of the run."""
     queries = sum(outcome.queries for outcome in outcomes)
     kept = queries - sum(outcome.sent for outcome in outcomes)
     if not kept:
@@ -87,6 +81,8 @@ def answers_kept(outcomes: Sequence[Outcome]) -> list[str]:
 
 def unasked(spent: Spending, documents: int) -> list[str]:
     """Say so where a cap left documents without a score, and how to go on."""
+    from ragwitness.runner.budget import OPTIONS
+
     if spent.stopped_by is None:
         return []
     return [

@@ -327,7 +327,7 @@ def _check(inconclusive: str) -> None:
 
 def _kind(name: str, fail_on: Sequence[str]) -> tuple[ResultType[Any, Any], tuple[Any, ...]]:
     """Return the kind of result, and the conditions as it reads them."""
-    from ragwitness.report.result_type import result_type_named
+    from ragwitness.report.result_registry import result_type_named
 
     if isinstance(fail_on, str) or not fail_on:
         raise InputError(

@@ -18,7 +18,8 @@ from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
-from ragwitness.report.result_type import ResultType, open_result
+from ragwitness.report.result_registry import open_result
+from ragwitness.report.result_type import ResultType
 from ragwitness.runner.budget import Use, uses
 from ragwitness.runner.response_store import files_of, index_of
 from ragwitness.stats.evaluation import Rate

@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.report.document import table_rows
-from ragwitness.report.result_type import open_result, parse_result
+from ragwitness.report.result_registry import open_result, parse_result
 from tests.support.reports import junit_of, page_of, terminal_of
 
 _KINDS = Path(__file__).parents[2] / "golden" / "stored" / "kinds"

@@ -339,7 +339,7 @@ def test_words_are_compared_where_the_method_stops_reading(config, says) -> None
 
 def test_an_order_is_compared_as_its_own_method_reads() -> None:
     from ragwitness.membership.methods.method_registry import configure
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
 
     rng = random.Random(5)
     texts = [[f"word{rng.randrange(60)}" for _ in range(300)] for _ in range(80)]
@@ -350,6 +350,6 @@ def test_an_order_is_compared_as_its_own_method_reads() -> None:
     ]
     plan = AuditPlan(tuple(documents[:25]), tuple(documents[25:]))
     short = configure("passages", {"max_chars": "200"})
-    assert "differ from yours" in " ".join(Order("", plan, "passages", short).beforehand()[0])
+    assert "differ from yours" in " ".join(PreparedAudit("", plan, "passages", short).beforehand()[0])
     whole = configure("passages", {"max_chars": "4000"})
-    assert "differ from yours" not in " ".join(Order("", plan, "passages", whole).beforehand()[0])
+    assert "differ from yours" not in " ".join(PreparedAudit("", plan, "passages", whole).beforehand()[0])

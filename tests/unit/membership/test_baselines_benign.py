@@ -22,7 +22,7 @@ from ragwitness.rag.defenses.base import Defense, defend, undefended
 from ragwitness.rag.defenses.defense_registry import load_defense
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.text.replies import declines
 from tests.support.copier import Copier

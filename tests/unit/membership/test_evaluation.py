@@ -33,7 +33,7 @@ from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.evaluation import Rate
 from tests.support.copier import Copier

@@ -20,7 +20,7 @@ from ragwitness.membership.auto_select import (
 )
 from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan
-from ragwitness.membership.prepared import fitted
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
@@ -244,7 +244,7 @@ def test_documents_kept_as_unreadable_do_not_end_a_run_that_is_issued_again(tmp_
 
     target = Once(fails="<think>Let me see")
     plan = AuditPlan(tuple(_SAMPLE[:30]), tuple(_SAMPLE[40:70]), in_flight=1)
-    audit, identity = fitted("rag-mia", configure("rag-mia"), "reader", 0, plan)
+    audit, identity = PreparedAudit("", plan, "rag-mia", configure("rag-mia")).fitted(0)
 
     def again():
         return asyncio.run(run_audit(plan, target, audit, run=tmp_path, identity=identity))

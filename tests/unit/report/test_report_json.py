@@ -12,7 +12,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json, headline, words_of
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from tests.unit.report.fake_results import fake_result
 
 

@@ -14,7 +14,7 @@ from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.files import SUMMARY
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 

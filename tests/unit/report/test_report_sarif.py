@@ -14,7 +14,8 @@ from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import RESULT_TYPE, AuditResult, read_conditions
 from ragwitness.report.files import sarif_log
-from ragwitness.report.result_type import RESULT_TYPES, ResultType, open_result
+from ragwitness.report.result_registry import RESULT_TYPES, open_result
+from ragwitness.report.result_type import ResultType
 from tests.unit.report.fake_results import fake_result
 from tests.unit.report.test_result_registry import EXAMPLES
 

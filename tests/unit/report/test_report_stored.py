@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ragwitness.defenses.cost import AnswerCost, DefenseCost, RetrievalCost
-from ragwitness.errors import InputError
-from ragwitness.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
 
+from ragwitness.core.errors import InputError
+from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
+from ragwitness.rag.defenses.cost import AnswerCost, DefenseCost, RetrievalCost
 from ragwitness.stats.evaluation import Rate
 
 RATE = Rate(0.75, 0.5, 0.9, 40)

@@ -12,7 +12,7 @@ from rich.console import Console
 from ragwitness.core.types import Decision, Evidence, Interval, Verdict
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.formatting import short, short_interval
-from ragwitness.report.result_type import result_type_for
+from ragwitness.report.result_registry import result_type_for
 from ragwitness.report.terminal import terminal
 from tests.support.reports import terminal_of
 from tests.unit.report.fake_results import fake_result

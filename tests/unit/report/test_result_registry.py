@@ -17,7 +17,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.run_files import RESULT
 from ragwitness.report.files import FORMATS
-from ragwitness.report.result_type import (
+from ragwitness.report.result_registry import (
     RESULT_TYPES,
     open_result,
     parse_result,

@@ -107,7 +107,7 @@ class World:
 
 @pytest.fixture
 def world(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("ragwitness.service.overview.time.time", lambda: 0.0)
+    monkeypatch.setattr("ragwitness.service.tenants.time.time", lambda: 0.0)
     monkeypatch.setattr("ragwitness.service.window.time.time", lambda: 0.0)
     return World(service, tmp_path, monkeypatch)
 

@@ -15,7 +15,7 @@ from benchmarks.assertions import innocent_failures
 from ragwitness.cli.main import run as command_line
 from ragwitness.core.errors import ExitCode, InputError, TargetUnreachableError
 from ragwitness.core.run_files import RESULT
-from ragwitness.report.result_type import open_result
+from ragwitness.report.result_registry import open_result
 from ragwitness.testing.assertions import Asserted, InconclusiveWarning
 from tests.support.indexed import (
     INSIDE,

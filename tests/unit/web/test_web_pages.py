@@ -16,7 +16,7 @@ import pytest
 from ragwitness.core.run_files import TARGET
 from ragwitness.core.types import Answer, Decision, Evidence, Interval, Query, Verdict
 from ragwitness.membership.results.audit import how_often_wrong
-from ragwitness.report.result_type import to_json
+from ragwitness.report.result_registry import to_json
 from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
 from ragwitness.web.app import create_app
 from ragwitness.web.runs import find_runs

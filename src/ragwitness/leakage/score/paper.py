@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ragwitness.core.errors import MissingExtraError
-from ragwitness.leakage.transcript import Transcript
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.text.overlap import Vocabulary, word_tokens
 from ragwitness.text.secrets import contacts
 from ragwitness.text.subsequence import lcs_length

@@ -14,7 +14,7 @@ from ragwitness.rag.build import build_system
 from ragwitness.rag.config import TEMPLATES, RagConfig
 from ragwitness.rag.defenses.base import Defense, NoDefense, chain
 from ragwitness.rag.defenses.cost import BenignQuestion, benign_questions, word_f1
-from ragwitness.rag.defenses.prompt import PromptModification
+from ragwitness.rag.defenses.defense_registry import PromptModification
 from ragwitness.rag.index.interface import Hit
 from ragwitness.rag.pipeline import Lookup
 from tests.support.copier import Copier

@@ -38,8 +38,9 @@ from ragwitness.synthesis.private.evolution import (
     Candidates,
     PrivateConfig,
     PrivateEvolution,
+    load_embedding,
+    word_weights,
 )
-from ragwitness.synthesis.private.sources import load_embedding, word_weights
 from ragwitness.synthesis.run import NamedRows
 
 THEMES = "tide lantern orchard harbour violin glacier saddle pepper".split()
