@@ -14,7 +14,6 @@ from ragwitness.core.options import PathRole
 _SEED = 20261121
 _WORDS = 60  # of a document, at most
 _AUDITED, _KNOWN_OUT = 100, 100
-_AHEAD = 40  # known outside before the first document in question: least p-value 1/41
 _K = 2
 
 
@@ -85,7 +84,6 @@ def demo(
                 progress=progress,
                 limiter=limiter,
                 identity=identity,
-                ahead=_AHEAD,
             )
 
     with RateLimiter.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as limiter:

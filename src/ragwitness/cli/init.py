@@ -150,7 +150,7 @@ def init(
 def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
     """Return the outcome of each pilot, with some of its questions and answers, as JSON."""
     return [
-        {"method": one.method, "possible": one.possible, "told": one.told, "asked": one.heard}
+        {"method": one.method, "possible": one.possible, "told": one.told, "asked": one.examples}
         for one in tried
     ]
 

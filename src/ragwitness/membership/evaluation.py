@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.run_files import ANSWERS
@@ -21,13 +21,11 @@ from ragwitness.membership.measure import (
     divide,
     measure,
     near_duplicates,
-    questions_of,
     rate_of,
-    weigh_defense,
 )
 from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
-from ragwitness.membership.results.evaluation import Battery, Cost, Measured, benign_json
+from ragwitness.membership.results.evaluation import Battery, Cost, Measured
 from ragwitness.membership.run import Statistic, described, learn
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.models.base import LanguageModel
@@ -53,7 +51,6 @@ class BatteryPlan:
         options: Per audit: fields of its configuration.
         thresholds: Per audit: threshold of the decision, where it is given beforehand.
         control: Whether every audit also runs with retrieval switched off.
-        benign: Benign questions that a defended system is asked; 0 asks none.
         in_flight: Documents probed at the same time.
     """
 
@@ -69,7 +66,7 @@ class BatteryPlan:
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     control: bool = True
-    benign: int = 100
+    benign: int = field(default=100, init=False)  # left: it still names the run folders of 0.3.0
     in_flight: int = 4
 
     def __post_init__(self) -> None:
@@ -85,8 +82,6 @@ class BatteryPlan:
             )
         if min(self.members, self.non_members, self.calibration) < 2:
             raise InputError("Every part of the split needs at least two documents.")
-        if self.benign < 0:
-            raise InputError(f"There cannot be {self.benign} benign questions; 0 asks none.")
 
 
 # Reading the outcomes of one audit: variants of its score, named outcomes, costs.
@@ -235,21 +230,6 @@ class _Bench:
             self.settings[f"{name}: audit classifier"] = statistic.classifier.name
         return statistic
 
-    async def benign(self) -> dict[str, Any] | None:
-        """Return the cost of the target's defense, before anything is spent on audits."""
-        plan = self.plan
-        if self.target.system.defense is None or not plan.benign:
-            return None
-        cost = await weigh_defense(
-            self.target,
-            questions_of(self.split, plan.benign, plan.seed),
-            seed=plan.seed,
-            journal=self.journal,
-            in_flight=plan.in_flight,
-            progress=self.progress,
-        )
-        return benign_json(cost)
-
 
 async def run_battery(
     plan: BatteryPlan,
@@ -297,10 +277,9 @@ async def run_battery(
     measured: list[Measured] = []
     controls = blind_controls(split)
     skipped: dict[str, str] = {}
-    # 2. The defense's cost, then every audit, each with its own controls.
+    # 2. Every audit, each with its own controls.
     with ResponseStore(run / ANSWERS) if run else nullcontext() as journal:
         bench = _Bench(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
-        benign = await bench.benign()
         for name, audit in zip(plan.audits, audits, strict=True):
             results, own_controls, why = await _evaluate(bench, name, audit)
             measured += results
@@ -328,7 +307,6 @@ async def run_battery(
             **bench.settings,
         },
         seconds=time.monotonic() - clock,
-        benign=benign,
     )
 
 

@@ -1,4 +1,4 @@
-"""The task of an evaluation: how well do audits do on this corpus, and would a guesser too?"""
+"""The task of an evaluation: how well audits do on a corpus, beside guessers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class EvaluateTask(HowRead, OwnSystem):
         non_members: The number of audited documents outside.
         calibration: The number of calibration documents inside, and again outside.
         defense: A defense before the system; ragwitness lab serve lists them.
-        benign: The number of benign questions that show what the defense costs.
         control: Run every audit with retrieval switched off too.
         seed: The seed of the random split.
         concurrency: The number of documents that are asked about at once.
@@ -62,7 +61,6 @@ class EvaluateTask(HowRead, OwnSystem):
     calibration: int = 100
     options: AuditSettings = None
     defense: str = "none"
-    benign: Annotated[int, Opt(least=0)] = 100
     proxy: Proxy = "reader"
     control: bool = True
     seed: int = 0
@@ -96,7 +94,6 @@ class EvaluateTask(HowRead, OwnSystem):
             rag=self.rag,
             options=per_method(self.options),
             control=self.control,
-            benign=self.benign,
             in_flight=max(4, 2 * cores) if self.concurrency is None else self.concurrency,
         )
         return plan, as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
@@ -108,7 +105,7 @@ class EvaluateTask(HowRead, OwnSystem):
         folder: Path | None,
         progress: Progress | None = None,
     ) -> Battery:
-        """Run every audit, every control and every benign question."""
+        """Run every audit and every control."""
         from ragwitness.membership.evaluation import run_battery
         from ragwitness.models.model_registry import load_language_model
         from ragwitness.rag.lab import lab_target

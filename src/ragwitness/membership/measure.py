@@ -11,23 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Document, Query
+from ragwitness.core.types import Document
 from ragwitness.membership.results.evaluation import Cost, Measured
-from ragwitness.rag.defenses.base import undefended
-from ragwitness.rag.defenses.cost import (
-    BenignQuestion,
-    DefenseCost,
-    benign_questions,
-    compare_answers,
-)
-from ragwitness.rag.target import LabTarget
-from ragwitness.runner.response_store import ResponseStore
-from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.evaluation import Rate, auc, evaluate, share_of, tpr_at_fpr
 from ragwitness.stats.intervals import auc_interval
 from ragwitness.text.near_duplicates import without_copies
-from ragwitness.text.replies import declines
 from ragwitness.text.words import core, split_words
 
 Scores = Mapping[str, float]
@@ -341,68 +330,3 @@ def blind_controls(split: CorpusSplit) -> dict[str, Rate]:
     words = blind_words(split.members, split.non_members, held, (*split.known_out, *split.shadow))
     length = blind_length(split.members, split.non_members)
     return {"blind words": words or rate_of([], []), "blind length": length or rate_of([], [])}
-
-
-# What the defense before the system under audit costs those who ask in good faith.
-
-_LONGEST = 128  # tokens of an answer
-
-
-def questions_of(split: CorpusSplit, n: int, seed: int) -> list[BenignQuestion]:
-    """Make questions about indexed documents that are not audited.
-
-    Calibration documents are asked about only where the others are too few.
-
-    Args:
-        split: The parts of the corpus.
-        n: How many questions are wanted.
-        seed: Chooses the documents.
-
-    Raises:
-        InputError: ``n`` is not positive, or no document gives a question.
-    """
-    audited = {document.id for document in split.members}
-    known = {document.id for document in split.known_in}
-    free = [document for document in split.indexed if document.id not in audited]
-    spare = [document for document in free if document.id not in known]
-    return benign_questions(spare if len(spare) >= n else free, n, random.Random(seed))
-
-
-async def weigh_defense(
-    target: LabTarget,
-    questions: list[BenignQuestion],
-    *,
-    seed: int = 0,
-    journal: ResponseStore | None = None,
-    in_flight: int = 4,
-    progress: Progress | None = None,
-) -> DefenseCost:
-    """Ask a defended system and the same without its defense, and compare.
-
-    Args:
-        target: The system behind a defense.
-        questions: About its documents.
-        seed: Of the bootstrap.
-        journal: Where answers are kept; None keeps nothing.
-        in_flight: Questions asked at the same time.
-        progress: Called after each question.
-
-    Raises:
-        InputError: A question belongs to a document that is not in the database.
-    """
-    asked = [
-        (Document(question.document, question.text), Query(question.text, _LONGEST))
-        for question in questions
-    ]
-
-    async def answers_of(system: LabTarget, stage: str) -> list[str | None]:
-        worker = Worker(system, journal, in_flight)
-        answers = await worker.put(asked, stage, progress)
-        return [None if a is None or a.error else a.text for a in answers]
-
-    bare = LabTarget(undefended(target.system))
-    before = await answers_of(bare, "benign questions, undefended")
-    after = await answers_of(target, "benign questions, defended")
-    return compare_answers(
-        bare.system, target.system, questions, before, after, declines, seed=seed
-    )

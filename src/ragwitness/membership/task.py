@@ -349,7 +349,7 @@ async def chosen(
     from ragwitness.runner.capabilities import measured_once
 
     proxy = load_language_model(order.proxy)
-    await refuse_beforehand(order.plan, proxy, order.budget)
+    await refuse_beforehand(order.plan, proxy)
     seen = await measured_once(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
     choice = await choose(order.plan, seen, proxy, order.budget, piloting)

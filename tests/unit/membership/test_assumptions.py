@@ -15,7 +15,7 @@ from ragwitness.membership.assumptions import (
     doubts,
     likeness,
     power_of,
-    withheld,
+    take_back,
 )
 from ragwitness.membership.plan import AuditPlan, choose_reference, without_drafts
 from ragwitness.text.sample import load_sample
@@ -123,13 +123,13 @@ def _plan(kinds, **more) -> AuditPlan:
 def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
     plan = _plan(kinds)
     alike = likeness(plan.documents, plan.known_out)
-    found = withheld(plan, PlanLikeness(alike), _verdicts(), {})
+    found = take_back(plan, PlanLikeness(alike), _verdicts(), {})
     assert [one.decision.value for one in found] == ["inconclusive", "out", "inconclusive"]
     assert "differ from yours" in found[0].reason
     # Known-in documents of another kind take back the verdict out.
     plan = replace(plan, known_in=plan.known_out[:50], known_out=())
     inside = likeness(plan.documents, plan.known_in)
-    both = withheld(plan, PlanLikeness(alike, inside), _verdicts(), {})
+    both = take_back(plan, PlanLikeness(alike, inside), _verdicts(), {})
     assert [one.decision.value for one in both] == ["inconclusive"] * 3
 
 
@@ -139,11 +139,11 @@ def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> 
     plan = AuditPlan(tuple(one[:1]), tuple(one[1:50]), tuple(other[:50]))
     seen = PlanLikeness.of(plan, choose_reference(plan.known_out, False, ()))
     assert not seen.known_in.tested
-    said = withheld(plan, seen, _verdicts(), {})[1]
+    said = take_back(plan, seen, _verdicts(), {})[1]
     assert said.decision is Decision.OUT
     assert said.reason.startswith("not exact: too few documents to test")
     reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, [0.0] * 49, seen)
+    calibration = calibration_of(plan, reference, [0.0] * 49, seen.reference, seen.odd)
     assert "known-in documents and 1 in question). So verdicts out are not exact." in " ".join(
         doubts(plan, calibration, 1, seen)
     )
@@ -152,12 +152,12 @@ def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> 
 def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
     plan = _plan(kinds, accept_unlike=True)
     reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
+    calibration = _calibration(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
     assert not calibration.exact
     assert calibration.largest_tie == 97
     seen = PlanLikeness(calibration.likeness)
-    assert withheld(plan, seen, _verdicts(), {}) == tuple(_verdicts())
-    assert "do not accuse" in doubts(plan, calibration, 40)[0]
+    assert take_back(plan, seen, _verdicts(), {}) == tuple(_verdicts())
+    assert "do not accuse" in doubts(plan, calibration, 40, seen)[0]
 
 
 def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kinds) -> None:
@@ -183,12 +183,18 @@ def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None
     assert "so few can hardly show" in likeness(ledger[:1], ledger[1:]).told
 
 
+def _calibration(plan, reference, scores):
+    seen = PlanLikeness.of(plan, reference)
+    return calibration_of(plan, reference, scores, seen.reference, seen.odd)
+
+
 def _power(documents, scores, inside=None, **more):
     """The power of an audit of so many documents with these calibration scores."""
     plan = AuditPlan(tuple(documents[:20]), tuple(documents[20:]), **more)
     reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, scores)
-    return power_of(plan, calibration, len(plan.documents), inside or {})
+    calibration = _calibration(plan, reference, scores)
+    withheld = calibration.unlike and not plan.accept_unlike
+    return power_of(calibration, len(plan.documents), plan.alpha, inside or {}, withheld=withheld)
 
 
 def test_power_follows_the_scores_that_calibration_gave(kinds) -> None:
@@ -261,7 +267,7 @@ def test_scripts_without_spaces_are_compared_by_their_letters() -> None:
 def test_what_hardly_can_be_tested_is_not_called_exact(kinds, documents: int) -> None:
     texts = next(iter(kinds.values()))
     plan = AuditPlan(tuple(texts[:documents]), known_out=tuple(texts[10:]))
-    found = calibration_of(plan, choose_reference(plan.known_out, False, ()), [0.1, 0.2, 0.3])
+    found = _calibration(plan, choose_reference(plan.known_out, False, ()), [0.1, 0.2, 0.3])
     assert not found.exact
     assert "ested" in found.note
     assert "Checked" not in found.note
@@ -350,6 +356,10 @@ def test_an_order_is_compared_as_its_own_method_reads() -> None:
     ]
     plan = AuditPlan(tuple(documents[:25]), tuple(documents[25:]))
     short = configure("passages", {"max_chars": "200"})
-    assert "differ from yours" in " ".join(PreparedAudit("", plan, "passages", short).beforehand()[0])
+    assert "differ from yours" in " ".join(
+        PreparedAudit("", plan, "passages", short).beforehand()[0]
+    )
     whole = configure("passages", {"max_chars": "4000"})
-    assert "differ from yours" not in " ".join(PreparedAudit("", plan, "passages", whole).beforehand()[0])
+    assert "differ from yours" not in " ".join(
+        PreparedAudit("", plan, "passages", whole).beforehand()[0]
+    )

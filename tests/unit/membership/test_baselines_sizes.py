@@ -58,7 +58,7 @@ def test_no_audit_fails_on_a_small_corpus(size: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(registry, "load_language_model", lambda spec: Copier())
     monkeypatch.setattr(sample, "load_sample", lambda: load_sample()[:48])
     names = tuple(AUDITS) if size <= 40 else ("mba", "rag-mia", "s2mia")
-    plan = BatteryPlan(names, 4, 4, calibration=4, rag=RagConfig(k=2), benign=0)
+    plan = BatteryPlan(names, 4, 4, calibration=4, rag=RagConfig(k=2))
     indexed = []
 
     def build(documents, rag):  # type: ignore[no-untyped-def]

@@ -14,7 +14,6 @@ from ragwitness.text.sample import load_sample
 def test_every_audit_that_is_named_has_its_rate() -> None:
     found = rw.evaluate(
         list(load_sample())[:60], audits="rag-mia", limit=8, calibration=20, control=False,
-        benign=0,
     )  # fmt: skip
     assert [one.audit for one in found.audits] == ["rag-mia"]
     assert found.sizes["members"] == found.sizes["non-members"] == 4

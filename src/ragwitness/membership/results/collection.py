@@ -46,8 +46,6 @@ class CollectionResult(Shown):
         seconds: Wall time.
         path: log10 of the e-value after each scored document, known ones included.
         e_value: The e-value; None where it is too large for a number.
-        permutation_p_value: Of a permutation test over all documents; None after an early stop,
-            which chooses high scores and would make it too small.
         spent: What the run folder has spent at the target; with a cap's name where that ended
             the search.
         caution: Why the level does not hold; None where nothing speaks against it.
@@ -68,7 +66,6 @@ class CollectionResult(Shown):
     seconds: float
     path: tuple[float, ...]
     e_value: float | None = None
-    permutation_p_value: float | None = None
     spent: Spending | None = None
     caution: str | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -100,13 +97,6 @@ def _rows(result: CollectionResult) -> list[Row]:
 def _report(result: CollectionResult) -> ReportDocument:
     texts, level = prose("collection"), fmt.percent(result.alpha)
     stopped = result.spent.stopped_by if result.spent else None
-    # The permutation test is valid only if every document was asked about: stopping early chooses
-    # high scores.
-    permutation = (
-        "only where all are asked about"
-        if result.permutation_p_value is None
-        else f"{result.permutation_p_value:.2g} (for information; only the e-value decides)"
-    )
     e_value = fmt.e_text(result.log10_e)
     rows = (
         ("System audited", result.target),
@@ -114,7 +104,6 @@ def _report(result: CollectionResult) -> ReportDocument:
         ("Level", level),
         ("e-value", f"{e_value} (decides at {1 / result.alpha:g})"),
         ("Anytime-valid p", f"{result.p_value:.2g}"),
-        ("Permutation p", permutation),
         ("Asked about", f"{result.documents_asked} of {result.documents} documents"),
         ("Unscorable", fmt.count(result.unscorable)),
         ("Known outside", fmt.count(result.known_out)),

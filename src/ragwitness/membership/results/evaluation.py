@@ -11,10 +11,8 @@ from typing import Any
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.membership.results.prose import prose
-from ragwitness.rag.defenses.cost import DefenseCost
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Block,
     Cell,
     Column,
     Figures,
@@ -117,8 +115,6 @@ class Battery(Shown):
         likeness: Median likeness of the near-duplicate non-members to the index.
         settings: Everything in use, as label and value.
         seconds: Wall time.
-        benign: Cost of the defense for benign questions, from :func:`benign_json`; None without a
-            defense.
     """
 
     audits: tuple[Measured, ...]
@@ -128,7 +124,6 @@ class Battery(Shown):
     likeness: float
     settings: dict[str, str]
     seconds: float
-    benign: Mapping[str, Any] | None = None
 
 
 # Controls: guessers and systems that must not tell members apart.
@@ -250,8 +245,8 @@ def _rate_columns(name: str, short: str) -> tuple[Column, ...]:
     )
 
 
-def _rate_cells(rate: Rate | None) -> tuple[Cell, ...]:
-    return ("" if rate is None else short_rate(rate), rate, rate)
+def _rate_cells(rate: Rate) -> tuple[Cell, ...]:
+    return (short_rate(rate), rate, rate)
 
 
 def _ranked(audits: Sequence[Measured]) -> list[Measured]:
@@ -275,13 +270,11 @@ def _report(battery: Battery) -> ReportDocument:
     by_reader = settings.get("generator", "").startswith("reader")
     texts = prose("evaluation")
     hints = (Paragraph(texts["flattered"], brief=True),) if by_reader else ()
-    sections = [
+    sections = (
         Section("audits", "The audits", (_audits(audits), *hints)),
         Section("controls", "Controls", (_controls(battery),)),
         Section("each", "Each audit", tuple(_each(n, a) for n, a in enumerate(audits, 1)), "page"),
-    ]
-    if battery.benign:
-        sections.insert(2, Section("benign", "What the defense costs", _benign(battery.benign)))
+    )
     return ReportDocument(
         kind=RESULT_TYPE.words,
         title=f"{len(names)} audit{'' if len(names) == 1 else 's'}, one split, with controls",
@@ -293,7 +286,7 @@ def _report(battery: Battery) -> ReportDocument:
         warnings=(*failed, *skipped),
         claimed=(texts["claimed"],),
         not_claimed=tuple(texts["not_claimed"]),
-        sections=tuple(sections),
+        sections=sections,
         settings=tuple(settings.items()),
         closing=(texts["closing"],),
         rates=tuple((f"AUC of {measured.audit}", measured.auc) for measured in battery.audits),
@@ -371,49 +364,6 @@ def _controls(battery: Battery) -> Table:
         f" likeness to the index {fmt.rate_text(battery.likeness)})"
     )
     return Table(caption, columns, rows)
-
-
-def _benign(cost: Mapping[str, Any]) -> tuple[Block, ...]:
-    columns = (
-        Column("Measure", "name", "benign questions"),
-        *_rate_columns("Undefended", "undefended"),
-        *_rate_columns("Defended", "defended"),
-        Column("Lost", "signed"),
-        Column("n", "value", "n"),
-    )
-    # First retrieval, which needs no generator, then answers. A loss is paired over the same
-    # questions, so that its interval is narrower than the difference of two.
-    names = {
-        "recall": f"recall@{cost['k']}",
-        "other_passages": "other passages",
-        "answer_quality": "answer quality",
-        "agreement": "same answer",
-        "refused": "refused",
-    }
-    rows: list[tuple[Cell, ...]] = []
-    losses = []
-    for key, name in names.items():
-        if (measure := cost[key]) is None:
-            continue
-        # Two measures compare the systems: they have one rate alone.
-        rates = measure if "defended" in measure else {"defended": measure}
-        before, after, lost = (
-            Rate(**rates[part]) if part in rates else None
-            for part in ("undefended", "defended", "lost")
-        )
-        number = None if after is None else after.n
-        rows.append((Name(name), *_rate_cells(before), *_rate_cells(after), lost, number))
-        losses += [] if lost is None else [f"{name} {fmt.signed(lost)}"]
-    missing = [f"{n} {system}" for system, n in cost["unanswered"].items()]
-    told = [f"Lost, same questions: {', '.join(losses)}", f"Defense: {cost['defense']}"]
-    if any(cost["unanswered"].values()):
-        told.insert(1, f"Questions without an answer: {', '.join(missing)}")
-    caption = prose("evaluation")["benign_caption"].format(defense=cost["defense"])
-    return (
-        Table(caption, columns, tuple(rows)),
-        Paragraph(f"{'. '.join(told)}.", brief=True),
-        Paragraph(prose("evaluation")["benign_hint"]),
-    )
 
 
 def _each(place: int, measured: Measured) -> Fold:
@@ -497,37 +447,6 @@ def _dump(battery: Battery) -> Row:
 def _flat(rate: Mapping[str, Any]) -> Row:
     """The AUC stands flat beside its interval, as in the first files that were written."""
     return {"auc": rate["value"], "auc_interval": [rate["low"], rate["high"]], "n": rate["n"]}
-
-
-def benign_json(cost: DefenseCost | None) -> dict[str, Any] | None:
-    """Return ``{"recall": {"undefended": {...}, "defended": {...}, ...}, ...}``, or None."""
-    if cost is None:
-        return None
-    retrieval, answers = cost.retrieval, cost.answers
-    data: dict[str, Any] = {
-        "defense": cost.defense,
-        "k": cost.k,
-        "questions": retrieval.recall.n,
-        "recall": _both(retrieval.recall_before, retrieval.recall, retrieval.recall_lost),
-        "other_passages": asdict(retrieval.changed),
-        "answer_quality": None,
-        "agreement": None,
-        "refused": None,
-        "unanswered": {"undefended": cost.failed_before, "defended": cost.failed},
-    }
-    if answers is not None:
-        quality = answers.quality_before, answers.quality, answers.quality_lost
-        data |= {
-            "agreement": asdict(answers.agreement),
-            "refused": _both(answers.refused_before, answers.refused),
-            "answer_quality": None if None in quality else _both(*quality),
-        }
-    return data
-
-
-def _both(before: Rate | None, after: Rate | None, lost: Rate | None = None) -> dict[str, Any]:
-    rates = {"undefended": before, "defended": after, "lost": lost}
-    return {name: asdict(rate) for name, rate in rates.items() if rate is not None}
 
 
 def _load(data: Mapping[str, Any]) -> Battery:
