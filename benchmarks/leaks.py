@@ -26,7 +26,7 @@ from ragwitness.leakage.score.hits import (
     likeness,
     long_runs,
 )
-from ragwitness.text.overlap import plain_tokens, word_tokens
+from ragwitness.text.words import plain_tokens, word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
 

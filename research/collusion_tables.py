@@ -23,16 +23,15 @@ from ragwitness.comparison.usefulness import rouge_l
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.accounting.gaussian import mu_of
-from ragwitness.privacy.accounting.inference import auc_of
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
+from ragwitness.privacy.gaussian import auc_of, mu_of
+from ragwitness.privacy.release import SlotIndex, quantise, scores
 from ragwitness.service.app import create_app
 from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
 from ragwitness.service.tables import documents
 from ragwitness.service.tenants import add_account, create_tenant
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.text.sample import load_sample
 from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery

@@ -132,11 +132,11 @@ class Run:
 
     def serve(self) -> dict[str, Any]:
         """Answer all queries by the library call, accounts in turn; all requests are signed."""
-        from ragwitness.attest.accounts import sign_request
+        from ragwitness.attest.receipts import sign_request
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import PrivateKey, read_key
         from ragwitness.models.model_registry import load_embedder
-        from ragwitness.privacy.mechanism.release import quantise
+        from ragwitness.privacy.release import quantise
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)
         policy = policy_of(self.config)

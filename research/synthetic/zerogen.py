@@ -24,8 +24,7 @@ from ragwitness.synthesis.generator import (
     maker,
 )
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.text.overlap import plain_tokens
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.accounts import Request
 from ragwitness.attest.policy import WindowPolicy, read_policy
+from ragwitness.attest.receipts import Request
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from tests.support.windows import stand_in
 from tests.support.witness import witness_app
 from tests.unit.rag.rag_fakes import served

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ragwitness.core.types import Query
     from ragwitness.membership.auto_select import Pilot
+    from ragwitness.runner.capabilities import CapabilityReport
     from ragwitness.runner.worker import Spender
-    from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import Setback, TransportOptions
 
 Result = TypeVar("Result")
@@ -121,7 +121,7 @@ async def _pilots(
     from ragwitness.membership.methods.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
-    from ragwitness.targets.probe import Recorded
+    from ragwitness.runner.capabilities import Recorded
     from ragwitness.targets.resolve import open_target
     from ragwitness.text.sample import load_sample
 

@@ -73,7 +73,7 @@ def ask(
     """
     import asyncio
 
-    from ragwitness.targets.probe import remarks_of
+    from ragwitness.runner.capabilities import remarks_of
 
     async def life() -> Result:
         # Opened inside the event loop that closes it: a client must not outlive its loop.
@@ -100,18 +100,18 @@ async def _tell_setbacks(limiter: RateLimiter) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
-    screen, told = console(), 0
+    screen, reported = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
-        if limiter.turned_away > told:
-            told = limiter.turned_away
+        if limiter.turned_away > reported:
+            reported = limiter.turned_away
             slow = (
                 f"; {limiter.late} had no answer in time, so that {limiter.limit} at a time are"
                 " sent now"
             )
             print_lines(
                 screen,
-                f"waiting: the target turned {told} requests away or did not answer them,"
+                f"waiting: the target turned {reported} requests away or did not answer them,"
                 f" {limiter.answered} were answered{slow * bool(limiter.late)}; trying again",
             )
 
@@ -141,8 +141,8 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
         from ragwitness.core.run_files import ANSWERS
 
         if at_hand(folder / ANSWERS) is not None:
-            kept = f"Answers so far are kept in {folder}: the same command resumes."
-            error.hint = f"{error.hint} {kept}".strip()
+            advice = f"Answers so far are kept in {folder}: the same command resumes."
+            error.hint = f"{error.hint} {advice}".strip()
         raise
     except KeyboardInterrupt:
         from ragwitness.cli.common import console
@@ -171,14 +171,14 @@ def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> Prepare
     from ragwitness.targets.resolve import open_target
 
     with task.governed(folder) as (limiter, transport):
-        made = ask(
+        order_made = ask(
             open_target(order.target, transport),
             lambda target, progress: chosen(order, target, limiter, folder, progress),
             folder,
             limiter,
         )
-    console().print(made.why, markup=False)
-    return made
+    console().print(order_made.why, markup=False)
+    return order_made
 
 
 def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
@@ -258,7 +258,7 @@ def _seal_first(
             )
         return
     from ragwitness.evidence.seal import sealing_key
-    from ragwitness.evidence.sealing import seal_run
+    from ragwitness.evidence.task import seal_run
 
     digest = seal_run(sealing, folder, "", system, lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
@@ -356,12 +356,12 @@ def spent_so_far(limiter: RateLimiter) -> Callable[[], str]:
 
     def words() -> str:
         spent, budget = limiter.spent, limiter.budget
-        parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
+        phrases = [_of(f"{spent.queries:,}", budget.queries, " queries")]
         if budget.tokens is not None:
-            parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
+            phrases.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
         if limiter.cost is not None:
-            parts.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
-        return ", ".join(parts)
+            phrases.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
+        return ", ".join(phrases)
 
     return words
 

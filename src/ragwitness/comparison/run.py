@@ -41,9 +41,8 @@ from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.overlap import Vocabulary, shared_runs
-from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, shared_runs
+from ragwitness.text.words import canonical_text
 
 # What a comparison found, as one value for every report.
 
@@ -103,7 +102,7 @@ def closest_f1(texts: Sequence[str], records: Sequence[str]) -> float:
     said = vocabulary.tokenize(map(canonical_text, texts))
     index, best = SubsequenceIndex(vocabulary.tokenize(map(canonical_text, records))), 0.0
     for place in range(len(said)):
-        # Pairs that cannot beat the best so far are never compared (bound in text/subsequence.py).
+        # Pairs that cannot beat the best so far are never compared (bound in text/overlap.py).
         for pair in index.above_f1(said[place], best):
             best = max(best, pair.f1)
     return best

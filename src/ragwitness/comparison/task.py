@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.leakage.task import attacks_of, names_of, plan_of
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
@@ -25,6 +24,8 @@ from ragwitness.runner.task_options import (
     Secrets,
     Sending,
     Texts,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
 from ragwitness.synthesis.task import Contacts, Making, RolePlayers

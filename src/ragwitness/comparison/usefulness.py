@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score
 from ragwitness.models.base import Embedder
-from ragwitness.text.canonical import unquoted
-from ragwitness.text.overlap import Vocabulary
-from ragwitness.text.subsequence import lcs_length
+from ragwitness.text.overlap import Vocabulary, lcs_length
+from ragwitness.text.words import unquoted
 
 BOTH_EMPTY = "neither the answer nor the reference states anything"
 """Reason of two texts without a statement."""

@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
+from ragwitness.attest.window_log import CHECKPOINT, ENTRIES, log_entry
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import (
     at_hand,
@@ -44,11 +44,10 @@ from ragwitness.core.run_files import (
     SEAL_STAMP,
     SEAL_TEXTS,
 )
-from ragwitness.crypto.commitments import Opening, commit
-from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.crypto.hashing import Opening, commit, tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.crypto.notes.note import sign_note
-from ragwitness.evidence.code import code_digests, wheel_digest
+from ragwitness.crypto.notes import sign_note
+from ragwitness.evidence.code import code_digests, task_named, wheel_digest
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
     LOG,
@@ -59,21 +58,18 @@ from ragwitness.evidence.pack import (
     page_of,
     signed_pack,
 )
-from ragwitness.evidence.recomputation import task_named
-from ragwitness.evidence.runs import (
+from ragwitness.evidence.subject import (
+    TEXT,
+    VERSION,
     RunAnswered,
     RunBegun,
     RunEnded,
     RunEntry,
-    encode_entry,
-)
-from ragwitness.evidence.subject import (
-    TEXT,
-    VERSION,
     SealedRun,
     SealedText,
     SealSubject,
     changed,
+    encode_entry,
     leaf_of,
     result_digest,
     root_of,
@@ -186,7 +182,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         log.begin(digest, series, subject.task)
         GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
-        from ragwitness.evidence.timestamp import stamp
+        from ragwitness.evidence.log_client import stamp
 
         again = "The run is sealed. The same command tries again."
         stamp(run / SEAL_STAMP, data, wish.timestamp, again)

@@ -14,7 +14,7 @@ from typing import Any
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry, config_class
 from ragwitness.leakage.attacks.base import Attack, Limits
-from ragwitness.text.overlap import plain_tokens
+from ragwitness.text.words import plain_tokens
 
 GROUP = "ragwitness.attacks"
 """Entry-point group of other packages' attacks."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import CapReachedError
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import TRANSCRIPTS

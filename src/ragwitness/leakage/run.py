@@ -33,11 +33,14 @@ from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.near_duplicates import without_copies
-from ragwitness.text.overlap import RunIndex, Tokenized, Vocabulary, word_tokens
-from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import split_words
+from ragwitness.text.overlap import (
+    RunIndex,
+    SubsequenceIndex,
+    Tokenized,
+    Vocabulary,
+    without_copies,
+)
+from ragwitness.text.words import canonical_text, split_words, word_tokens
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -48,7 +51,7 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
 
     Leaks of a background count as chance; an attack that is told what to find proves nothing.
     """
-    from ragwitness.text.near_duplicates import overlapping
+    from ragwitness.text.overlap import overlapping
 
     if held := overlapping(texts, [one.text for one in records]) if texts else ():
         places = ", ".join(str(place + 1) for place in held[:20])

@@ -31,9 +31,9 @@ from ragwitness.membership.prepared import fitted_config
 from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import OPTIONS, Budget, Use
+from ragwitness.runner.capabilities import CapabilityReport
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Spender, Worker
-from ragwitness.targets.probe import CapabilityReport
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import cut_characters
 

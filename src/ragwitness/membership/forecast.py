@@ -21,7 +21,7 @@ from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.worker import Outcome, Progress, Worker
 from ragwitness.stats.power import AuditPower, Binormal, expected_power
-from ragwitness.text.near_duplicates import without_copies
+from ragwitness.text.overlap import without_copies
 
 _SAMPLE = 10  # documents of each kind that are probed; they stand for all others
 _FIRST = 3  # documents that show whether an audit asks again after an answer

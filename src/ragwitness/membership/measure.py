@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.membership.results.evaluation import Cost, Measured
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, evaluate, share_of, tpr_at_fpr
-from ragwitness.stats.intervals import auc_interval
-from ragwitness.text.near_duplicates import without_copies
+from ragwitness.stats.evaluation import Rate, auc, auc_interval, evaluate, share_of, tpr_at_fpr
+from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.text.overlap import without_copies
 from ragwitness.text.words import core, split_words
 
 Scores = Mapping[str, float]
@@ -56,7 +55,7 @@ def area(inside: Sequence[float], outside: Sequence[float]) -> Rate | None:
         return None
     values = np.array([*inside, *outside], dtype=np.float64)
     truth = np.array([True] * len(inside) + [False] * len(outside))
-    # Interval by DeLong's variance on the logit scale (stats/intervals.py).
+    # Interval by DeLong's variance on the logit scale (stats/evaluation.py).
     return Rate(auc(values, truth), *auc_interval(values, truth), values.size)
 
 

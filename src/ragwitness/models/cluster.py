@@ -9,9 +9,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from ragwitness.core.cluster import Cluster, ray_result, ray_session
 from ragwitness.core.errors import InputError
-from ragwitness.core.workers import VARIABLE
+from ragwitness.core.workers import VARIABLE, Cluster, ray_result, ray_session
 from ragwitness.models.model_registry import computed_by, load_language_model
 from ragwitness.models.process_pool import Member, ProcessPool
 

@@ -9,14 +9,14 @@ import threading
 from dataclasses import replace
 
 from ragwitness.core.errors import TargetResponseError
-from ragwitness.core.pool import in_thread
 from ragwitness.core.stored_names import unset
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Message, Query, Role, TokenLogprob
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
-from ragwitness.rag.index.lexical import LexicalIndex
+from ragwitness.rag.index import LexicalIndex
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 
 # Raw texts scored and continued, as the completions protocol tells it.

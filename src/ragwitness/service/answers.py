@@ -6,12 +6,12 @@ import asyncio
 import copy
 from collections.abc import Sequence
 
-from ragwitness.core.pool import in_thread
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import RagSystem
 
 

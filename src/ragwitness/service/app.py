@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ragwitness.attest.accounts import RequestSignature
+from ragwitness.attest.receipts import RequestSignature
 from ragwitness.core.errors import TargetError
 from ragwitness.core.types import Query
 from ragwitness.rag.pipeline import QueryTooLongError

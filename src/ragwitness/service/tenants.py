@@ -15,8 +15,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.odometer.answers import AnswerMeter
-from ragwitness.privacy.odometer.spectral import Odometer
+from ragwitness.privacy.odometer import AnswerMeter, Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy

@@ -17,10 +17,8 @@ from ragwitness.rag.lab import open_model
 from ragwitness.synthesis.generator import Fate, Steps, StoppedError
 from ragwitness.synthesis.response_parsing import PROTOCOL, UnreadError
 from ragwitness.targets.transport import TransportOptions
-from ragwitness.text.canonical import unquoted
-from ragwitness.text.replies import declines
-from ragwitness.text.reply_cleanup import after_thought
-from ragwitness.text.words import same_language
+from ragwitness.text.replies import after_thought, declines
+from ragwitness.text.words import same_language, unquoted
 
 _ABREAST = 32  # generators that are followed at the same time
 

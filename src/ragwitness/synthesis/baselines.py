@@ -24,10 +24,9 @@ from ragwitness.synthesis.generator import (
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.rules import Rules
 from ragwitness.synthesis.sage import CHECKS, ask_text
-from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.pii import Personal, pii_finder
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 
 _LONGEST = 1_000_000
 _MARK = re.compile(r"\W+")

@@ -40,7 +40,7 @@ from ragwitness.synthesis.response_parsing import (
     read_text,
 )
 from ragwitness.synthesis.rules import Rules
-from ragwitness.text.overlap import plain_tokens
+from ragwitness.text.words import plain_tokens
 
 # Stage 1, step 1: what matters in this corpus, identified once from a few records (§3.1).
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.core.types import LeftOut, left_out_of
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
@@ -21,9 +20,10 @@ from ragwitness.runner.task_options import (
     RunPath,
     Secrets,
     Sending,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
-from ragwitness.synthesis.agents import Asking, MakingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
-    from ragwitness.synthesis.agents import Roles
+    from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
     from ragwitness.synthesis.generator import AnyMethod
     from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
     from ragwitness.synthesis.private.ledger import PrivacyLedger
@@ -256,7 +256,7 @@ class SynthesizeTask(HowRead, Sending, Making):
             InputError: There is no such file, they are too few, or they tell private records.
         """
         from ragwitness.synthesis.generator import flaw
-        from ragwitness.text.near_duplicates import overlapping
+        from ragwitness.text.overlap import overlapping
 
         public = self.public
         if public is None:

@@ -47,8 +47,8 @@ from ragwitness.rag.lab import lab_target
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers
 from ragwitness.stats.evaluation import Rate
-from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.secrets import Secret
+from ragwitness.text.words import plain_tokens
 from tests.support.parrot import parrot_speaks
 
 

@@ -15,8 +15,7 @@ from ragwitness.comparison.frontier import (
     frontier_table,
     ranking,
 )
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import Rate, proportion_interval
 
 
 def _one(

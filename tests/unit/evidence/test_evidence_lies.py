@@ -19,9 +19,9 @@ from ragwitness.attest.bundle import pack
 from ragwitness.core.errors import VerificationError
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, sign_checkpoint, sign_note
+from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
@@ -33,8 +33,14 @@ from ragwitness.evidence.pack import (
     TEXTS,
     pack_text,
 )
-from ragwitness.evidence.runs import RunAnswered, decode_entry, encode_entry
-from ragwitness.evidence.subject import root_of, seal_text, units_digest
+from ragwitness.evidence.subject import (
+    RunAnswered,
+    decode_entry,
+    encode_entry,
+    root_of,
+    seal_text,
+    units_digest,
+)
 from ragwitness.evidence.verifier import verify_pack
 from ragwitness.membership.methods.method_registry import AUDITS
 from tests.unit.evidence.forger import Forger, called, judged

@@ -56,7 +56,7 @@ NEVER = {
     "ragwitness.targets",
     "ragwitness.rag.lab",
     "ragwitness.runner.rate_limiter",
-    "ragwitness.evidence.timestamp",
+    "ragwitness.evidence.log_client",
     "ragwitness.models.process_pool",
     "ragwitness.models.endpoint",
     "ragwitness.models.hf",

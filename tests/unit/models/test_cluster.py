@@ -10,13 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragwitness.core.cluster import Cluster
 from ragwitness.core.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.types import Message, Role
+from ragwitness.core.workers import Cluster
 from ragwitness.models import cluster as module
-from ragwitness.models.base import ChatPrompt
+from ragwitness.models.base import ChatPrompt, EchoModel
 from ragwitness.models.cluster import ClusterModel, models_on
-from ragwitness.models.echo_model import EchoModel
 from ragwitness.models.model_registry import load_embedder, load_language_model
 from ragwitness.models.reader.model import Reader
 

@@ -2,7 +2,7 @@
 
 The paper looks for a prompt's output in the records retrieved for that prompt alone; what leaks of
 any other record goes unseen. Here every output meets every record, both in their canonical form
-(:mod:`ragwitness.text.canonical`).
+(:mod:`ragwitness.text.words`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.leakage.attacks.base import Transcript
-from ragwitness.text.canonical import canonical_text
 from ragwitness.text.overlap import (
     RunOwners,
+    SubsequenceIndex,
     Tokenized,
     Vocabulary,
     in_windows,
-    plain_tokens,
+    lcs_length,
     shared_runs,
     without_words,
-    word_tokens,
 )
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.subsequence import SubsequenceIndex, lcs_length
-from ragwitness.text.words import content_tokens, dense_tokens, telling_tokens
+from ragwitness.text.words import (
+    canonical_text,
+    content_tokens,
+    dense_tokens,
+    plain_tokens,
+    telling_tokens,
+    word_tokens,
+)
 
 Flags = NDArray[np.bool_]
 

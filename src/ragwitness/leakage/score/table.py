@@ -30,9 +30,8 @@ from ragwitness.leakage.score.hits import (
 )
 from ragwitness.models.base import Embedder
 from ragwitness.stats.evaluation import Rate, less, mean_rate, share_of, share_rate
-from ragwitness.text.canonical import canonical_text
 from ragwitness.text.secrets import Secret, distinct
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import Word, canonical_text, core, split_words
 
 Values = NDArray[np.float64]
 _LENGTHS = (10, 20)  # tokens of a run: SAGE and Zeng et al.

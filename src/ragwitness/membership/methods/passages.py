@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragwitness.core.fields import at_least
+from ragwitness.core.registry import at_least
 from ragwitness.core.types import Capability, Document, Evidence, Interval, Probe, Query, Score
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.overlap import Vocabulary, shared_runs
@@ -53,7 +53,7 @@ class Passages:
         config: How much of the document is sent, and which words count.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.passages.Passages"
+    stored_name: ClassVar[str] = "ragwitness.membership.passages.Passages"
     name = "passages"
     requires = frozenset({Capability.CONTEXTS})  # the text of the answer is not read
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.quotes import quote
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.report.document import ReportDocument
 from ragwitness.report.result_type import ResultType, Row, plain, restored
-from ragwitness.targets.probe import CapabilityReport
+from ragwitness.runner.capabilities import CapabilityReport
 
 
 @dataclass(frozen=True, slots=True)

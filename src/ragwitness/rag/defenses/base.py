@@ -9,7 +9,7 @@ from dataclasses import fields
 from ragwitness.core.errors import InputError
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.config import PromptTemplate, RagConfig
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import Lookup, RagSystem
 
 

@@ -53,8 +53,7 @@ from ragwitness.synthesis.private.accounting import (
 from ragwitness.synthesis.private.ledger import Spend
 from ragwitness.synthesis.response_parsing import read_list
 from ragwitness.synthesis.sage import of_form
-from ragwitness.text.overlap import plain_tokens
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 
 # Parameters of private evolution, and what its epsilon means in words.
 

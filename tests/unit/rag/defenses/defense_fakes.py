@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
 from ragwitness.models.base import ChatPrompt, Generation
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.pipeline import RagSystem
+from ragwitness.rag.pipeline import RagSystem, build_system
 from tests.support.copier import Copier
 
 CORPUS = [

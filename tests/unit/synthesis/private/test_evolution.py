@@ -13,8 +13,8 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
-from ragwitness.privacy.sampler.exact import ShakeBits, discrete_gaussian
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
+from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.synthesis.agents import DOMAINS, MakingConfig, together
 from ragwitness.synthesis.generator import (
     CorpusMethod,

@@ -1,0 +1,206 @@
+"""The result of ``ragwitness collusion estimate``: whether accounts of a log work together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ragwitness.collusion.estimate import Estimates
+from ragwitness.core.types import Shown
+from ragwitness.report import formatting as fmt
+from ragwitness.report.document import (
+    Axis,
+    Curves,
+    Line,
+    LinesPanel,
+    Name,
+    Paragraph,
+    ReportDocument,
+    plain_table,
+    simple_report,
+    table_rows,
+)
+from ragwitness.report.result_type import ResultType, Row, plain, restored
+
+_WORDS = "coalition of accounts"
+
+# ``collusion estimate``: estimates of a coalition.
+
+_SHOWN = 6  # names in a sentence; the JSON has all
+_LOOKS_FOR = {
+    "pairs": "similar queries (R5)",
+    "means": "similar mean queries",
+    "spectral": "one shared direction",
+    "communities": "shared rare buckets",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CoalitionEstimates(Shown):
+    """How many accounts of a log work together.
+
+    Attributes:
+        found: The estimates.
+        k_max: Declared cap on a coalition; None without one.
+        curve: Rows of (least cosine, accounts in the largest component, accounts in its core);
+            empty where no figure was asked for.
+    """
+
+    found: Estimates
+    k_max: int | None = None
+    curve: tuple[tuple[float, int, int], ...] = ()
+
+    def dump(self) -> Row:
+        """Return everything as JSON, each estimate by its name."""
+        told = asdict(self.found)
+        told["estimates"] = {one["name"]: one for one in told["estimates"]}
+        return told | {"k_max": self.k_max, "curve": self.curve}
+
+    def report(self) -> ReportDocument:
+        """Return one line per estimator, what is known of the log, and whom that names."""
+        names = ("estimator", "group", "p", "p traffic", "corrected", "looks for")
+        rows = (
+            (
+                Name(one.name),
+                str(one.size),
+                fmt.p_text(one.own_p),
+                fmt.p_text(one.traffic_p),
+                fmt.p_text(one.adjusted_p),
+                _LOOKS_FOR.get(one.name, "left in 0.2.0"),
+            )
+            for one in self.found.estimates
+        )
+        against = self.found.comparison
+        warnings = []
+        if against is not None and against.unusual:
+            warnings = [f"The log is {'suspicious' if against.suspicious else 'unusual'}."]
+        elif against is not None and not against.comparable:
+            warnings = ["The log and the ordinary traffic are not comparable."]
+        named = [Paragraph(line, "", brief=True) for line in self._named()]
+        return simple_report(
+            _WORDS,
+            self._judged(),
+            plain_table("Each estimator", names, rows, "looks for"),
+            self._notes(),
+            Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
+            said=named,
+            warnings=warnings,
+        )
+
+    def _judged(self) -> str:
+        found, k_max, against = self.found, self.k_max, self.found.comparison
+        if against is None:
+            return (
+                "Not judged: without ordinary traffic (--ordinary) an embedder's habits and"
+                " questions that many users share pass for a coalition. Nobody is named."
+            )
+        if not against.comparable:
+            return (
+                "Not comparable: most accounts of this log are more or less alike than ordinary"
+                f" ones are (p = {against.likeness_p:.3g}), so that no p-value against them holds."
+                " Give ordinary traffic of the same users, or 20 windows of it."
+            )
+        if not against.unusual:
+            return (
+                "No sign of a coalition: a benign log looks as suspicious with p ="
+                f" {against.p:.3g}, above {against.alpha:g}."
+            )
+        cap = f", {'above' if found.size > k_max else 'within'} the cap of {k_max}" if k_max else ""
+        size = (
+            f"is estimated at {fmt.count(found.size)} accounts" if found.size > 1 else "has no size"
+        )
+        if not against.suspicious:
+            return (
+                f"Unusual against this traffic: at most {against.p:.1%} of logs of such accounts"
+                f" look so. The group {size}{cap}. A coalition looks so, and so does a class or a"
+                " team that asks about one thing; ordinary traffic of 20 windows tells them apart."
+            )
+        return (
+            f"Suspicious: at most {against.p:.1%} of benign logs look so to any estimator. The"
+            f" coalition {size}{cap}."
+        )
+
+    def _named(self) -> list[str]:
+        against = self.found.comparison
+        if against is None or not against.unusual:
+            return []
+        if against.suspects:
+            shown = ", ".join(
+                f"{fmt.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
+            )
+            left = len(against.suspects) - _SHOWN
+            more = f" and {fmt.count(left)} more" if left > 0 else ""
+            return [
+                f"Named, each with the chance that an innocent account looks so: {shown}{more}."
+            ]
+        if against.least > against.account_alpha:
+            return [
+                f"Nobody can be named: the smallest p of an account is {against.least:.2g} with"
+                f" {fmt.count(against.accounts)} ordinary accounts, above"
+                f" {against.account_alpha:g}. Give more of them."
+            ]
+        return [f"Nobody is named: no account has p <= {against.account_alpha:g} by itself."]
+
+    def _notes(self) -> list[str]:
+        found, against = self.found, self.found.comparison
+        lines = [
+            f"{fmt.count(found.accounts)} accounts, {fmt.count(found.queries)} queries,"
+            f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}."
+        ]
+        if against is not None and against.unit == "windows":
+            lines.append(
+                f"Compared with {against.draws} ordinary windows of as many accounts: p holds if"
+                " this window is like them but for a coalition."
+            )
+        elif against is not None:
+            lines.append(
+                f"Compared with {against.draws} logs drawn from its own accounts and"
+                f" {fmt.count(against.accounts)} ordinary ones: p holds if innocent accounts are"
+                " like those. A question that only this window has (news, an outage) is no"
+                " coalition:"
+                + (
+                    " the fifth of each account's queries that is most like others' is left out;"
+                    if against.trimmed
+                    else ""
+                )
+                + " ordinary traffic of 20 windows or more, of as many accounts each, tells better."
+            )
+            if against.accounts < 4 * found.accounts:
+                lines.append(
+                    "There are few ordinary accounts; a small coalition stands out less among logs"
+                    f" that hold parts of it. Give {fmt.count(6 * found.accounts)} or more."
+                )
+        lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
+        return lines
+
+    def _panels(self) -> list[LinesPanel]:
+        """The size of the group against the threshold."""
+        most, in_use = max(component for _, component, _ in self.curve), self.found.threshold
+        components = tuple((tau, float(size)) for tau, size, _ in self.curve)
+        cores = tuple((tau, float(size)) for tau, _, size in self.curve)
+        lines = (
+            Line("largest component (R5)", components, 0),
+            Line("innermost core", cores, 1),
+            Line("threshold in use", ((in_use, 0.0), (in_use, float(most))), 5, dashed=True),
+        )
+        title = "by least cosine of two queries"
+        return [LinesPanel(title, Axis("cosine"), Axis("accounts"), lines, 0.0)]
+
+
+def _load(data: Mapping[str, Any]) -> CoalitionEstimates:
+    named = {**data, "estimates": list(data["estimates"].values())}
+    rest = {name: data[name] for name in ("k_max", "curve") if name in data}
+    return restored(CoalitionEstimates, {"found": named, **rest}, RESULT_TYPE)
+
+
+RESULT_TYPE: ResultType[CoalitionEstimates, str] = ResultType(
+    name="coalition",
+    words=_WORDS,
+    verb="collusion estimate --json",
+    dump=lambda result: dict(plain(result.dump())),
+    load=_load,
+    recognises=lambda data: {"estimates", "threshold"} <= data.keys(),
+    report=lambda result: result.report(),
+    rows=lambda result: table_rows(result.report()),
+)

@@ -1,0 +1,192 @@
+"""Each document is placed under one public group of words, once and for life.
+
+The words of a language fall into C groups by a hash, and how common each word is stands in a public
+list. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
+that of any other group, and every question for ever is answered from what was drawn: a slot scores
+what the rarest of the question's words in its group scores. So any two documents give any group
+with chances that differ by e^epsilon at most: (epsilon, 0) for each document, whatever is asked, by
+whomever, for as long as the placement stands. No meter, no window and no coalition enters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.core.errors import InputError
+from ragwitness.privacy.ranges import positive, whole
+from ragwitness.privacy.sampler import Bits, uniform
+from ragwitness.privacy.streams import canonical
+
+_WORD = re.compile(r"[^\W_]{2,}")
+_UNKNOWN = 100_000  # times that a word which the list lacks counts as seen
+_COMMON = 5.0  # natural logarithms; a word that is more common tells nothing
+_OTHER = 1 << 16  # weight of a group that is not near
+_MOST_EPSILON = 30
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Randomised response over public groups of words.
+
+    Attributes:
+        capacity: Slots, empty ones included.
+        top: Slots returned, K.
+        epsilon: Of a document, for life.
+        groups: Groups of words, C.
+        near: Groups of a document's rarest words that share the high chance.
+
+    Raises:
+        InputError: A value is outside its range.
+    """
+
+    capacity: int
+    top: int
+    epsilon: float
+    groups: int
+    near: int = 1
+
+    def __post_init__(self) -> None:
+        whole("groups", self.groups, 2)
+        if positive("epsilon", self.epsilon) > _MOST_EPSILON:
+            raise InputError(
+                f"Documents are placed for an epsilon of {_MOST_EPSILON} at most, not"
+                f" {self.epsilon:g}."
+            )
+        if not 1 <= self.near < self.groups:
+            raise InputError(f"{self.near} of {self.groups} groups cannot be near.")
+        if whole("top", self.top) > whole("capacity", self.capacity):
+            raise InputError(f"{self.capacity} slots cannot give {self.top}.")
+
+    @classmethod
+    def of(cls, capacity: int, top: int, epsilon: float) -> Placement:
+        """Return the placement that finds most, by slots and epsilon (experiments/collusion)."""
+        # As many groups as leave a tenth of the draws to chance, but so many that an answer holds
+        # a whole group; where epsilon is too small for those, several groups share the chance.
+        odds = math.exp(min(positive("epsilon", epsilon), _MOST_EPSILON))
+        groups = max(2, capacity // top, min(2 * capacity, int(odds / 10)))
+        near = min(max(1, round(groups / odds)), groups - 1)
+        return cls(capacity, top, epsilon, groups, near)
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """Weight of all near groups together, and of all groups; any other one's is 2^16."""
+        own = math.floor(math.exp(self.epsilon) * (1 - 1e-12) * _OTHER)
+        return self.near * own, self.near * own + (self.groups - self.near) * _OTHER
+
+    @property
+    def worth(self) -> float:
+        """Chance that a question with one of a document's near words finds it in a full index."""
+        true, total = self.weights
+        rivals = (self.capacity - 1) / self.groups
+        share = true / total
+        found = min(1.0, self.top / (1 + rivals)) / self.near
+        return share * found + (1 - share) * self.top / self.capacity
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of everything here."""
+        fields = {name: str(value) for name, value in asdict(self).items()}
+        return hashlib.sha256(canonical(fields | {"format": "ragwitness/codes/v1"})).hexdigest()
+
+    def place(self, text: str, bits: Bits) -> int:
+        """Draw the group of a document.
+
+        Args:
+            text: The document.
+            bits: Source of randomness, secret.
+        """
+        return self.draw(self.near_groups(text), bits)
+
+    def near_groups(self, text: str) -> list[int]:
+        """Return the groups of a document's rarest words, then any, by number."""
+        scores = self.scores(text)
+        ranked = sorted(scores, key=lambda group: (-scores[group], group))[: self.near]
+        spare = (group for group in range(self.groups) if group not in scores)
+        return ranked + [next(spare) for _ in range(self.near - len(ranked))]
+
+    def draw(self, near: Sequence[int], bits: Bits) -> int:
+        """Draw a group: one of the near ones with weight e^epsilon, any other with weight 1.
+
+        Args:
+            near: As many groups as :attr:`near` says, each once.
+            bits: Source of randomness, secret.
+        """
+        true, total = self.weights
+        point = uniform(total, bits)
+        if point < true:
+            return near[point * self.near // true]
+        other = (point - true) >> 16
+        for group in sorted(near):
+            other += other >= group
+        return other
+
+    def scores(self, text: str) -> dict[int, float]:
+        """Return the weight of the rarest word in each group that a text has words of."""
+        lightest_first = sorted(word_weights(text).items(), key=lambda pair: pair[1])
+        return {self.group(word): weight for word, weight in lightest_first}
+
+    def group(self, word: str) -> int:
+        """Return the group of a word."""
+        digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.groups
+
+    def answer(self, query: str, codes: Codes) -> tuple[int, ...]:
+        """Return the slots whose groups score most, best first; the same question, the same slots.
+
+        Args:
+            query: The question.
+            codes: Group of each slot, shape (slots,).
+        """
+        by_group = np.zeros(self.groups)
+        for group, score in self.scores(query).items():
+            by_group[group] = score
+        # Between slots of one group the question's hash decides, and no document.
+        lot = int.from_bytes(hashlib.sha256(query.encode()).digest(), "big")
+        lots = np.random.default_rng(lot).permutation(len(codes))
+        best = np.argsort(-by_group[codes[lots]], kind="stable")[: self.top]
+        return tuple(lots[best].tolist())
+
+    def words(self, query: str) -> dict[int, set[str]]:
+        """Return the telling words of a question by their group."""
+        found: dict[int, set[str]] = {}
+        for word in word_weights(query):
+            found.setdefault(self.group(word), set()).add(word)
+        return found
+
+
+def has_word(text: str, words: Set[str]) -> bool:
+    """Whether a document has one of some words."""
+    return not words.isdisjoint(_WORD.findall(text.casefold()))
+
+
+def word_weights(text: str) -> Mapping[str, float]:
+    """Return how telling each word of a text is: how rare it is in public, and how often here."""
+    seen, total = _frequencies()
+    counts = Counter(_WORD.findall(text.casefold()))
+    rare = {word: math.log(total / seen.get(word, _UNKNOWN)) for word in counts}
+    return {
+        word: (1 + math.log(counts[word])) * weight
+        for word, weight in rare.items()
+        if weight > _COMMON
+    }
+
+
+@cache
+def _frequencies() -> tuple[dict[str, int], int]:
+    """The public list of 82,765 English words and how often each was seen."""
+    path = files("symspellpy") / "frequency_dictionary_en_82_765.txt"
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    seen = {word: int(count) for word, count in (line.split() for line in lines)}
+    return seen, sum(seen.values())
