@@ -26,16 +26,13 @@ from ragwitness.membership.plan import (
     without_drafts,
 )
 from ragwitness.membership.results.assumptions import (
-    ASSUMED_AUC,
     LEVEL,
     ODD,
     SetLikeness,
-    VerdictPower,
     VerdictReach,
 )
 from ragwitness.membership.results.audit import Calibration
 from ragwitness.stats.p_values import largest_tie, two_sample, votes_of
-from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.text.domain_shift import MEASURES, is_mark, kind_words, measure, unlikeness
 from ragwitness.text.overlap import without_copies
 from ragwitness.text.words import cut_characters
@@ -284,7 +281,6 @@ _DRAFTS = (
     "{} documents in question are near copies of others there: a system that keeps its questions"
     " would know them by those."
 )
-_ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
 
 
 def calibration_of(
@@ -320,55 +316,6 @@ def calibration_of(
     tie = largest_tie(scores)
     return Calibration(
         reference.source, len(scores), exact, note, tuple(scores), alike, tie, groups=votes
-    )
-
-
-def power_of(
-    calibration: Calibration,
-    documents: int,
-    alpha: float,
-    inside: Mapping[str, Sequence[float]],
-    *,
-    withheld: bool,
-) -> VerdictPower:
-    """Return the power of an audit with the scores of its calibration.
-
-    Args:
-        calibration: The scores of documents outside.
-        documents: Scored documents in question.
-        alpha: Level of the verdicts.
-        inside: Scores of documents inside by source; the first source with enough is taken.
-        withheld: Whether no verdict may say in, whatever the scores.
-    """
-    known = calibration.votes
-    scores = np.asarray(calibration.scores, dtype=np.float64)
-    tied = min(known, int((scores == scores.max()).sum())) if known else 0
-    ranked = len(inside.get("known-in", ()))
-    power = VerdictPower(
-        documents,
-        known,
-        1 / (known + 1),
-        tied,
-        ranked_out=ranked,
-        alpha=alpha,
-        withheld=withheld,
-    )
-    if withheld or not documents or not known:
-        return power
-    source = next((name for name, own in inside.items() if len(own) >= FEWEST_INSIDE), "")
-    members = inside.get(source, ())
-    separation = measured_or_tied(members, calibration.scores, ASSUMED_AUC)
-    rounds = max(20, min(_ROUNDS, _SCORES // (documents + known)))
-    simulated = expected_power(
-        separation, documents=documents, known_out=known, alpha=alpha, rounds=rounds
-    )
-    return replace(
-        power,
-        found=simulated.found,
-        low=simulated.low,
-        high=simulated.high,
-        inside=len(members),
-        source=source,
     )
 
 

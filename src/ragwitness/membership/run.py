@@ -36,7 +36,6 @@ from ragwitness.membership.assumptions import (
     PlanLikeness,
     calibration_of,
     doubts,
-    power_of,
     take_back,
 )
 from ragwitness.membership.plan import (
@@ -52,6 +51,7 @@ from ragwitness.membership.plan import (
     stages_of,
 )
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
+from ragwitness.membership.results.assumptions import VerdictPower
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.membership.shadow import (
     AuditClassifier,
@@ -424,17 +424,18 @@ def conclude(
     calibration = calibration_of(
         plan, reference, values["outside"], alike, seen.odd, groups["outside"]
     )
-    members = [one.statistic for one in judged if one.document.member and one.statistic is not None]
-    power = power_of(
-        calibration,
-        tested,
-        alpha,
-        {"known-in": values["inside"], "audited": members},
-        withheld=alike.unlike and not plan.accept_unlike,
-    )
+    scores = calibration.scores
     calibration = replace(
         calibration,
-        power=replace(power, withheld=power.withheld or apart),
+        power=VerdictPower(
+            documents=tested,
+            known=calibration.votes,
+            smallest=1 / (calibration.votes + 1),
+            tied=min(calibration.votes, scores.count(max(scores, default=0.0))),
+            withheld=apart or (alike.unlike and not plan.accept_unlike),
+            ranked_out=len(values["inside"]),
+            alpha=alpha,
+        ),
         exact=calibration.exact and not apart and not before.told,
     )
     spent = spending(effort.spent, effort.budget, effort.stopped_by, every)

@@ -14,7 +14,6 @@ from ragwitness.membership.assumptions import (
     calibration_of,
     doubts,
     likeness,
-    power_of,
     take_back,
 )
 from ragwitness.membership.plan import AuditPlan, choose_reference, without_drafts
@@ -186,65 +185,6 @@ def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None
 def _calibration(plan, reference, scores):
     seen = PlanLikeness.of(plan, reference)
     return calibration_of(plan, reference, scores, seen.reference, seen.odd)
-
-
-def _power(documents, scores, inside=None, **more):
-    """The power of an audit of so many documents with these calibration scores."""
-    plan = AuditPlan(tuple(documents[:20]), tuple(documents[20:]), **more)
-    reference = choose_reference(plan.known_out, False, ())
-    calibration = _calibration(plan, reference, scores)
-    withheld = calibration.unlike and not plan.accept_unlike
-    return power_of(calibration, len(plan.documents), plan.alpha, inside or {}, withheld=withheld)
-
-
-def test_power_follows_the_scores_that_calibration_gave(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    scores = [i / 200 for i in range(200)]
-    strong = _power(documents, scores, {"known-in": [], "audited": [2.0] * 40})
-    assert (strong.inside, strong.source) == (40, "audited")
-    assert strong.found > 0.9
-    assert strong.smallest == 1 / 201
-    assert strong.tied == 1
-    assert "audited documents that are inside, it could call in 9" in strong.told
-    weak = _power(documents, scores, {"known-in": scores[::10]})
-    assert weak.source == "known-in"
-    assert weak.found < 0.1
-
-
-def test_a_method_that_says_yes_or_no_has_no_power_at_any_auc(kinds) -> None:
-    # One in ten documents outside says yes, like nearly every one inside: AUC .94, and none found.
-    documents = next(iter(kinds.values()))
-    scores = [0.0] * 180 + [1.0] * 20
-    found = _power(documents, scores, {"shadow": [1.0] * 39 + [0.0]})
-    assert found.tied == 20
-    assert found.found < 0.01
-    assert (
-        "or 0.10 for a score that only equals the highest of theirs, which 20 share" in found.told
-    )
-
-
-def test_without_documents_inside_the_auc_is_said_to_be_assumed(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    few = {"known-in": [3.0] * 9}  # fewer than ten say nothing
-    found = _power(documents, [i / 200 for i in range(200)], few)
-    assert (found.inside, found.source) == (0, "")
-    assert "is not known" in found.told
-    assert "--known-in" in found.told
-
-
-def test_unlike_documents_leave_no_power_unless_one_insists(kinds) -> None:
-    one, other = list(kinds.values())[:2]
-    mixed = [*one[:20], *other[:50]]
-    inside = {"shadow": [99.0] * 20}
-    assert "could call nothing in" in _power(mixed, list(range(50)), inside).told
-    assert _power(mixed, list(range(50)), inside, accept_unlike=True).found > 0.5
-
-
-def test_nothing_scored_is_no_power_and_no_error(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    found = _power(documents, [])
-    assert "no calibration document could be scored" in found.told
-    assert found.found is None
 
 
 def _dense(alphabet: str, n: int, seed: int) -> list[Document]:
