@@ -89,9 +89,9 @@ def audit(
             "Leave it out, or --collection.",
         ),
     )
-    for wrong, why, hint in refused:
+    for wrong, reason, hint in refused:
         if wrong:
-            raise InputError(why, hint)
+            raise InputError(reason, hint)
     kind = "scope" if accounts else "collection" if collection else "audit"
     outputs = Outputs.wanted(kind, files, fail_on)
     if accounts:

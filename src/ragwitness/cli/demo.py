@@ -60,11 +60,14 @@ def demo(
     audited = [replace(document, member=True) for document in inside[:_AUDITED]]
     audited += [replace(document, member=False) for document in outside[:_AUDITED]]
     random.Random(_SEED).shuffle(audited)
-    known = outside[_AUDITED : _AUDITED + _KNOWN_OUT]
-    for name, part in zip(_FILES, (inside, audited, known), strict=True):
-        rows = ({"id": one.id, "text": one.text, "member": one.member} for one in part)
+    outsiders = outside[_AUDITED : _AUDITED + _KNOWN_OUT]
+    for name, documents in zip(_FILES, (inside, audited, outsiders), strict=True):
+        rows = (
+            {"id": row_document.id, "text": row_document.text, "member": row_document.member}
+            for row_document in documents
+        )
         write_rows(run / name, rows)
-    plan = AuditPlan(tuple(audited), tuple(known), in_flight=2 * workers() + 2)
+    plan = AuditPlan(tuple(audited), tuple(outsiders), in_flight=2 * workers() + 2)
     screen = console()
     order = PreparedAudit("", plan, "s-rag", configure("s-rag"))
     system = build_system(inside, RagConfig(k=_K), generator=reader)
@@ -90,7 +93,7 @@ def demo(
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
     conclude(result, store=run)
-    corpus_file, mine, never_shared = (run / name for name in _FILES)
+    corpus_file, audited_file, never_shared = (run / name for name in _FILES)
     command = _command()
     print_lines(
         screen,
@@ -100,7 +103,7 @@ def demo(
         "# see how much of the corpus comes out",
         f"{command} leak lab:{corpus_file} --corpus {corpus_file} --prompts 10\n",
         "# ask again, where the system shows text alone",
-        f"{command} audit lab:{corpus_file} --documents {mine} --known-out {never_shared}"
+        f"{command} audit lab:{corpus_file} --documents {audited_file} --known-out {never_shared}"
         " --method rag-mia",
     )
 
@@ -114,8 +117,8 @@ def _command() -> str:
     import shutil
     import sys
 
-    beside = Path(sys.executable).with_name("ragwitness")
+    script = Path(sys.executable).with_name("ragwitness")
     if shutil.which("ragwitness"):
         return "ragwitness"
     python = os.path.relpath(sys.executable)
-    return os.path.relpath(beside) if beside.exists() else f"{python} -m ragwitness"
+    return os.path.relpath(script) if script.exists() else f"{python} -m ragwitness"

@@ -52,19 +52,19 @@ def doctor(
     from ragwitness.membership.results.examination import Examination, PilotOutcome
     from ragwitness.runner.task_options import Reach
 
-    shown = _Shown()
+    display = _Shown()
     reach = Reach(timeout, 1, key_env, tuple(header or ()))
-    options = reach.transport(AT_ONCE, shown.setback)
+    options = reach.transport(AT_ONCE, display.setback)
     # Capabilities are measured, not believed: an endpoint's name says little about its answers.
-    report = wait(examine(target, options, shown))
+    report = wait(examine(target, options, display))
     # An audit is possible if everything it requires was seen, and no pilot failed to read it.
     possible, broken = admitted(report.capabilities)
-    pilots = wait(_pilots(target, options, report, shown)) if pilot else {}
+    pilots = wait(_pilots(target, options, report, display)) if pilot else {}
     possible = [name for name in possible if name not in pilots or pilots[name].possible]
     outcomes = {n: PilotOutcome(p.possible, p.told, p.queries) for n, p in pilots.items()}
-    seen = replace(report, notes=(*report.notes, *broken))
+    report_seen = replace(report, notes=(*report.notes, *broken))
     # The file is written before the refusal: it is wanted then, too.
-    leave(Examination(seen, tuple(possible), outcomes), json_out)
+    leave(Examination(report_seen, tuple(possible), outcomes), json_out)
     if not possible:
         raise CapabilityError(
             "No audit can be run: the target answers with nothing that can be read"
@@ -90,10 +90,10 @@ class _Shown:
         return answer
 
     def setback(self, setback: Setback) -> None:
-        why = "not answered in time" if setback.late else "turned away, or not answered"
+        cause = "not answered in time" if setback.late else "turned away, or not answered"
         if setback.again:
             hint = " (--timeout gives it more time)" * setback.late
-            sys.stderr.write(f"a question was {why}; it is asked again{hint}\n")
+            sys.stderr.write(f"a question was {cause}; it is asked again{hint}\n")
 
 
 async def examine(
@@ -125,15 +125,15 @@ async def _pilots(
     from ragwitness.targets.resolve import open_target
     from ragwitness.text.sample import load_sample
 
-    known = tuple(load_sample())
+    sample = tuple(load_sample())
     opened = await open_target(target, options)
     pilots = {}
     try:
         for method, settings in () if isinstance(opened, Recorded) else CANDIDATES:
-            prepared = PreparedAudit("", AuditPlan(known), method, configure(method, settings))
+            prepared = PreparedAudit("", AuditPlan(sample), method, configure(method, settings))
             audit, _ = prepared.fitted(report.alternatives)
             if audit.requires <= report.capabilities and needs_pilot(audit):
-                pilots[method] = await run_pilot(opened, limiter, None, audit, known)
+                pilots[method] = await run_pilot(opened, limiter, None, audit, sample)
     finally:
         await opened.close()
     return pilots

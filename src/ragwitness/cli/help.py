@@ -24,7 +24,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " release policy ordinary window tenant database text-field encoding group-field paragraphs"
         " limit public data information topic secrets decoys contacts pii",
         "What is it compared with?": "known-out known-in auxiliary background held-out members"
-        " non-members control calibration twin auc",
+        " control calibration twin",
         "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases draws",
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"

@@ -89,7 +89,7 @@ def init(
             f"It admits: {', '.join(possible) or 'no audit'}.",
         )
     # 4. The method, by the target, the documents and the caps; its cost and expected verdicts.
-    chosen, config, why, spent = named, order.config, f"{named} was asked for.", report.requests
+    chosen, config, reason, spent = named, order.config, f"{named} was asked for.", report.requests
     tried: list[Pilot] = []
     if chosen is None:
 
@@ -109,10 +109,10 @@ def init(
                 write_json_file(json_out, {"tried": _pilot_rows(tried)})
             raise
         chosen, config = choice.method, configure(choice.method)
-        why, spent = choice.why, choice.asked
+        reason, spent = choice.why, choice.asked
     outlook = foresee(plan, {chosen: config}, order.proxy, budget, report.latency)
     leave(outlook)
-    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
+    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {reason}", markup=False)
     # The forecast says what so many documents decide; here, whether both sets are of one kind.
     alike = remarks[1:] or (likeness(plan.documents, plan.known_out).told,)
     for line in alike:
@@ -122,12 +122,12 @@ def init(
     options_of = dict(written(dataclasses.replace(task, method=chosen), relative))
     write_options(out, options_of, "ragwitness init")
     if json_out is not None:
-        seen = examination.Examination(report, tuple(possible), {})
-        checked = examination.RESULT_TYPE.dump(seen) | {
+        examined = examination.Examination(report, tuple(possible), {})
+        checked = examination.RESULT_TYPE.dump(examined) | {
             "forecast": forecast.dump(outlook),
             "queries_spent": spent,
             "method": chosen,
-            "why": why,
+            "why": reason,
             "decides": remarks[0],
             "alike": list(alike),
             "doubtful": doubtful,
@@ -149,8 +149,13 @@ def init(
 def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
     """Return the outcome of each pilot, with some of its questions and answers, as JSON."""
     return [
-        {"method": one.method, "possible": one.possible, "told": one.told, "asked": one.examples}
-        for one in tried
+        {
+            "method": pilot.method,
+            "possible": pilot.possible,
+            "told": pilot.told,
+            "asked": pilot.examples,
+        }
+        for pilot in tried
     ]
 
 

@@ -167,13 +167,13 @@ def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> Prepare
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.membership.task import chosen
+    from ragwitness.membership.task import choose_method
     from ragwitness.targets.resolve import open_target
 
     with task.governed(folder) as (limiter, transport):
         order_made = ask(
             open_target(order.target, transport),
-            lambda target, progress: chosen(order, target, limiter, folder, progress),
+            lambda target, progress: choose_method(order, target, limiter, folder, progress),
             folder,
             limiter,
         )
@@ -194,7 +194,7 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
         InputError: No method has a question for any document; then nothing was sent.
     """
     from ragwitness.membership.evidence import subject_of
-    from ragwitness.membership.task import asked
+    from ragwitness.membership.task import run_prepared
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
 
@@ -214,7 +214,7 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
                     folder,
                     lambda: subject_of(order),
                     task,
-                    lambda opened, progress: asked(order, opened, limiter, folder, progress),
+                    lambda opened, progress: run_prepared(order, opened, limiter, folder, progress),
                 ),
                 folder,
                 limiter,

@@ -61,9 +61,9 @@ def likeness(
         config: Of the method; it may say how much of a text is read.
     """
     limits = {unit: getattr(config, name, None) for name, unit in _LIMITS.items()}
-    read = {unit: most for unit, most in limits.items() if isinstance(most, int)}
+    read = {unit: limit for unit, limit in limits.items() if isinstance(limit, int)}
     usual = [(n, "characters") for n in _OPENINGS if n < read.get("characters", n + 1)]
-    openings = (*usual, *((most, unit) for unit, most in read.items()))
+    openings = (*usual, *((limit, unit) for unit, limit in read.items()))
     return _two_sample_report(without_copies(asked), without_copies(known), openings)
 
 
@@ -100,8 +100,8 @@ def outlier_ids(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids of documents unlike the known ones, and of equally odd known ones.
 
-    Of documents of one kind with the known ones at most ``ODD`` are expected among them, or one in
-    n + 1 where n known ones are so few that no p-value is so small.
+    At most ``ODD`` of the documents of the known ones' kind are expected among them. With n known
+    ones, too few for so small a p-value, it is one in n + 1.
     """
     drawn = _drawn(known, np.random.default_rng(0))
     if len(drawn) < _FEWEST:
@@ -109,11 +109,11 @@ def outlier_ids(
     among_known, distances = unlikeness([d.text for d in drawn], [d.text for d in asked])
     # Conformal: the rank of each document among the known ones and itself, ties in its favour.
     level = max(ODD, 1 / (len(drawn) + 1))
-    most, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(among_known)[::-1]
-    odd = (distances > falling[most - 1], among_known > falling[most])
+    allowed, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(among_known)[::-1]
+    odd = (distances > falling[allowed - 1], among_known > falling[allowed])
     asked_ids, known_ids = (
-        tuple(document.id for document, is_odd in zip(part, marks, strict=True) if is_odd)
-        for part, marks in zip((asked, drawn), odd, strict=True)
+        tuple(document.id for document, is_odd in zip(documents, marks, strict=True) if is_odd)
+        for documents, marks in zip((asked, drawn), odd, strict=True)
     )
     return asked_ids, known_ids
 
@@ -124,7 +124,7 @@ def _two_sample_report(
 ) -> SetLikeness:
     rng = np.random.default_rng(0)
     sets = [_drawn(documents, rng) for documents in (asked, known)]
-    texts = [document.text.rstrip()[:_LONGEST] for part in sets for document in part]
+    texts = [document.text.rstrip()[:_LONGEST] for drawn in sets for document in drawn]
     first, n = len(sets[0]), len(texts)
     if not 0 < first < n:
         return SetLikeness(first, n - first, 1.0, 1.0)
@@ -133,37 +133,37 @@ def _two_sample_report(
     values, measures = [list(map(measure, texts, words))], list(MEASURES)
     # Every kind of mark too: a prompt that quotes the text may end at one.
     signs = [
-        {*own, *(own[0] + _BEGINS for _ in own[:1]), *filter(is_mark, set(text))}
-        for own, text in zip(words, texts, strict=True)
+        {*tokens, *(tokens[0] + _BEGINS for _ in tokens[:1]), *filter(is_mark, set(text))}
+        for tokens, text in zip(words, texts, strict=True)
     ]
-    cosines = _cosines([[*own, *map(" ".join, pairwise(own[:_PAIRED]))] for own in words])
+    cosines = _cosines([[*tokens, *map(" ".join, pairwise(tokens[:_PAIRED]))] for tokens in words])
     # A method that reads no further than an opening, or the second half alone, sees the same words
     # at other places.
     halves = [cut_words(text, min(_PAIRED, len(text.split())) // 2)[0] for text in texts]
     views = [("half", halves)]
-    for most, unit in openings:
+    for length, unit in openings:
         cut = cut_words if unit == "words" else cut_characters
-        shown = [cut(text.strip(), most)[0] for text in texts]
-        if shown != [text.strip() for text in texts]:
-            views.append((f"{most} {unit}", shown))
-    for view, shown in views:
-        opening = [kind_words(text) for text in shown]
-        for own, within in zip(signs, opening, strict=True):
-            own.update(f"{word}{_WITHIN}{view}" for word in within)
-        cosines += _cosines([[*own, *map(" ".join, pairwise(own))] for own in opening])
-        values.append(list(map(measure, shown, opening)))
-        measures += [(f"{one[0]} within the first {view}", *one[1:]) for one in MEASURES]
+        excerpts = [cut(text.strip(), length)[0] for text in texts]
+        if excerpts != [text.strip() for text in texts]:
+            views.append((f"{length} {unit}", excerpts))
+    for view, excerpts in views:
+        opening = [kind_words(text) for text in excerpts]
+        for tokens, within in zip(signs, opening, strict=True):
+            tokens.update(f"{word}{_WITHIN}{view}" for word in within)
+        cosines += _cosines([[*tokens, *map(" ".join, pairwise(tokens))] for tokens in opening])
+        values.append(list(map(measure, excerpts, opening)))
+        measures += [(f"{row[0]} within the first {view}", *row[1:]) for row in MEASURES]
     versions = nearest(texts)[:, None]
     measured = np.hstack([*values, versions])
     measures.append(("share of words in common with the most similar other text", "", True))
     # Words that neither all documents nor too few of them hold, the most frequent first.
-    counts = Counter(sign for own in signs for sign in own)
+    counts = Counter(sign for tokens in signs for sign in tokens)
     rare = max(2.0, min(_COMMON * n, first, n - first))
     common = sorted(
         (s for s, c in counts.items() if rare <= c <= n - rare), key=lambda s: (-counts[s], s)
     )
     names = common[: _NAMED * len(values)]
-    present = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
+    present = np.array([[name in tokens for name in names] for tokens in signs], dtype=np.float64)
     ranked = _ranks(np.where(np.isnan(measured), _median(measured), measured))
     # 2. A classifier reads all words and all lengths and signs.
     gram = cosines / len(values) + _inner(ranked)
@@ -183,7 +183,9 @@ def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Docu
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Median of each column, 0 for a column without values."""
-    return np.array([np.median(own) if (own := c[~np.isnan(c)]).size else 0.0 for c in values.T])
+    return np.array(
+        [np.median(values_of) if (values_of := c[~np.isnan(c)]).size else 0.0 for c in values.T]
+    )
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -223,8 +225,10 @@ def _clauses(
     clauses = []
     for at in np.argsort(adjusted[: len(measures)], kind="stable"):
         if adjusted[at] <= LEVEL:
-            asked, known = (_median(part)[at] for part in (values[:first], values[first:]))
-            clauses.append(_clause(measures[at], float(asked), float(known)))
+            in_question, calibrating = (
+                _median(rows)[at] for rows in (values[:first], values[first:])
+            )
+            clauses.append(_clause(measures[at], float(in_question), float(calibrating)))
     shares = present[:first].mean(axis=0), present[first:].mean(axis=0)
     # The beginning of a text says more than a word somewhere in it.
     order = sorted(
@@ -248,8 +252,8 @@ def _clause(measure: tuple[str, str, bool], asked: float, known: float) -> str:
         low, high = sorted((max(1.0, asked), max(1.0, known)))
         how = "long" if known > asked else "short"
         return f"they are {high / low:.1f} times as {how} ({known:.0f} words against {asked:.0f})"
-    theirs, yours = (f"{x:.1%}" if share else f"{x:.4g}" for x in (known, asked))
-    return f"{name} ({theirs}{' ' * bool(unit)}{unit} against {yours})"
+    known_text, yours = (f"{x:.1%}" if share else f"{x:.4g}" for x in (known, asked))
+    return f"{name} ({known_text}{' ' * bool(unit)}{unit} against {yours})"
 
 
 # The consequences for an audit: before its first query, and for its verdicts.
@@ -265,12 +269,12 @@ def beforehand(
     """
     votes = votes_of([document.group for document in reference.documents])
     reach = VerdictReach(plan.alpha, len(without_copies(plan.documents)), votes)
-    seen = PlanLikeness.of(plan, reference, config)
-    alike = seen.reference
-    # Folded copies explain why so few documents are left.
+    comparison = PlanLikeness.of(plan, reference, config)
+    alike = comparison.reference
+    # Folded copies explain a small number of documents.
     remarks = [" ".join((reach.told, *(folded(plan) if reach.hardly else ())))]
-    if seen.odd:
-        remarks.append(_odd_remark(seen.odd, len(reference.documents), ""))
+    if comparison.odd:
+        remarks.append(_odd_remark(comparison.odd, len(reference.documents), ""))
     elif alike.unlike:
         remarks.append(_capital(alike.told))
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
@@ -306,8 +310,8 @@ def calibration_of(
     exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
     exact = exact and not (plan.accept_unlike and odd)
     # Known drafts count once; a draft in question may be known by another.
-    asked = without_copies(plan.documents)
-    if exact and (drafts := len(asked) - len(without_drafts(asked))):
+    distinct = without_copies(plan.documents)
+    if exact and (drafts := len(distinct) - len(without_drafts(distinct))):
         exact, note = False, f"{_DRAFTS.format(drafts)} {note}"
     votes = votes_of(groups) if any(groups) else 0
     if votes:
@@ -348,7 +352,7 @@ def take_back(
         apart: Whether the calibration documents were asked about at another time.
     """
     rests = {Decision.IN: seen.reference, Decision.OUT: seen.known_in}
-    why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
+    template = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
 
     def checked(verdict: Verdict) -> Verdict:
         alike = rests.get(verdict.decision)
@@ -359,7 +363,7 @@ def take_back(
             return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reason)
         unlike = alike and alike.unlike and not plan.accept_unlike
         if verdict.decision in rests and (apart or unlike):
-            reason = why.format(verdict.decision.value)
+            reason = template.format(verdict.decision.value)
             return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reason)
         untested = verdict.decision is Decision.OUT and alike and not alike.tested
         return replace(verdict, reason=_UNTESTED) if untested else verdict

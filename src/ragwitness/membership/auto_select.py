@@ -1,8 +1,8 @@
 """``--method auto``: the first audit that the target, the documents and the caps admit.
 
 A pilot must have shown that the method can read this target. The candidates are ordered by their
-results on chat models that nobody here trained (``docs/design/methods.md``); the first needs a
-system that shows its passages.
+results on chat models of other makers (``docs/design/methods.md``); the first needs a system that
+shows its passages.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _log = logging.getLogger(__name__)
 
 # A pilot: can a method read this target at all? It runs before anything in question is sent.
 #
-# A few documents known to be outside are asked about twice: once with the text shown inside the
-# question, so that any system can answer as if it held it, and once without. A method is possible
-# at this target if its scores tell the two apart. A pilot has a response store of its own: its
-# answers calibrate nothing, since they come before all others.
+# A few documents known to be outside are asked about twice. Once the question shows the text, so
+# that any system can answer as if it held it; once it does not. A method is possible at this target
+# if its scores differ between the two. A pilot has a separate response store: its answers calibrate
+# nothing, since they come before all others.
 
 FIRST = 4
 """Documents of a pilot, each asked about twice."""
@@ -110,8 +110,8 @@ class Pilot:
         sides = (self.hidden, self.shown)
         unread = max(([s.reason or "" for s in side if s.value is None] for side in sides), key=len)
         if len(unread) > len(self.shown) - _NEEDED:
-            ((why, times),) = Counter(unread).most_common(1)
-            return f"{times} of {len(self.shown)} pilot answers cannot be read: {why}"
+            ((reason, times),) = Counter(unread).most_common(1)
+            return f"{times} of {len(self.shown)} pilot answers cannot be read: {reason}"
         if self.declined:
             return f"{start} all about texts that were shown were declined: {DECLINED}"
         return f"{start} only {count} stood out from texts not shown"
@@ -213,15 +213,15 @@ async def run_pilot(
         journal = files.enter_context(ResponseStore(run / PILOT)) if run else None
         worker = Worker(target, journal, watch=watch, limiter=limiter)
         # The first few; the rest if some of these stood out, but too few.
-        for part in (documents[:FIRST], documents[FIRST:]):
+        for batch in (documents[:FIRST], documents[FIRST:]):
             if pilot.shown and (pilot.possible or not pilot.standing_out(1)):
                 break
-            shown = await worker.run(_ShownAudit(audit), part, "pilot, shown", progress)
+            visible = await worker.run(_ShownAudit(audit), batch, "pilot, shown", progress)
             # Shown texts that cannot be read need no comparison.
-            read = sum(outcome.score.value is not None for outcome in shown) >= _NEEDED
-            compared = part if read or pilot.standing_out(1) else ()
+            read = sum(outcome.score.value is not None for outcome in visible) >= _NEEDED
+            compared = batch if read or pilot.standing_out(1) else ()
             hidden = await worker.run(audit, compared, "pilot, hidden", progress)
-            if any(outcome.capped for outcome in (*shown, *hidden)):
+            if any(outcome.capped for outcome in (*visible, *hidden)):
                 raise InputError(
                     f"A cap ended the pilot of {audit.name}, which asks whether its answers can be"
                     " read.",
@@ -230,9 +230,9 @@ async def run_pilot(
                 )
             pilot = Pilot(
                 audit.name,
-                (*pilot.shown, *(outcome.score for outcome in shown)),
+                (*pilot.shown, *(outcome.score for outcome in visible)),
                 (*pilot.hidden, *(outcome.score for outcome in hidden)),
-                pilot.queries + sum(outcome.queries for outcome in (*shown, *hidden)),
+                pilot.queries + sum(outcome.queries for outcome in (*visible, *hidden)),
                 (*examples[True], *examples[False]),
                 {*declined} == {True},
             )
@@ -302,24 +302,24 @@ async def choose(
         CapabilityError: No candidate can be used at all.
         InputError: A cap ended a pilot.
     """
-    stages, passed, asked = stages_of(plan, shadow=False), list[str](), seen.requests
-    known, dear = stages.reference.documents, list[tuple[float, str, Any, Audit]]()
+    stages, passed, spent = stages_of(plan, shadow=False), list[str](), seen.requests
+    reference, dear = stages.reference.documents, list[tuple[float, str, Any, Audit]]()
 
     async def readable(
         queries: float, method: str, config: Any, audit: Audit, beyond: str = ""
     ) -> Choice | None:
         """Return the choice if a pilot can read the answers."""
-        nonlocal asked
+        nonlocal spent
         evidence = "the target shows the passages that it retrieves"
         if needs_pilot(audit):
-            pilot = await piloting(audit, known)
-            asked, evidence = asked + pilot.queries, pilot.told
+            pilot = await piloting(audit, reference)
+            spent, evidence = spent + pilot.queries, pilot.told
             if not pilot.possible:
                 passed.append(f"not {audit.name}: {evidence}")
                 return None
         many = "1 query" if queries == 1 else f"{queries:.3g} queries"
         chosen = f"auto chose {audit.name}: {many} a document{beyond}"
-        return Choice(method, config, "; ".join((chosen, evidence, *passed)) + ".", asked)
+        return Choice(method, config, "; ".join((chosen, evidence, *passed)) + ".", spent)
 
     # 1. In the order given; candidates beyond a cap are set aside.
     for method, options in CANDIDATES:
@@ -327,9 +327,9 @@ async def choose(
         audit = among(build_audit(method, proxy, config), plan.every_document)
         use, unusable = await _use_of(audit, stages, seen, proxy)
         queries = use.queries / stages.count
-        if cap := not unusable and budget.passed(use + Use(asked)):
+        if cap := not unusable and budget.passed(use + Use(spent)):
             unusable = (
-                f"the whole would take {use.queries + asked:,} queries and {use.tokens:,} tokens,"
+                f"the whole would take {use.queries + spent:,} queries and {use.tokens:,} tokens,"
                 f" more than {OPTIONS[cap]} allows"
             )
             dear.append((queries, method, config, audit))
@@ -373,11 +373,11 @@ async def _use_of(
         return Use(), f"the target does not give {', '.join(missing)}{silent}"
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
-    for part in filter(None, stages.documents.values()):
-        tried = part[:_SAMPLE]
-        outcomes, each = await rehearse(audit, tried, proxy)
+    for documents in filter(None, stages.documents.values()):
+        tried = documents[:_SAMPLE]
+        outcomes, cost = await rehearse(audit, tried, proxy)
         read = sum(bool(outcome.queries) for outcome in outcomes)
         if read < _READABLE * len(tried):
             return Use(), f"it can ask about {read} of {len(tried)} documents tried"
-        use += each.of(len(part))
+        use += cost.of(len(documents))
     return use, ""

@@ -47,14 +47,14 @@ _APART = (
 
 def undecidable(plan: AuditPlan) -> str:
     """Say why nothing about the collection could be decided; empty if something could."""
-    documents, known = (
-        len(_by_group(without_drafts(part))) for part in (plan.documents, plan.known_out)
+    documents, outside = (
+        len(_by_group(without_drafts(row))) for row in (plan.documents, plan.known_out)
     )
     # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
-    enough = math.comb(documents + known, documents) * plan.alpha >= 1
-    if enough and min(documents, known) >= FEW:
+    enough = math.comb(documents + outside, documents) * plan.alpha >= 1
+    if enough and min(documents, outside) >= FEW:
         return ""
-    return _FEW.format(f"{plan.alpha:g}", documents, known)
+    return _FEW.format(f"{plan.alpha:g}", documents, outside)
 
 
 def _by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
@@ -62,7 +62,7 @@ def _by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
     groups: dict[object, list[Document]] = {}
     for at, document in enumerate(documents):
         groups.setdefault(at if document.group is None else document.group, []).append(document)
-    return [tuple(part) for part in groups.values()]
+    return [tuple(members) for members in groups.values()]
 
 
 async def run_collection(
@@ -109,13 +109,13 @@ async def run_collection(
     if not plan.accept_unlike and not doubt:
         odd = outlier_ids(documents, others)
         documents, others = (
-            tuple(document for document in part if document.id not in ids)
-            for part, ids in zip((documents, others), odd, strict=True)
+            tuple(document for document in members if document.id not in ids)
+            for members, ids in zip((documents, others), odd, strict=True)
         )
         cautions += [_LEFT_OUT.format(*map(len, odd))] * bool(odd[0])
     # 2. Order: one random order of both kinds, which the bets know no better than anybody else.
     # Documents of one group are asked about together, and bet on as one, by their mean.
-    kinds = [_by_group(part) for part in (documents, others)]
+    kinds = [_by_group(members) for members in (documents, others)]
     order = [(unit, kind == 0) for kind, units in enumerate(kinds) for unit in units]
     before = sent_before(run, target.name, documents, others) if run else Disclosed()
     doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
@@ -135,13 +135,17 @@ async def run_collection(
         random.Random(start).shuffle(order)
         worker = Worker(target, journal, plan.in_flight, limiter=limiter, start=start)
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
-        asked: list[Outcome] = []
+        outcomes_so_far: list[Outcome] = []
         scores: dict[bool, list[float | None]] = {True: [], False: []}
         bets, done = LabelBets(*map(len, kinds), alpha=plan.alpha), 0
-        while done < len(order) and not bets.decided and not any(o.capped for o in asked):
+        while done < len(order) and not bets.decided and not any(o.capped for o in outcomes_so_far):
             batch = order[done : done + max(1, plan.in_flight)]
             outcomes = await worker.run(audit, [d for unit, _ in batch for d in unit], _STAGE)
-            asked, done, values = asked + outcomes, done + len(batch), statistic.values(outcomes)
+            outcomes_so_far, done, values = (
+                outcomes_so_far + outcomes,
+                done + len(batch),
+                statistic.values(outcomes),
+            )
             remaining = iter(values)
             for unit, collected in batch:
                 scored = [v for v in islice(remaining, len(unit)) if v is not None]
@@ -150,16 +154,16 @@ async def run_collection(
                     bets.add(scores[collected][-1], collected)
             if progress:
                 progress(_STAGE, done, len(order))
-        if len(sets_of(asked)) > 1:  # of other documents, at another level or seed
+        if len(sets_of(outcomes_so_far)) > 1:  # of other documents, at another level or seed
             doubt = _APART
     # 4. Result.
-    for name, collected, part in (
+    for name, collected, members in (
         ("known-outside documents", False, others),
         ("documents of the collection", True, documents),
     ):
         if not bets.decided and all(score is None for score in scores[collected]):
             limiter.refuse_if_capped(name)
-            unscored = [outcome for outcome in asked if outcome.document in part]
+            unscored = [outcome for outcome in outcomes_so_far if outcome.document in members]
             raise InputError(
                 f"None of {len(unscored)} {name} could be scored: {_main_reason(unscored)}.",
                 "Give documents that the method can ask about, or try another --method.",
@@ -178,9 +182,9 @@ async def run_collection(
         documents_asked=len(scores[True]),
         documents=len(kinds[0]),
         known_out=sum(score is not None for score in scores[False]),
-        queries=sum(outcome.queries for outcome in asked),
+        queries=sum(outcome.queries for outcome in outcomes_so_far),
         seconds=time.monotonic() - clock,
-        spent=spending(limiter.spent, limiter.budget, limiter.cap, asked),
+        spent=spending(limiter.spent, limiter.budget, limiter.cap, outcomes_so_far),
         caution=" ".join(filter(None, [*cautions, doubt or caution])) or None,
         left_out=left_out_of(plan.left_out),
     )

@@ -214,8 +214,8 @@ class _Bench:
             from ragwitness.text.sample import load_sample
 
             shadow, source = tuple(load_sample()), "generated corpus of the package"
-        part = self.split
-        taken = {d.text for d in (*part.indexed, *part.non_members, *part.known_out)}
+        split = self.split
+        taken = {d.text for d in (*split.indexed, *split.non_members, *split.known_out)}
         shadow = tuple(document for document in shadow if document.text not in taken)
         self.settings["shadow documents"] = f"{len(shadow)}, {source}"
         # 2. A classifier of the shadow's answers.
@@ -281,11 +281,11 @@ async def run_battery(
     with ResponseStore(run / ANSWERS) if run else nullcontext() as journal:
         bench = _Bench(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
         for name, audit in zip(plan.audits, audits, strict=True):
-            results, own_controls, why = await _evaluate(bench, name, audit)
+            results, own_controls, reason = await _evaluate(bench, name, audit)
             measured += results
             controls |= own_controls
             if not results:
-                skipped[name] = f"too few of its documents could be scored ({why})"
+                skipped[name] = f"too few of its documents could be scored ({reason})"
     return Battery(
         audits=tuple(measured),
         controls=controls,
@@ -314,8 +314,8 @@ def _decision(
     plan: BatteryPlan, audit: Audit, statistic: Statistic, label: str
 ) -> DecisionRule | None:
     """Return the rule of a decision; None if the calibration documents choose the threshold."""
-    if (given := plan.thresholds.get(label)) is not None:
-        return DecisionRule(given, f"threshold {given:g}, given")
+    if (threshold_given := plan.thresholds.get(label)) is not None:
+        return DecisionRule(threshold_given, f"threshold {threshold_given:g}, given")
     # A variant of the score has another scale than the method's own decision.
     if "/" in label:
         return None
@@ -331,13 +331,13 @@ async def _evaluate(
     bench: _Bench, name: str, audit: Audit
 ) -> tuple[list[Measured], dict[str, Rate], str]:
     """Run one audit: one entry per variant of its score, its controls, why scores are missing."""
-    plan, split, asked = bench.plan, bench.split, bench.audited
-    audit = among(audit, (*asked, *split.known_out, *split.known_in))
-    # 1. Train where the audit learns, on a shadow system of its own.
+    plan, split, audited = bench.plan, bench.split, bench.audited
+    audit = among(audit, (*audited, *split.known_out, *split.known_in))
+    # 1. Train an audit that learns, on its shadow system.
     statistic = await bench.learn(name, audit)
     bench.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}
-    seen = AnswersSeen(bench.target)
-    worker = Worker(bench.target, bench.journal, plan.in_flight, seen)
+    answers = AnswersSeen(bench.target)
+    worker = Worker(bench.target, bench.journal, plan.in_flight, answers)
 
     async def ask(documents: Sequence[Document], stage: str) -> list[Outcome]:
         return await worker.run(audit, documents, f"{name}, {stage}", bench.progress)
@@ -345,20 +345,20 @@ async def _evaluate(
     # 2. Calibrate outside and inside, then ask about the audited documents; only these are timed.
     outside = await ask(split.known_out, "calibration outside")
     inside = await ask(split.known_in, "calibration inside")
-    seen.tokens, seen.counted = 0, 0
+    answers.tokens, answers.counted = 0, 0
     clock = time.monotonic()
-    outcomes = await ask(asked, "audited")
-    cost = _cost_of(outcomes, seen, time.monotonic() - clock)
-    retrieved = seen.retrieved(split.members)
+    outcomes = await ask(audited, "audited")
+    cost = _cost_of(outcomes, answers, time.monotonic() - clock)
+    retrieved = answers.retrieved(split.members)
     # 3. The same without retrieval: members found then were never found by the index.
     off: list[Outcome] = []
     if plan.control:
         control = Worker(bench.bare, bench.journal, plan.in_flight)
-        off = await control.run(audit, asked, f"{name}, retrieval off", bench.progress)
+        off = await control.run(audit, audited, f"{name}, retrieval off", bench.progress)
     # 4. Measure the audit and every further score of the same answers.
     results: list[Measured] = []
     controls: dict[str, Rate] = {}
-    truth = {document.id: bool(document.member) for document in asked}
+    truth = {document.id: bool(document.member) for document in audited}
     for variant, read in _variants(statistic, outcomes).items():
         label = name + variant
         scores = _by_id(outcomes, read)

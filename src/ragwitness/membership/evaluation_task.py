@@ -39,8 +39,6 @@ class EvaluateTask(HowRead, OwnSystem):
         audits: The audits: all, or names with commas between them. NAME:paper is the audit as its
             paper has it.
         limit: The number of audited documents, half of them inside.
-        members: The number of audited documents inside.
-        non_members: The number of audited documents outside.
         calibration: The number of calibration documents inside, and again outside.
         defense: A defense before the system; ragwitness lab serve lists them.
         control: Run every audit with retrieval switched off too.
@@ -56,8 +54,6 @@ class EvaluateTask(HowRead, OwnSystem):
     _: KW_ONLY
     audits: str | Sequence[str] = "all"
     limit: int = 200
-    members: Annotated[int | None, Opt(shown="half of --limit")] = None
-    non_members: Annotated[int | None, Opt(shown="half of --limit")] = None
     calibration: int = 100
     options: AuditSettings = None
     defense: str = "none"
@@ -73,7 +69,7 @@ class EvaluateTask(HowRead, OwnSystem):
         """Check the options, and then read the corpus: no figure can choose how it is split.
 
         Args:
-            note: Told of what reading it came to.
+            note: Called with remarks on the files that were read.
 
         Raises:
             InputError: An option cannot be used, or nothing in the corpus can.
@@ -87,8 +83,8 @@ class EvaluateTask(HowRead, OwnSystem):
         listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
         plan = BatteryPlan(
             audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
-            members=half if self.members is None else self.members,
-            non_members=half if self.non_members is None else self.non_members,
+            members=half,
+            non_members=half,
             calibration=self.calibration,
             seed=self.seed,
             rag=self.rag,

@@ -78,29 +78,29 @@ def subject_of(order: PreparedAudit) -> SealSubject:
         InputError: The address of the target holds a key, the configuration cannot be written
             down, or there are too few documents.
     """
-    stages, parts = order.stages(), order.parts()
+    stages, documents_by_part = order.stages(), order.parts()
     # The number of queries at a time decides no answer, so it is no part of the commitment.
     settings = replace(order, plan=replace(order.plan, in_flight=1)).stored()
-    seen = PlanLikeness.of(order.plan, stages.reference, order.config)
-    documents = [(part, document) for part, row in parts.items() for document in row]
-    texts = tuple(SealedText(part, d.id, d.text, d.member) for part, d in documents)
+    comparison = PlanLikeness.of(order.plan, stages.reference, order.config)
+    documents = [(name, document) for name, row in documents_by_part.items() for document in row]
+    texts = tuple(SealedText(name, d.id, d.text, d.member) for name, d in documents)
     units = [(stage, d.id) for stage, row in stages.documents.items() for d in row]
     # Groups are sealed by number: a name may identify somebody.
     numbers: dict[str, int] = {}
     groups = [
-        [part, d.id, numbers.setdefault(d.group, len(numbers))]
-        for part, d in documents
+        [name, d.id, numbers.setdefault(d.group, len(numbers))]
+        for name, d in documents
         if d.group is not None
     ]
     settings |= {"groups": groups} if groups else {}
-    asked = hashlib.sha256(dense(sorted(d.text for d in order.plan.documents))).digest()
+    digest = hashlib.sha256(dense(sorted(d.text for d in order.plan.documents))).digest()
     return SealSubject(
         "audit",
-        settings | {"likeness": asdict(seen)},
+        settings | {"likeness": asdict(comparison)},
         texts,
         units,
         looks=1,
-        series=order.target.encode() + asked,
+        series=order.target.encode() + digest,
     )
 
 
@@ -175,25 +175,30 @@ def _read(case: PackCase) -> _Recorded:
             " that sealed it",
             needed=True,
         )
-    groups = {(part, name): str(group) for part, name, group in settings.pop("groups", ())}
+    groups = {
+        (row_documents, name): str(group)
+        for row_documents, name, group in settings.pop("groups", ())
+    }
     reference, known_in = (
         row and SetLikeness(**{**row, "differences": tuple(row["differences"])})
         for row in (likeness["reference"], likeness["known_in"])
     )
-    seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))
+    comparison = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))
     # 1. The order, as it was sealed.
-    parts: dict[str, list[Document]] = {name: [] for name in (*_STAGES.values(), "auxiliary")}
+    documents_by_part: dict[str, list[Document]] = {
+        name: [] for name in (*_STAGES.values(), "auxiliary")
+    }
     for text in pack.texts:
         # No two hidden texts have the same stand-in.
-        shown = f"hidden {text.commitment}" if text.text is None else text.text
+        content = f"hidden {text.commitment}" if text.text is None else text.text
         group = groups.get((text.part, text.id))
-        parts[text.part].append(Document(text.id, shown, text.member, group))
-    order = PreparedAudit.from_stored(settings, parts)
+        documents_by_part[text.part].append(Document(text.id, content, text.member, group))
+    order = PreparedAudit.from_stored(settings, documents_by_part)
     # 2. The stages: from the texts if all are shown, else from the sealed units.
-    whole = not pack.hidden
-    stages = order.stages() if whole else _stages(order, pack.rows)
+    complete = not pack.hidden
+    stages = order.stages() if complete else _stages(order, pack.rows)
     outcomes: dict[str, list[Outcome]] = {stage: [] for stage in stages.documents}
-    documents = {stage: iter(part) for stage, part in stages.documents.items()}
+    documents = {stage: iter(row_documents) for stage, row_documents in stages.documents.items()}
     for row in pack.rows:
         if row.keys() != _ROW:
             raise refuse("rows.form", "A row of the outcomes lacks a field or has another.")
@@ -205,20 +210,20 @@ def _read(case: PackCase) -> _Recorded:
         raise refuse("units.order", "A document was to be asked about, and no row is about it.")
     # 3. The method, as the target's answers allowed it.
     audit, _ = order.fitted(pack.manifest.chain.alternatives)
-    return _Recorded(order, stages, audit, outcomes, whole, Replies(case.exchanges), seen)
+    return _Recorded(order, stages, audit, outcomes, complete, Replies(case.exchanges), comparison)
 
 
 def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
-    """Return the stages of an order whose texts are hidden: copies cannot be told from others."""
+    """Return the stages of an order whose texts are hidden: copies are not known as such."""
     plan = order.plan
     documents: dict[str, tuple[Document, ...]] = dict.fromkeys(_STAGES, ())
     for stage in dict.fromkeys(row["stage"] for row in rows):
-        part: Sequence[Document] = getattr(plan, _STAGES.get(stage, "auxiliary"))
-        if stage in SHADOW_STAGES or (stage == "known outside" and not part):
-            part = plan.auxiliary or auxiliary_of(plan)
+        row_documents: Sequence[Document] = getattr(plan, _STAGES.get(stage, "auxiliary"))
+        if stage in SHADOW_STAGES or (stage == "known outside" and not row_documents):
+            row_documents = plan.auxiliary or auxiliary_of(plan)
         # In the order of the part, as far as the rows keep it; else by id.
-        in_order = iter(part if stage not in SHADOW_STAGES else ())
-        by_id = {document.id: document for document in part}
+        in_order = iter(row_documents if stage not in SHADOW_STAGES else ())
+        by_id = {document.id: document for document in row_documents}
         picked = []
         for name in (row["document"] for row in rows if row["stage"] == stage):
             document = next((d for d in in_order if d.id == name), None) or by_id.get(name)
@@ -246,8 +251,8 @@ def _check_likeness(case: PackCase) -> str:
             needed=True,
         )
     recomputed = PlanLikeness.of(it.order.plan, it.stages.reference, it.order.config)
-    if place := next(differences(asdict(recomputed), asdict(it.seen)), None):
-        raise refuse("likeness", f"The texts compare otherwise than was sealed, at {place}.")
+    if field := next(differences(asdict(recomputed), asdict(it.seen)), None):
+        raise refuse("likeness", f"The texts compare otherwise than was sealed, at {field}.")
     return "the texts compare as was sealed"
 
 
@@ -259,25 +264,25 @@ def _check_counts(case: PackCase) -> str:
         for answer in case.pack.answers
         if answer.asked[3] == "answer"
     )
-    asked: Counter[tuple[str, str]] = Counter()
+    queries: Counter[tuple[str, str]] = Counter()
     for stage, outcomes in it.outcomes.items():
         for outcome in outcomes:
-            asked[stage, outcome.document.id] += outcome.queries
-    if extra := next((place for place, n in answered.items() if n > asked[place]), None):
+            queries[stage, outcome.document.id] += outcome.queries
+    if extra := next((pair for pair, n in answered.items() if n > queries[pair]), None):
         raise refuse("counts", f"{extra[1]!r} has more answers than questions.")
     summary = case.pack.result["summary"]
     target, spent = summary["target"], summary["spent"]
-    names = {one.asked[0] for one in case.pack.answers if one.asked[1] not in SHADOW_STAGES}
+    names = {item.asked[0] for item in case.pack.answers if item.asked[1] not in SHADOW_STAGES}
     if not names <= {target}:
         raise refuse("counts.target", f"Not every answer is of {target!r}.")
     check_spent(case, spent, target, it.order.budget)
-    capped = [one for outcomes in it.outcomes.values() for one in outcomes if one.capped]
+    capped = [item for outcomes in it.outcomes.values() for item in outcomes if item.capped]
     if capped and spent["stopped_by"] is None:
         raise refuse("counts.cap", "Rows were stopped by a cap, and the result names none.")
-    if scored := next((one for one in capped if one.score.value is not None), None):
+    if scored := next((item for item in capped if item.score.value is not None), None):
         raise refuse("counts.cap", f"A cap stopped {scored.document.id!r}, which has a score.")
-    total = fmt.count(asked.total())
-    return f"{total} questions about {fmt.count(len(asked))} documents, calibration included"
+    total = fmt.count(queries.total())
+    return f"{total} questions about {fmt.count(len(queries))} documents, calibration included"
 
 
 def _check_scores(case: PackCase) -> str:
@@ -286,25 +291,25 @@ def _check_scores(case: PackCase) -> str:
     by_other_texts = getattr(it.audit, "elsewhere", None) is not None
     total = sum(map(len, it.outcomes.values()))
     recomputed: dict[tuple[str, int], Outcome] = {}
-    shown = {(text.part, text.id) for text in case.pack.texts if text.text is not None}
+    visible = {(text.part, text.id) for text in case.pack.texts if text.text is not None}
     for stage, outcomes in it.outcomes.items():
-        for place, outcome in enumerate(outcomes):
-            part = _STAGES.get(stage, "auxiliary")
-            of_package = part == "auxiliary" and not it.order.plan.auxiliary
+        for number, outcome in enumerate(outcomes):
+            section = _STAGES.get(stage, "auxiliary")
+            of_package = section == "auxiliary" and not it.order.plan.auxiliary
             # The windows of a document follow from all texts, too.
             of_set = by_other_texts or of_package or "windows" in outcome.score.details
-            if not it.whole and (of_set or (part, outcome.document.id) not in shown):
+            if not it.whole and (of_set or (section, outcome.document.id) not in visible):
                 continue
-            recomputed[stage, place] = _replayed(it, stage, outcome)
+            recomputed[stage, number] = _replayed(it, stage, outcome)
             case.progress("scores", len(recomputed), total)
     case.kept["replayed"] = recomputed
-    for (stage, place), again in recomputed.items():
-        outcome = it.outcomes[stage][place]
-        mine, sealed = outcome_row(again), outcome_row(outcome)
+    for (stage, number), again in recomputed.items():
+        outcome = it.outcomes[stage][number]
+        recomputed_row, sealed = outcome_row(again), outcome_row(outcome)
         # Words are shown with all texts, or not at all.
         if not it.whole or not sealed["evidence"]:
-            mine, sealed = without_words(mine), without_words(sealed)
-        if field := next(differences(mine, sealed), None):
+            recomputed_row, sealed = without_words(recomputed_row), without_words(sealed)
+        if field := next(differences(recomputed_row, sealed), None):
             raise refuse(
                 "scores",
                 f"{outcome.document.id!r}: the answers give another {field} than the pack says.",
@@ -350,8 +355,8 @@ def _check_verdicts(case: PackCase) -> str:
     # 1. Recomputed scores, and sealed ones where texts are hidden.
     again: Mapping[tuple[str, int], Outcome] = case.kept.get("replayed", {})
     outcomes = {
-        stage: [again.get((stage, place), outcome) for place, outcome in enumerate(part)]
-        for stage, part in it.outcomes.items()
+        stage: [again.get((stage, number), outcome) for number, outcome in enumerate(section)]
+        for stage, section in it.outcomes.items()
     }
     # 2. The ranked statistic, and the verdicts.
     summary, documents = stored["summary"], stored["documents"]
@@ -391,20 +396,22 @@ def _check_verdicts(case: PackCase) -> str:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
     result = replace(result, ragwitness=summary["version"])
     # 3. Compared, place by place.
-    mine, theirs = (json.loads(json.dumps(row)) for row in (RESULT_TYPE.stored(result), stored))
-    for row in (mine, theirs):
+    recomputed, sealed = (
+        json.loads(json.dumps(row)) for row in (RESULT_TYPE.stored(result), stored)
+    )
+    for row in (recomputed, sealed):
         lines = row["summary"]["warnings"]
         row["summary"]["warnings"] = [line for line in lines if not KEPT.match(line)]
         # Version 0.3.0 also simulated the power; no report of this version shows these figures.
         for name in _SIMULATED:
             row["summary"]["calibration"].get("power", {}).pop(name, None)
     if not it.whole:
-        mine, theirs = without_words(mine), without_words(theirs)
+        recomputed, sealed = without_words(recomputed), without_words(sealed)
     loose = {f"summary.{name}" for name in TAKEN}
-    same_result(case, "verdicts", mine, theirs, loose, None if it.whole else _SHADOW)
-    counts = {name: n for name, n in mine["summary"]["counts"].items() if name != "documents"}
+    same_result(case, "verdicts", recomputed, sealed, loose, None if it.whole else _SHADOW)
+    counts = {name: n for name, n in recomputed["summary"]["counts"].items() if name != "documents"}
     listed = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
-    total = fmt.count(len(mine["documents"]))
+    total = fmt.count(len(recomputed["documents"]))
     return f"{total} verdicts recomputed ({listed}), as the result says"
 
 

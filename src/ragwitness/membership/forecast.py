@@ -25,7 +25,7 @@ from ragwitness.text.overlap import without_copies
 
 _SAMPLE = 10  # documents of each kind that are probed; they stand for all others
 _FIRST = 3  # documents that show whether an audit asks again after an answer
-_AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)  # how well members may be told apart
+_AUCS = (0.7, 0.8, 0.9, 0.95, 0.99)  # assumed separations of members from others
 
 
 class _Nobody:
@@ -92,11 +92,15 @@ async def look_ahead(
         # 2. The audit's own probes are counted. As in the run, documents with the same questions
         # have no score, except the first of known ones.
         in_question, groups = set(kinds[0]), same_questions(audit, (*kinds[0], *kinds[1]))
-        lost = sum(document in in_question for group in groups for document in group)
-        known_lost = sum(len(group[in_question.isdisjoint(group) :]) for group in groups) - lost
+        duplicates = sum(document in in_question for group in groups for document in group)
+        known_lost = (
+            sum(len(group[in_question.isdisjoint(group) :]) for group in groups) - duplicates
+        )
         documents, known_out = [
-            await _count(audit, sample, (len(whole), same), proxy, plan.in_flight, tick)
-            for sample, whole, same in zip(samples, kinds, (lost, known_lost), strict=True)
+            await _count(audit, sample, (len(documents_of_kind), same), proxy, plan.in_flight, tick)
+            for sample, documents_of_kind, same in zip(
+                samples, kinds, (duplicates, known_lost), strict=True
+            )
         ]
         # 3. Expected verdicts, with the sample's share of scorable documents.
         power = simulate(documents.scorable, known_out.scorable) if documents.scorable else {}
@@ -115,7 +119,7 @@ async def look_ahead(
 
 
 def _powers(alpha: float, documents: int, known_out: int) -> dict[str, AuditPower]:
-    """Return the expected verdicts by how well members are told apart."""
+    """Return the expected verdicts by AUC."""
     return {
         f"AUC {auc:g}".replace("0.", "."): expected_power(
             Binormal(auc), documents=documents, known_out=known_out, alpha=alpha
@@ -205,17 +209,17 @@ async def _count(
     ``counts`` are all documents of this kind, and those that ask the same as another.
     """
     outcomes, spent = await _drive(audit, sample, _Nobody(), proxy, in_flight, tick)
-    repeating, most = _Nobody([document.text for document in sample]), spent
+    repeating, highest = _Nobody([document.text for document in sample]), spent
     # The first few documents show whether answers bring more queries; mostly they do not.
     first, _ = await _drive(audit, sample[:_FIRST], repeating, proxy, in_flight)
     if any(a.queries != b.queries for a, b in zip(first, outcomes, strict=False)):
-        _, most = await _drive(audit, sample, repeating, proxy, in_flight)
-    lost = Counter(
+        _, highest = await _drive(audit, sample, repeating, proxy, in_flight)
+    reasons = Counter(
         outcome.score.reason or "no score"
         for outcome in outcomes
         if outcome.score.value is None and not outcome.queries
     )
-    return Workload(counts[0], len(sample), dict(lost), spent, most, counts[1])
+    return Workload(counts[0], len(sample), dict(reasons), spent, highest, counts[1])
 
 
 async def _drive(

@@ -139,7 +139,7 @@ def measure(
     )
 
 
-# What an audit is measured against: guessers that see no target, and near-duplicates.
+# Controls of an audit: guessers that see no target, and near-duplicates.
 
 
 # One random split of a corpus: inside, outside, calibration, shadow.
@@ -154,7 +154,7 @@ class CorpusSplit:
     """Disjoint parts of one corpus.
 
     Attributes:
-        indexed: What the target holds; ``members`` and ``known_in`` are part of it.
+        indexed: Documents in the target; ``members`` and ``known_in`` are part of it.
         members: Audited documents inside.
         non_members: Audited documents outside.
         known_in: Calibration documents inside: thresholds are chosen on them.
@@ -215,16 +215,16 @@ def divide(
     # 2. Both parts outside shrink by one share, so that a quarter is left for the shadow system.
     usable = (_OUTSIDE_SPLIT if shadow else 1.0) * len(outside)
     share = min(1.0, usable / (non_members + calibration))
-    asked, spared = int(non_members * share), int(calibration * share)
+    audited, spared = int(non_members * share), int(calibration * share)
     # 3. Inside, calibration has what it asks for, or a quarter.
     members = min(members, max(3 * half // 4, half - calibration))
     return CorpusSplit(
         indexed=tuple(inside),
         members=tuple(replace(d, member=True) for d in inside[:members]),
-        non_members=tuple(replace(d, member=False) for d in outside[:asked]),
+        non_members=tuple(replace(d, member=False) for d in outside[:audited]),
         known_in=tuple(inside[members : members + calibration]),
-        known_out=tuple(outside[asked : asked + spared]),
-        shadow=tuple(outside[asked + spared :]),
+        known_out=tuple(outside[audited : audited + spared]),
+        shadow=tuple(outside[audited + spared :]),
     )
 
 
@@ -298,11 +298,11 @@ def nearest_likeness(asked: Sequence[Document], indexed: Sequence[Document]) -> 
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(sublinear_tf=True, tokenizer=_words, token_pattern=None)
-    held = vectorizer.fit_transform([document.text for document in indexed])
+    vectors = vectorizer.fit_transform([document.text for document in indexed])
     texts = np.array([document.text for document in indexed], dtype=object)
     nearest = []
     for document in asked:
-        likeness = (held @ vectorizer.transform([document.text]).T).toarray()[:, 0]
+        likeness = (vectors @ vectorizer.transform([document.text]).T).toarray()[:, 0]
         likeness[texts == document.text] = 0.0
         nearest.append(float(likeness.max(initial=0.0)))
     return np.array(nearest)
@@ -325,7 +325,9 @@ def rate_of(inside: Sequence[float], outside: Sequence[float]) -> Rate:
 def blind_controls(split: CorpusSplit) -> dict[str, Rate]:
     """AUC of guessers that never ask the target, for before anything is spent on it."""
     audited = {document.id for document in split.members}
-    held = [document for document in split.indexed if document.id not in audited]
-    words = blind_words(split.members, split.non_members, held, (*split.known_out, *split.shadow))
+    learnable = [document for document in split.indexed if document.id not in audited]
+    words = blind_words(
+        split.members, split.non_members, learnable, (*split.known_out, *split.shadow)
+    )
     length = blind_length(split.members, split.non_members)
     return {"blind words": words or rate_of([], []), "blind length": length or rate_of([], [])}

@@ -66,19 +66,19 @@ class AuditPlan:
             raise InputError("There is no document to audit.")
         if not (isinstance(self.alpha, int | float) and 0 < self.alpha < 1):
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha!r}.")
-        for part in (self.documents, self.known_out, self.known_in):
-            ids = Counter(name for name, _ in {(d.id, d.text) for d in part})
+        for row in (self.documents, self.known_out, self.known_in):
+            ids = Counter(name for name, _ in {(d.id, d.text) for d in row})
             if twice := next((name for name, times in ids.items() if times > 1), None):
                 raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
         # Compared by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}
-        for option, known, others, other_option in (
+        for option, documents, others, other_option in (
             ("--known-out", self.known_out, audited, "--documents"),
             ("--known-in", self.known_in, audited, "--documents"),
             ("--known-in", self.known_in, outside, "--known-out"),
         ):
-            if shared := [document for document in known if same_text(document) in others]:
+            if shared := [document for document in documents if same_text(document) in others]:
                 first, other_id = shared[0], others[same_text(shared[0])]
                 raise InputError(
                     f"{len(shared)} documents stand both in {option} and in {other_option}"
@@ -243,12 +243,12 @@ class Stages:
 
 def at_shadow(documents: Mapping[str, D]) -> dict[str, D]:
     """Return those stages that ask the shadow system."""
-    return {stage: part for stage, part in documents.items() if stage in SHADOW_STAGES}
+    return {stage: row for stage, row in documents.items() if stage in SHADOW_STAGES}
 
 
 def at_target(documents: Mapping[str, D]) -> dict[str, D]:
     """Return those stages that ask the target."""
-    return {stage: part for stage, part in documents.items() if stage not in SHADOW_STAGES}
+    return {stage: row for stage, row in documents.items() if stage not in SHADOW_STAGES}
 
 
 def learns(audit: object) -> bool:
@@ -263,8 +263,8 @@ def among(audit: Audit, documents: Sequence[Document]) -> Audit:
     the document as its paper does. Where all are short and their own, nothing is cut.
     """
     texts, windows = _texts_of(tuple(documents))
-    if place := getattr(audit, "among", None):
-        audit = place(texts)
+    if specialise := getattr(audit, "among", None):
+        audit = specialise(texts)
     config = getattr(audit, "config", None)
     presets = getattr(config, "presets", {}).values()
     published = any(
@@ -284,20 +284,20 @@ def _texts_of(documents: tuple[Document, ...]) -> tuple[list[Document], Windows 
     groups = draft_groups(documents)
     texts = [replace(group[0], text="\n\n".join(d.text for d in group)) for group in groups]
     windows = Windows.among(texts)
-    whole = all(windows.of(document.text) == (document.text,) for document in documents)
-    return texts, None if whole else windows
+    uncut = all(windows.of(document.text) == (document.text,) for document in documents)
+    return texts, None if uncut else windows
 
 
 def folded(plan: AuditPlan) -> list[str]:
     """Say how many documents are copies or near copies of others."""
     remarks = []
-    for name, part in (
+    for name, row in (
         ("known-out documents", plan.known_out),
         ("documents in question", plan.documents),
     ):
-        once = without_copies(part)
-        if copies := len(part) - len(once):
-            remarks.append(_COPIES.format(copies, len(part), name))
+        once = without_copies(row)
+        if copies := len(row) - len(once):
+            remarks.append(_COPIES.format(copies, len(row), name))
         if drafts := len(once) - len(without_drafts(once)):
             remarks.append(_DRAFTS.format(drafts, len(once), name))
     return remarks

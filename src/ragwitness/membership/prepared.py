@@ -77,12 +77,12 @@ class PreparedAudit:
 
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         audit = among(audit, self.plan.every_document)
-        known = self.stages().reference.documents
-        parts = {"documents": self.plan.documents, "known-out documents": known}
-        await refuse_unscorable(audit, parts)
+        calibrating = self.stages().reference.documents
+        stages = {"documents": self.plan.documents, "known-out documents": calibrating}
+        await refuse_unscorable(audit, stages)
 
     def fitted(self, alternatives: int = _MOST) -> tuple[Audit, str]:
-        """Return the audit, and its identity, for a target with so many alternatives per token.
+        """Return the audit, and its identity, for a target that gives these alternatives per token.
 
         Raises:
             ModelError: The auditor's own model cannot be loaded.
@@ -112,8 +112,8 @@ class PreparedAudit:
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         if isinstance(target, ReplayTarget):
             target.refuse_other(self.questions_id())
-        seen = await require_capabilities(target, audit, limiter, run)
-        return self.fitted(seen.alternatives)
+        report = await require_capabilities(target, audit, limiter, run)
+        return self.fitted(report.alternatives)
 
     def questions_id(self) -> str:
         """Return the name of the audit's questions before anything is known of its target."""

@@ -123,7 +123,7 @@ def _compared(
 ) -> Disclosed:
     """Say where one kind was sent and the other was not."""
     sent = frozenset[str]().union(*by_run.values())
-    asked_ids, known_ids = ([d.id for d in part if d.id in sent] for part in (asked, known))
+    asked_ids, known_ids = ([d.id for d in row if d.id in sent] for row in (asked, known))
     if len(asked_ids) in (0, len(asked)) and len(known_ids) == len(known) * bool(asked_ids):
         return Disclosed()
     runs = ", ".join(name for name, ids in by_run.items() if ids)
@@ -159,8 +159,8 @@ class _QuotationFinder:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         words = {document.id: kind_words(document.text) for document in documents}
-        self._rows = {name: _rows(own, _WORDS) for name, own in words.items()}
-        self._near = {name: _rows(own, _NEAR) for name, own in words.items()}
+        self._rows = {name: _rows(tokens, _WORDS) for name, tokens in words.items()}
+        self._near = {name: _rows(tokens, _NEAR) for name, tokens in words.items()}
         # A row of several documents belongs to none.
         self._holder: dict[int, str | None] = {}
         for name, rows in self._rows.items():
@@ -181,7 +181,7 @@ class _QuotationFinder:
 
 
 def _rows(words: Sequence[str], length: int) -> set[int]:
-    """Hashes of so many words in a row; of all of them where there are fewer."""
+    """Hashes of ``length`` words in a row; of all of them where there are fewer."""
     return {*map(hash, zip(*(words[at:] for at in range(min(length, len(words)))), strict=False))}
 
 
@@ -190,9 +190,9 @@ def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:
     try:
         for line in lines_of(path):
             with suppress(ValueError, KeyError, TypeError):
-                asked = json.loads(line)["asked"]
-                if _remembering(asked["target"]) == _remembering(target):
-                    yield asked["document"], asked["query"]["prompt"]
+                query = json.loads(line)["asked"]
+                if _remembering(query["target"]) == _remembering(target):
+                    yield query["document"], query["query"]["prompt"]
     except OSError as error:
         raise InputError(
             f"Cannot read {path}, the queries of an earlier run: {error}.",

@@ -140,8 +140,10 @@ async def learn(
     """
     shadow = build_shadow(auxiliary, plan.shadow)
     worker = Worker(shadow.target, journal, plan.in_flight)
-    parts = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
-    inside, outside = [await worker.run(audit, part, stage, progress) for stage, part in parts]
+    stages = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
+    inside, outside = [
+        await worker.run(audit, documents, stage, progress) for stage, documents in stages
+    ]
     return trained(audit, shadow, inside, outside, automl=plan.automl)
 
 
@@ -212,10 +214,10 @@ def described(audit: Audit) -> dict[str, str]:
 def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """Say how many probe words could be read, and how many only up to a bound."""
     details = [outcome.score.details for outcome in outcomes]
-    if continued := [own["said again"] > 0 for own in details if "said again" in own]:
+    if continued := [row["said again"] > 0 for row in details if "said again" in row]:
         return {"documents whose words were said again": f"{sum(continued)} of {len(continued)}"}
     probes, unread, censored = (
-        int(sum(own.get(key, 0.0) for own in details)) for key in ("probes", "unread", "censored")
+        int(sum(row.get(key, 0.0) for row in details)) for key in ("probes", "unread", "censored")
     )
     if not probes:
         return {}
@@ -240,8 +242,8 @@ def _looks_at(
     """
     if run is None:  # nothing can be continued: the first look is the last
         return 0
-    asked = [outcome for part in at_target(outcomes).values() for outcome in part]
-    answered, capped = sum(o.score.value is not None for o in asked), any(o.capped for o in asked)
+    every = [outcome for row in at_target(outcomes).values() for outcome in row]
+    answered, capped = sum(o.score.value is not None for o in every), any(o.capped for o in every)
     looks: dict[str, list[int]] = {}
     with suppress(FileNotFoundError):
         try:
@@ -253,8 +255,8 @@ def _looks_at(
             ) from None
     # Another look at the same answers is no further chance.
     earlier = {n for n in looks.get(audit, ()) if n != answered}
-    known = sum(outcome.score.value is not None for outcome in outcomes["known outside"])
-    capped = capped and alpha * (known + 1) >= 1
+    calibrating = sum(outcome.score.value is not None for outcome in outcomes["known outside"])
+    capped = capped and alpha * (calibrating + 1) >= 1
     if capped:
         looks[audit] = sorted({*earlier, answered})
         replace_file(run / LOOK, json.dumps(looks) + "\n")
@@ -274,19 +276,19 @@ def _cautions(
     """
     cautions = [reference.warning] if reference.warning else []
     calibrated = sum(outcome.score.value is not None for outcome in known)
-    needed, given = documents_needed(alpha), len(reference.documents)
+    needed, given_out = documents_needed(alpha), len(reference.documents)
     if calibrated < needed:
         # More documents help only where documents can be scored.
         hint = " Give more with --known-out."
-        if 2 * calibrated < given:
+        if 2 * calibrated < given_out:
             reasons = Counter(o.score.reason for o in known if o.score.reason).most_common(1)
-            why = "".join(f" In most cases: {reason}." for reason, _ in reasons)
-            hint = f"{why} Try another --method."
+            cause = "".join(f" In most cases: {reason}." for reason, _ in reasons)
+            hint = f"{cause} Try another --method."
         cautions.append(
-            f"Only {calibrated} of {given} known-outside documents could be scored; no p-value can"
-            f" reach {alpha:g} with fewer than {needed}.{hint}"
+            f"Only {calibrated} of {given_out} known-outside documents could be scored; no p-value"
+            f" can reach {alpha:g} with fewer than {needed}.{hint}"
         )
-    unscorable, total = sum(one.statistic is None for one in judged), len(judged)
+    unscorable, total = sum(document.statistic is None for document in judged), len(judged)
     if unscorable * 5 > total:
         cautions.append(f"{unscorable} of {total} documents could not be scored; see the reasons.")
     return cautions
@@ -302,7 +304,7 @@ def _drop_duplicate_questions(
 
     All of them lose it if one of them is in question; known ones alone count once.
     """
-    documents = dict.fromkeys(o.document for part in outcomes.values() for o in part)
+    documents = dict.fromkeys(o.document for row in outcomes.values() for o in row)
     in_question = {outcome.document for outcome in outcomes["documents"]}
     reasons: dict[Document, str] = {}
     for group in same_questions(audit, documents):
@@ -314,9 +316,9 @@ def _drop_duplicate_questions(
             replace(outcome, score=Score(None, reason=reasons[outcome.document]))
             if outcome.document in reasons
             else outcome
-            for outcome in part
+            for outcome in row
         ]
-        for stage, part in outcomes.items()
+        for stage, row in outcomes.items()
     }
 
 
@@ -331,19 +333,19 @@ def confounded_by_time(
     alpha: float, outcomes: Sequence[Outcome], others: Sequence[Outcome]
 ) -> bool:
     """Whether a system that changed between starts could decide about documents by that alone."""
-    parts = [[o for o in part if o.score.value is not None] for part in (outcomes, others)]
-    scored = [*parts[0], *parts[1]]
+    scored_rows = [[o for o in row if o.score.value is not None] for row in (outcomes, others)]
+    scored = [*scored_rows[0], *scored_rows[1]]
     # Starts for one set of documents share one random order, wherever they were broken off.
     if len(sets := sets_of(scored)) > 1 or any(name.startswith(IN_TURN) for name in sets):
         return True
     # If one start's documents, or all others, score highest, no p-value must be small enough.
-    asked, known = map(len, parts)
+    items, references = map(len, scored_rows)
     shares = (
-        [sum((start in outcome.starts) == within for outcome in part) for part in parts]
+        [sum((start in outcome.starts) == within for outcome in row) for row in scored_rows]
         for start in {start for outcome in scored for start in outcome.starts}
         for within in (True, False)
     )
-    return any(n and (calib + 1) * asked <= alpha * (known + 1) * n for n, calib in shares)
+    return any(n and (calib + 1) * items <= alpha * (references + 1) * n for n, calib in shares)
 
 
 # From outcomes to verdicts: the end of every audit.
@@ -403,23 +405,23 @@ def conclude(
     reference = stages.reference
     seen = seen or PlanLikeness.of(plan, reference, getattr(audit, "config", None))
     outcomes = _drop_duplicate_questions(audit, at_target(outcomes))
-    known, inside, asked = (
+    calibrating, inside, in_question = (
         outcomes[stage] for stage in ("known outside", "known inside", "documents")
     )
-    every = [*known, *inside, *asked]
+    every = [*calibrating, *inside, *in_question]
     if apart is None:
-        apart = any(confounded_by_time(alpha, asked, part) for part in (known, inside))
+        apart = any(confounded_by_time(alpha, in_question, row) for row in (calibrating, inside))
     # 1. The ranks: one statistic per document, of the calibration documents too.
     scored = {
-        name: [(v, o) for v, o in zip(statistic.values(part), part, strict=True) if v is not None]
-        for name, part in (("outside", known), ("inside", inside))
+        name: [(v, o) for v, o in zip(statistic.values(row), row, strict=True) if v is not None]
+        for name, row in (("outside", calibrating), ("inside", inside))
     }
     values = {name: [value for value, _ in pairs] for name, pairs in scored.items()}
     running = {name: [statistic.running(o, v) for v, o in pairs] for name, pairs in scored.items()}
     groups = {name: [o.document.group for _, o in pairs] for name, pairs in scored.items()}
-    judged = statistic.judged(asked)
+    judged = statistic.judged(in_question)
     # 2. Calibration and power. Nothing is exact if a memory or a change could decide.
-    tested = sum(one.statistic is not None for one in judged)
+    tested = sum(scored_document.statistic is not None for scored_document in judged)
     alike = seen.reference
     calibration = calibration_of(
         plan, reference, values["outside"], alike, seen.odd, groups["outside"]
@@ -446,7 +448,7 @@ def conclude(
         *unasked(spent, len(every)),
         *([LOOKS.format(looks, alpha, ordered)] if looks else []),
         *doubts(plan, calibration, tested, seen),
-        *_cautions(alpha, reference, known, judged),
+        *_cautions(alpha, reference, calibrating, judged),
         *answers_kept([*statistic.asked, *every]),
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; verdicts that rest
@@ -472,7 +474,7 @@ def conclude(
         ),
         calibration=calibration,
         evaluation=_evaluation(verdicts, alpha),
-        settings=_in_use(plan, audit, statistic) | words_read(asked),
+        settings=_in_use(plan, audit, statistic) | words_read(in_question),
         warnings=warnings,
         left_out=left_out_of(plan.left_out),
         ragwitness=version("ragwitness"),
@@ -481,7 +483,7 @@ def conclude(
 
 
 def _with_copies(documents: Sequence[Document], verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts of all documents: a copy has that of its original, and was no test of its own."""
+    """Verdicts of all documents: a copy has that of its original, and was no separate test."""
     by_id = {verdict.document: verdict for verdict in verdicts}
     originals = {same_text(d): by_id[d.id] for d in documents if d.id in by_id}
     complete = []
@@ -542,9 +544,9 @@ async def run_audit(
         run: Folder of the response store; None keeps nothing.
         progress: Called after each document.
         limiter: Lets queries to the target pass; None makes one without caps for ``run``.
-        identity: From :func:`~ragwitness.runner.score_store.audit_identity`. With it, scores are
-            kept in ``run`` as well as answers; without it they are computed anew from the answers,
-            because an audit made by hand may be another one under the same name.
+        identity: From :func:`~ragwitness.runner.score_store.audit_identity`. With it, ``run`` keeps
+            scores as well as answers. Without it they are computed anew from the answers: an audit
+            made by hand may be another one under the same name.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -558,13 +560,15 @@ async def run_audit(
     # 1. Plan: which documents are asked about, and of which system.
     stages = stages_of(plan, learns(audit))
     to_shadow, to_target = at_shadow(stages.documents), at_target(stages.documents)
-    asked, known = stages.documents["documents"], stages.reference.documents
-    await refuse_unscorable(audit, {"documents": plan.documents, "known-out documents": known})
+    in_question, calibrating = stages.documents["documents"], stages.reference.documents
+    await refuse_unscorable(
+        audit, {"documents": plan.documents, "known-out documents": calibrating}
+    )
     shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
     before = (
-        sent_unkept(target, asked, known)
+        sent_unkept(target, in_question, calibrating)
         if run is None
-        else sent_before(run, target.name, asked, known)
+        else sent_before(run, target.name, in_question, calibrating)
     )
     # 2. Ask: the auditor's own shadow system first, then the target.
     with ExitStack() as files:

@@ -24,7 +24,7 @@ class SetLikeness:
         documents: Documents in question that were compared.
         known: Calibration documents that were compared.
         p_value: That the sets are draws of one source (classifier and named features).
-        least: The least p-value that so many documents can give.
+        least: The least p-value that is possible with these numbers of documents.
         auc: Of a classifier that reads texts alone, out of fold; None with too few documents.
         differences: The largest differences, in words, the largest first.
     """
@@ -38,7 +38,7 @@ class SetLikeness:
 
     @property
     def unlike(self) -> bool:
-        """Whether the sets were told apart."""
+        """Whether the sets differ."""
         return self.p_value <= LEVEL
 
     @property
@@ -64,7 +64,7 @@ class SetLikeness:
 
 @dataclass(frozen=True, slots=True)
 class VerdictReach:
-    """The decisions that so many calibration documents allow.
+    """The decisions that the number of calibration documents allows.
 
     Attributes:
         alpha: Level after correction.
@@ -94,12 +94,16 @@ class VerdictReach:
         """The same in one sentence or two."""
         # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in
         # unless enough documents are at that end together.
-        known, asked, level = fmt.count(self.known), fmt.count(self.documents), f"{self.alpha:g}"
+        calibrating, documents, level = (
+            fmt.count(self.known),
+            fmt.count(self.documents),
+            f"{self.alpha:g}",
+        )
         least, needed = f"{1 / (self.known + 1):.3g}", f"{self.alpha / self.documents:.3g}"
         alone = fmt.count(documents_needed(self.alpha, self.documents))
         more = f" It takes {alone} known-out documents to call in one by itself."
         many = "documents" if self.documents > 1 else "document"
-        start = f"With {known} known-out documents and {asked} {many} asked about,"
+        start = f"With {calibrating} known-out documents and {documents} {many} asked about,"
         how = f"can be called in at alpha {level} (smallest p-value {least}, needed"
         if self.together is None:
             fewest = fmt.count(documents_needed(self.alpha))
@@ -142,21 +146,21 @@ class VerdictPower:
     def told(self) -> str:
         """The same in words, for the owner of the documents."""
         if not self.documents or not self.known:
-            lost = "no document in question" if self.known else "no calibration document"
-            return f"This audit could call nothing in: {lost} could be scored."
+            unscored = "no document in question" if self.known else "no calibration document"
+            return f"This audit could call nothing in: {unscored} could be scored."
         if self.withheld:
             return (
                 "This audit could call nothing in, whatever a document scored: the calibration"
                 " documents, or when they were asked, differ from those in question."
             )
-        least, known = fmt.p_text(1 / (self.known + 1)), fmt.count(self.known)
+        least, calibrating = fmt.p_text(1 / (self.known + 1)), fmt.count(self.known)
         how = "no p-value is below" if self.smallest else "a p-value is drawn by lot, at best below"
         equal = fmt.p_text((self.tied + 1) / (self.known + 1))
         ties = (
             f", or {equal} for a score that only equals the highest of theirs, which"
             f" {fmt.count(self.tied)} share"
         )
-        return f"With {known} calibration documents {how} {least}{ties * (self.tied > 1)}."
+        return f"With {calibrating} calibration documents {how} {least}{ties * (self.tied > 1)}."
 
     @property
     def told_out(self) -> str:

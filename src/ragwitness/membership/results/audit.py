@@ -55,7 +55,7 @@ LABELS = {
     Decision.INCONCLUSIVE: "inconclusive",
     Decision.OUT: "no sign of it",
 }
-"""What a verdict is called; "out" claims no more than the absence of evidence."""
+"""Names of the verdicts; "out" claims no more than the absence of evidence."""
 
 _ORDER = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
 _STYLES: dict[Decision, Style] = {
@@ -87,7 +87,7 @@ class Calibration:
         likeness: Of their texts to those in question; None where an earlier version audited.
         largest_tie: Documents with the same score as each other, at most.
         ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
-        power: What the audit could decide with these scores; None in earlier versions' results.
+        power: Possible decisions with these scores; None in earlier versions' results.
         groups: Groups that they count by, one vote each; 0 where each counts by itself.
     """
 
@@ -109,7 +109,7 @@ class Calibration:
 
     @property
     def unlike(self) -> bool:
-        """Whether their texts were told apart from those in question."""
+        """Whether their texts differ from those in question."""
         return self.likeness is not None and self.likeness.unlike
 
 
@@ -125,12 +125,12 @@ class AuditResult(Shown):
         seconds: Wall time.
         queries: Queries sent to the target by this audit, calibration included.
         verdicts: One per document, in the order given.
-        calibration: What the p-values rest on.
+        calibration: Basis of the p-values.
         evaluation: Present where every document's membership is known.
         settings: Everything in use, as label and value, in the order to print.
-        warnings: What a reader must know before relying on a verdict.
+        warnings: Cautions before a verdict is relied on.
         ragwitness: Version of this package.
-        spent: What it has spent at the target.
+        spent: Spending at the target.
         left_out: Files and rows that were given and could not be read.
     """
 
@@ -151,7 +151,7 @@ class AuditResult(Shown):
 
     @property
     def own(self) -> tuple[Verdict, ...]:
-        """Verdicts of documents, copies once: a copy was no test of its own."""
+        """Verdicts of documents, copies once: a copy was no separate test."""
         return tuple(
             v for v in self.verdicts if v.queries or not (v.reason or "").startswith(_COPY)
         )
@@ -336,8 +336,8 @@ def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
     An audit passes its conditions only if it decided something.
     """
     counts, total = _counts(result)
-    lost, undecided = fmt.left_out(result.left_out), "no document is said to be in or out"
-    return rule_decided(counts, conditions, fmt.documents(total), total, lost, undecided)
+    unread, undecided = fmt.left_out(result.left_out), "no document is said to be in or out"
+    return rule_decided(counts, conditions, fmt.documents(total), total, unread, undecided)
 
 
 def _counts(result: AuditResult) -> tuple[dict[str, int], int]:
@@ -359,7 +359,9 @@ def _cases(result: AuditResult, conditions: Sequence[Condition]) -> list[TestCas
     """
     # The condition is met for the whole run; the documents behind it are those that fail.
     counts, total = _counts(result)
-    failing = [one for one in conditions if one.met(counts[one.subject], total)]
+    failing = [
+        condition for condition in conditions if condition.met(counts[condition.subject], total)
+    ]
     return [_case(verdict, failing) for verdict in result.verdicts]
 
 
@@ -374,14 +376,14 @@ def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
     evidence = "\n".join(line for line in (words.reason, *lines) if line)
     state: Literal["passed", "failed", "skipped"] = "passed"
     message = f"{label}: {figures}"
-    if met := ", ".join(str(one) for one in failing if _concerns(one, verdict)):
+    if met := ", ".join(str(condition) for condition in failing if _concerns(condition, verdict)):
         state, message = "failed", f"{message}; --fail-on {met}"
     elif verdict.decision is Decision.INCONCLUSIVE:
         state, message, evidence = "skipped", f"{words.reason or label} ({figures})", ""
     return TestCase(verdict.document, state, message, evidence, verdict.decision.value)
 
 
-# The report; its fixed sentences stand in ``prose.toml``.
+# The report; ``prose.toml`` has its fixed sentences.
 
 
 def headline(result: AuditResult) -> tuple[str, str]:
@@ -390,7 +392,7 @@ def headline(result: AuditResult) -> tuple[str, str]:
     if not total:
         return "No documents were audited", "There is nothing to report."
     title = f"{fmt.count(accused)} of {fmt.documents(total)}: in the database"
-    # The title counts accusations alone; everything else stands in the sentence below it.
+    # The title counts accusations alone; everything else is in the sentence below it.
     rest = []
     if absent := result.count(Decision.OUT):
         verb = "shows" if absent == 1 else "show"
@@ -488,8 +490,8 @@ def _claimed(result: AuditResult) -> Iterator[str]:
         # As if each were drawn from all of the text; they stand apart, so they meet a part more
         # often.
         chances = ", ".join(
-            f"{fmt.percent(1 - (1 - part) ** windows)} for {fmt.percent(part)} of it"
-            for part in _PARTS
+            f"{fmt.percent(1 - (1 - share) ** windows)} for {fmt.percent(share)} of it"
+            for share in _PARTS
         )
         many = "1 window" if windows == 1 else f"{windows} windows"
         yield prose("audit")["in_part"].format(many=many, chances=chances)
@@ -609,9 +611,9 @@ def _sections(result: AuditResult) -> Iterator[Section]:
 
 def _telling(result: AuditResult) -> Table:
     """The documents for a terminal: all of a short list, else those with the most evidence."""
-    shown: Sequence[Verdict] = result.verdicts
-    if len(shown) > _ALL:
-        shown = sorted(shown, key=strength)[:_TELLING]
+    listed: Sequence[Verdict] = result.verdicts
+    if len(listed) > _ALL:
+        listed = sorted(listed, key=strength)[:_TELLING]
     columns = (
         Column("Document", "name", "document"),
         Column("Verdict", "text", "verdict"),
@@ -627,7 +629,7 @@ def _telling(result: AuditResult) -> Table:
             Words(words_of(verdict).items),
             verdict.queries,
         )
-        for verdict in shown
+        for verdict in listed
     )
     return Table("", columns, rows, "documents")
 
@@ -646,10 +648,10 @@ def _remarks(result: AuditResult) -> Iterator[Paragraph]:
     if (more := len(reasons) - _REASONS) > 0:
         yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
     if shares := [v.share for v in result.verdicts if v.windows]:
-        least, most = fmt.percent(min(shares)), fmt.percent(max(shares))
+        least, largest = fmt.percent(min(shares)), fmt.percent(max(shares))
         yield Paragraph(
-            f"Of {fmt.documents(len(shares))} only excerpts were asked about, {least} to {most} of"
-            " the text: a part of a document may be inside alone.",
+            f"Of {fmt.documents(len(shares))} only excerpts were asked about, {least} to"
+            f" {largest} of the text: a part of a document may be inside alone.",
             brief=True,
         )
     if (total := len(result.verdicts)) > _ALL:
@@ -705,7 +707,7 @@ def documents_table(
         decided: Whether the verdict is a column.
     """
     # An empty column is left out.
-    shown = {
+    filled = {
         "Verdict": decided,
         "Truth": any(v.member is not None for v in result.verdicts),
         "p if inside": any(v.p_out is not None for v in result.verdicts),
@@ -723,7 +725,7 @@ def documents_table(
         Column("Queries", "value"),
         Column("Words that decided", "words"),
     )
-    places = [at for at, column in enumerate(columns) if shown.get(column.name, True)]
+    indices = [at for at, column in enumerate(columns) if filled.get(column.name, True)]
     truths = {True: "member", False: "non-member", None: fmt.MISSING}
 
     def cells(verdict: Verdict) -> tuple[Cell, ...]:
@@ -742,10 +744,10 @@ def documents_table(
             verdict.queries,
             words_of(verdict),
         )
-        return tuple(row[at] for at in places)
+        return tuple(row[at] for at in indices)
 
-    kept = tuple(columns[at] for at in places)
-    return Table(caption, kept, LazyRows(verdicts, cells), "documents")
+    headings = tuple(columns[at] for at in indices)
+    return Table(caption, headings, LazyRows(verdicts, cells), "documents")
 
 
 def _roc(result: AuditResult) -> Square | None:

@@ -45,8 +45,8 @@ class CollectionResult(Shown):
         seconds: Wall time.
         path: log10 of the e-value after each scored document, known ones included.
         e_value: The e-value; None where it is too large for a number.
-        spent: What the run folder has spent at the target; with a cap's name where that ended
-            the search.
+        spent: Spending of the run folder at the target, with the name of the cap that ended the
+            search.
         caution: Why the level does not hold; None where nothing speaks against it.
         left_out: Files and rows that were given and could not be read.
     """

@@ -209,8 +209,8 @@ def _conditions(texts: Sequence[str]) -> tuple[BatteryCondition, ...]:
     for text in texts:
         form = _CONDITION.fullmatch(text.strip())
         if form is None and text.strip() != "control":
-            known = "control, a control fails; auc > 0.6, the low end of an audit's AUC is above"
-            raise unknown_condition(text, known)
+            grammar = "control, a control fails; auc > 0.6, the low end of an audit's AUC is above"
+            raise unknown_condition(text, grammar)
         conditions.append(
             BatteryCondition(float(form[2]), form[1] == ">=") if form else BatteryCondition()
         )
@@ -264,9 +264,9 @@ def _report(battery: Battery) -> ReportDocument:
     audits, settings = _ranked(battery.audits), battery.settings
     names = [measured.audit for measured in audits if "/" not in measured.audit]
     sizes = tuple((name.capitalize(), fmt.count(n)) for name, n in battery.sizes.items())
-    # A failed control stands above every figure that it makes worthless.
+    # A failed control comes before every figure that it makes worthless.
     failed = [_warning(control) for control in controls_of(battery) if control.fails]
-    skipped = [f"{name} has no figure: {why}." for name, why in battery.skipped.items()]
+    skipped = [f"{name} has no figure: {reason}." for name, reason in battery.skipped.items()]
     by_reader = settings.get("generator", "").startswith("reader")
     texts = prose("evaluation")
     hints = (Paragraph(texts["flattered"], brief=True),) if by_reader else ()
@@ -297,10 +297,10 @@ def _warning(control: Control) -> str:
     name = f"The control “{control.name}”"
     if control.verdict == "not measured":
         return f"{name} could not be measured: too few documents of one kind were scored."
-    why = prose("evaluation")["blind" if control.name.startswith("blind") else "retrieval"]
+    reason = prose("evaluation")["blind" if control.name.startswith("blind") else "retrieval"]
     return (
         f"{name} FAILS: it has AUC {short_rate(control.rate)}, and its interval does not hold .5."
-        f" {why}"
+        f" {reason}"
     )
 
 
@@ -317,12 +317,12 @@ def _audits(audits: Sequence[Measured]) -> Table:
         Column("Seconds", "value", "s/doc"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for place, measured in enumerate(audits, 1):
+    for rank, measured in enumerate(audits, 1):
         _, slash, variant = measured.audit.partition("/")
         seconds = measured.cost.seconds
         rows.append(
             (
-                Name(f" /{variant}" if slash else measured.audit, anchor=f"a{place}"),
+                Name(f" /{variant}" if slash else measured.audit, anchor=f"a{rank}"),
                 *_rate_cells(measured.auc),
                 measured.auc,
                 measured.tpr_at_1_fpr,
@@ -450,11 +450,11 @@ def _flat(rate: Mapping[str, Any]) -> Row:
 
 
 def _load(data: Mapping[str, Any]) -> Battery:
-    audits = [_numbers(one) | {"auc": _area(one)} for one in data["audits"].values()]
+    audits = [_numbers(stored) | {"auc": _area(stored)} for stored in data["audits"].values()]
     fields = {
         **data,
         "audits": audits,
-        "controls": {name: _area(one) for name, one in data["controls"].items()},
+        "controls": {name: _area(stored) for name, stored in data["controls"].items()},
         "likeness": _number(data["near_duplicate_likeness"]),
     }
     return restored(Battery, fields, RESULT_TYPE)

@@ -33,7 +33,7 @@ class Examination(Shown):
     """The observed abilities of a target.
 
     Attributes:
-        seen: What it answered to a few harmless questions.
+        seen: Its answers to a few harmless questions.
         audits: Audits that it admits.
         pilots: By the name of a method: whether it reads the target; empty where none was tried.
     """
@@ -55,21 +55,21 @@ def _load(data: Mapping[str, Any]) -> Examination:
 
 
 def _facts(result: Examination) -> tuple[tuple[str, str], ...]:
-    seen = result.seen
+    report = result.seen
     # Pilots try only the candidates of auto: whether another method can read is not known.
     untried = {name for name in result.audits if result.pilots and name not in result.pilots}
     named = [name + " (no pilot)" * (name in untried) for name in result.audits]
     return (
-        ("capabilities", ", ".join(sorted(seen.capabilities))),
-        ("alternatives per token", str(seen.alternatives)),
-        ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[seen.echo]),
-        ("first answer", quote(seen.text)),
-        ("seconds per answer", f"{seen.latency:.2f}"),
-        ("queries spent", str(seen.requests + sum(p.queries for p in result.pilots.values()))),
+        ("capabilities", ", ".join(sorted(report.capabilities))),
+        ("alternatives per token", str(report.alternatives)),
+        ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[report.echo]),
+        ("first answer", quote(report.text)),
+        ("seconds per answer", f"{report.latency:.2f}"),
+        ("queries spent", str(report.requests + sum(p.queries for p in result.pilots.values()))),
         *((f"pilot of {name}", pilot.told) for name, pilot in result.pilots.items()),
         ("audits possible", ", ".join(named) or "none"),
         ("cost and power", "ragwitness plan --documents FILE"),
-        *(("note", note) for note in seen.notes),
+        *(("note", note) for note in report.notes),
     )
 
 

@@ -47,8 +47,8 @@ class Spent:
     longest: int = 0
 
     def of(self, documents: int) -> Use:
-        """Return the cost of so many documents."""
-        return Use(*(round(documents * each) for each in (self.queries, self.sent, self.answer)))
+        """Return the cost of a number of documents."""
+        return Use(*(round(documents * cost) for cost in (self.queries, self.sent, self.answer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,10 @@ class Expected:
     @property
     def queries(self) -> int:
         """Queries to the target in all, known-out documents included."""
-        both = (self.documents, self.known_out)
-        return round(sum(part.documents * part.per_document.queries for part in both))
+        workloads = (self.documents, self.known_out)
+        return round(
+            sum(workload.documents * workload.per_document.queries for workload in workloads)
+        )
 
     @property
     def dearest(self) -> Use:
@@ -114,8 +116,10 @@ class Expected:
 
         Tokens are the proxy's; the passages that a RAG system adds to a prompt are not counted.
         """
-        both = (self.documents, self.known_out)
-        return sum((part.per_document_most.of(part.documents) for part in both), Use())
+        workloads = (self.documents, self.known_out)
+        return sum(
+            (workload.per_document_most.of(workload.documents) for workload in workloads), Use()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +164,8 @@ class Outlook(Shown):
         """
         if self.seconds_per_short_answer is None:
             return None
-        whole = method.queries * self.seconds_per_short_answer
-        return whole / max(1, self.in_flight), whole
+        in_turn = method.queries * self.seconds_per_short_answer
+        return in_turn / max(1, self.in_flight), in_turn
 
 
 def dump(outlook: Outlook) -> Row:
@@ -173,14 +177,14 @@ def dump(outlook: Outlook) -> Row:
 def _method_row(method: Expected, outlook: Outlook) -> Row:
     # Documents that cannot be scored cost nothing and decide nothing: p-values are counted without
     # them.
-    asked, known = method.documents.scorable, method.known_out.scorable
+    in_question, calibrating = method.documents.scorable, method.known_out.scorable
     return asdict(method) | {
         "queries": method.queries,
         "queries_most": method.dearest.queries,
         "seconds": outlook.time(method),
         "tokens_most": {"sent": method.dearest.prompt, "answer": method.dearest.completion},
         "cost_most": outlook.cost(method),
-        "needed_together": needed_together(outlook.alpha, asked, known),
+        "needed_together": needed_together(outlook.alpha, in_question, calibrating),
     }
 
 
@@ -200,8 +204,8 @@ def load(data: Mapping[str, Any]) -> Outlook:
 
 
 def _report(outlook: Outlook) -> ReportDocument:
-    asked = fmt.documents(outlook.methods[0].documents.documents)
-    title = f"Costs and expected verdicts of audits of {asked}"
+    documents = fmt.documents(outlook.methods[0].documents.documents)
+    title = f"Costs and expected verdicts of audits of {documents}"
     return ReportDocument(
         RESULT_TYPE.words, title, warnings=outlook.warnings, sections=sections(outlook)
     )
@@ -210,14 +214,14 @@ def _report(outlook: Outlook) -> ReportDocument:
 def sections(outlook: Outlook) -> tuple[Section, ...]:
     """Return costs, expected power, and what can be decided at all."""
     groups = _by_counts(outlook.methods)
-    parts = [Section("costs", "Costs", (_costs(outlook), *_hints(_about_costs(outlook))))]
+    found_sections = [Section("costs", "Costs", (_costs(outlook), *_hints(_about_costs(outlook))))]
     if any(method.power for method in outlook.methods):
         power: list[Block] = [_powers(groups), *_hints(_about_power(outlook))]
-        parts.append(Section("power", "Expected share of members found", tuple(power)))
+        found_sections.append(Section("power", "Expected share of members found", tuple(power)))
     # The numbers of documents alone say what can be decided at all, so methods share a sentence.
     reach = (_reach(group, outlook, named=len(groups) > 1) for group in groups)
     decided = tuple(Paragraph(line, "", brief=True) for line in reach)
-    return (*parts, Section("decided", "What can be decided", decided))
+    return (*found_sections, Section("decided", "Possible decisions", decided))
 
 
 def _hints(lines: Iterable[str]) -> list[Paragraph]:
@@ -227,15 +231,15 @@ def _hints(lines: Iterable[str]) -> list[Paragraph]:
 def _costs(outlook: Outlook) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for method in outlook.methods:
-        asked, seconds, cost = method.documents, outlook.time(method), outlook.cost(method)
+        workload, seconds, cost = method.documents, outlook.time(method), outlook.cost(method)
         rows.append(
             (
                 Name(method.method),
-                fmt.count(asked.unscorable),
-                f"{asked.per_document.queries:.3g}",
+                fmt.count(workload.unscorable),
+                f"{workload.per_document.queries:.3g}",
                 fmt.count(method.queries),
-                fmt.count(round(asked.per_document.sent)),
-                fmt.count(round(asked.per_document.answer)),
+                fmt.count(round(workload.per_document.sent)),
+                fmt.count(round(workload.per_document.answer)),
                 *([] if cost is None else [f"{cost:.4g}"]),
                 *([" to ".join(map(fmt.duration, seconds))] if seconds else []),
             )
@@ -243,16 +247,18 @@ def _costs(outlook: Outlook) -> Table:
     priced, timed = outlook.price_in is not None, outlook.seconds_per_short_answer is not None
     more = [*(["cost"] * priced), *(["time"] * timed)]
     names = ("method", "lost", "q/doc", "queries", "sent", "answer", *more)
-    return plain_table("What each method would cost", names, rows, "time")
+    return plain_table("Cost of each method", names, rows, "time")
 
 
 def _about_costs(outlook: Outlook) -> Iterable[str]:
     """Yield a remark for each column, and for each method that needs one."""
     first = outlook.methods[0]
     counted = []
-    for asked, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
-        part = f" (counted on {asked.sampled})" if asked.sampled < asked.documents else ""
-        counted.append(f"{fmt.count(asked.documents)} {kind}{part}")
+    for workload, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
+        sampled = (
+            f" (counted on {workload.sampled})" if workload.sampled < workload.documents else ""
+        )
+        counted.append(f"{fmt.count(workload.documents)} {kind}{sampled}")
     yield (
         f"{' and '.join(counted)}. lost: documents in question without a score before the first"
         f" query. sent, answer: tokens per document, as {outlook.tokens_by} counts them; answer is"
@@ -277,11 +283,14 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
                 f"{method.method}: up to {fmt.count(method.dearest.queries)} queries to a target"
                 " that repeats the question."
             )
-        for asked, kind in ((method.documents, "in question"), (method.known_out, "known outside")):
-            if asked.same_questions:
+        for workload, kind in (
+            (method.documents, "in question"),
+            (method.known_out, "known outside"),
+        ):
+            if workload.same_questions:
                 yield (
-                    f"{method.method}: {fmt.count(asked.same_questions)} {kind} lost: they ask the"
-                    " same question as another document."
+                    f"{method.method}: {fmt.count(workload.same_questions)} {kind} lost: they ask"
+                    " the same question as another document."
                 )
         for reason, n in Counter(method.documents.reasons).most_common(_REASONS):
             yield f"{method.method}: {n} of {method.documents.sampled} lost: {reason}."
@@ -303,8 +312,8 @@ def _powers(groups: Iterable[list[Expected]]) -> Table:
     for group in groups:
         power = group[0].power
         shares = [fmt.percent(power[label].found) if power else None for label in labels]
-        most = [level.false for level in power.values() if not math.isnan(level.false)]
-        rows.append((_names(group), *shares, f"{max(most):.2g}" if most else None))
+        false = [level.false for level in power.values() if not math.isnan(level.false)]
+        rows.append((_names(group), *shares, f"{max(false):.2g}" if false else None))
     columns = ("members found by", *labels, "falsely in")
     return plain_table("Expected verdicts", columns, rows, columns[0])
 
@@ -319,13 +328,13 @@ def _about_power(outlook: Outlook) -> Iterable[str]:
 
 
 def _reach(group: list[Expected], outlook: Outlook, *, named: bool) -> str:
-    """Say what so many known-out documents can decide at all."""
-    asked, known = group[0].documents.scorable, group[0].known_out.scorable
-    who = f"{_names(group)}: " if named else ""
-    if not asked:
-        return f"{who}no document in question can be scored."
-    sentence = VerdictReach(outlook.alpha, asked, known, _INSIDE).told
-    return f"{who}{sentence[:1].lower()}{sentence[1:]}" if named else sentence
+    """Say whether the known-out documents suffice to decide anything."""
+    in_question, calibrating = group[0].documents.scorable, group[0].known_out.scorable
+    prefix = f"{_names(group)}: " if named else ""
+    if not in_question:
+        return f"{prefix}no document in question can be scored."
+    sentence = VerdictReach(outlook.alpha, in_question, calibrating, _INSIDE).told
+    return f"{prefix}{sentence[:1].lower()}{sentence[1:]}" if named else sentence
 
 
 def _names(group: list[Expected]) -> str:

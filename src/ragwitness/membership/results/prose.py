@@ -1,4 +1,4 @@
-"""The fixed sentences of the reports, by kind of result; they stand in ``prose.toml``."""
+"""The fixed sentences of the reports, by kind of result, from ``prose.toml``."""
 
 from __future__ import annotations
 

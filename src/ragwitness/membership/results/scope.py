@@ -1,4 +1,4 @@
-"""Who may see what: a verdict for each pair of a document and an account."""
+"""Access by accounts: a verdict for each pair of a document and an account."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class ScopeResult(Shown):
 def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
     """Put the audits of several accounts together.
 
-    Each was judged at an equal part of ``alpha``. The share of wrong verdicts among all that say
-    "in" is at most the sum of the shares of the accounts, so that ``alpha`` bounds what is expected
-    of it, however the accounts' answers depend on each other.
+    Each was judged at an equal part of ``alpha``. The share of wrong verdicts "in" is at most the
+    sum of the accounts' shares. So ``alpha`` bounds its expectation, however the accounts' answers
+    depend on each other.
 
     Args:
         audits: One for each account, of the same documents.
@@ -118,8 +118,8 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
 
 def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
     counts, total = Counter(str(cell.verdict) for cell in result.cells), len(result.cells)
-    pairs, lost = f"{fmt.count(total)} pairs", fmt.left_out(result.left_out)
-    return rule_decided(counts, conditions, pairs, total, lost, "nothing is decided")
+    pairs, unread = f"{fmt.count(total)} pairs", fmt.left_out(result.left_out)
+    return rule_decided(counts, conditions, pairs, total, unread, "nothing is decided")
 
 
 def _report(result: ScopeResult) -> ReportDocument:
@@ -129,7 +129,7 @@ def _report(result: ScopeResult) -> ReportDocument:
         rows.setdefault(cell.document, {})[cell.account] = cell
     reached = {cell.document for cell in result.cells if cell.verdict is Decision.IN}
     verdicts = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
-    # Reached documents come first; a terminal shows so many rows.
+    # Reached documents come first; a terminal shows the first rows alone.
     order = sorted(rows, key=lambda document: document not in reached)
     columns = (
         Column("Document", "name", "document"),
