@@ -30,7 +30,7 @@ TASKS: dict[str, tuple[object, ...]] = {
         "--method", "s2mia:m", "--yes",
     ),
     "owner": (
-        "owner", "lab:corpus.jsonl", "--documents", "corpus.jsonl", "--known-out", "known.jsonl",
+        "audit", "--collection", "lab:corpus.jsonl", "--documents", "corpus.jsonl", "--known-out", "known.jsonl",
         "--method", "mba", "--accept-unlike", "--yes",
     ),
     "leak": (
@@ -53,7 +53,7 @@ TASKS: dict[str, tuple[object, ...]] = {
     ),
     "evaluate": (
         "evaluate", "--corpus", "background.jsonl", "--audits", "rag-mia", "--limit", 8,
-        "--calibration", 4, "--no-control", "--benign", 0,
+        "--calibration", 4, "--no-control",
     ),
     "canary": (
         "canary", "probe", f"{_HERE}:trained", "--plan", "plan", "--release", "spring",
@@ -63,8 +63,18 @@ TASKS: dict[str, tuple[object, ...]] = {
 """Commands without ``--run``: the run folder's name follows from the rest."""
 
 TABLES: dict[str, tuple[object, ...]] = {
-    "audits": ("reproduce", "golden/audits", "--data", ".", "--limit", 8, "--calibration", 4),
-    "compare": ("reproduce", "golden/compare", "--data", "."),
+    "audits": (
+        "lab",
+        "reproduce",
+        "golden/audits",
+        "--data",
+        ".",
+        "--limit",
+        8,
+        "--calibration",
+        4,
+    ),
+    "compare": ("lab", "reproduce", "golden/compare", "--data", "."),
 }
 """Tables of ``inputs/golden/tables.toml``, by their kind."""
 

@@ -57,13 +57,11 @@ def audit(
     """
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
+    from ragwitness.cli.steps import agree, audited, preview_audit, wait
     from ragwitness.core.errors import InputError
 
     # 1. Options that only the command line has: files, questions for a batch job.
     by_itself = task.method == "auto"
-    if not task.cluster:
-        on_cores(task.workers)
     formats = next((f"--{name}" for name in files or () if name != "json"), "")
     refused = (
         (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from ragwitness.cli.config_files import Configurable
 from ragwitness.cli.help import section
 from ragwitness.cli.typer_options import with_options
 from ragwitness.core.errors import ExitCode, RagwitnessError, VerificationError
-from ragwitness.core.workers import ALL
-from ragwitness.core.workers import VARIABLE as WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +300,6 @@ def _root(
 
 def run() -> None:
     """Entry point: no traceback for what the user can mend."""
-    # The command line may use all cores; a program that imports us says so itself.
-    os.environ.setdefault(WORKERS, ALL)
     try:
         app()
     except RagwitnessError as error:

@@ -19,11 +19,9 @@ from ragwitness.cli.common import (
     one_thread_per_answer,
     print_lines,
     progress_bars,
-    say_error,
 )
 from ragwitness.core.errors import ExitCode, InputError, TargetError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.workers import workers
 
 if TYPE_CHECKING:
     from ragwitness.core.types import Target
@@ -39,17 +37,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _EVERY = 5.0  # seconds between two lines about a target that does not answer
-
-
-def on_cores(given: int | None) -> int:
-    """Return in how many processes the reader works, and say so where fewer than asked for.
-
-    Raises:
-        InputError: ``--workers`` is no number of processes.
-    """
-    if (cores := workers(given)) < (given or 0):
-        say_error(f"{given} workers, but the cores that may be used are {cores}.")
-    return cores
 
 
 def ask(

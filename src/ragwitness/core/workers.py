@@ -1,4 +1,4 @@
-"""In how many processes the embedded reader works."""
+"""A Ray cluster: work in the processes of several machines. Only Ray Core is used."""
 
 from __future__ import annotations
 
@@ -12,45 +12,6 @@ from typing import Any
 
 from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.quotes import quote_error
-
-VARIABLE = "RAGWITNESS_WORKERS"
-"""Holds the number of processes; ``all`` is one for each core, and the command line's default.
-
-Where it is not set there is this process alone: others begin by importing the program's script,
-which must allow that (``if __name__ == "__main__"``)."""
-
-ALL = "all"
-
-
-def workers(given: int | None = None) -> int:
-    """Return the number of processes wanted, at most one for each core that may be used.
-
-    What may be used follows from the process's affinity and from its container's share.
-
-    Args:
-        given: Replaces the variable from now on; None leaves it.
-
-    Raises:
-        InputError: That is no number of processes.
-    """
-    count = os.environ.get(VARIABLE, "1") if given is None else str(given)
-    if count != ALL and not (count.isdecimal() and int(count)):
-        raise InputError(
-            f"At least 1 worker is needed, not {count!r}.",
-            f"Correct --workers or {VARIABLE}: a whole number, or {ALL}.",
-        )
-    if given is not None:
-        os.environ[VARIABLE] = count
-    if count == "1":
-        return 1
-    from joblib import cpu_count
-
-    cores = int(cpu_count())
-    return cores if count == ALL else min(int(count), cores)
-
-
-# A Ray cluster: work in the processes of several machines. Only Ray Core is used.
-
 
 _LONGEST_TEMPORARY = 40  # characters; Ray's sockets lie below, and their paths are limited
 

@@ -65,8 +65,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
         method: The audit: auto chooses by what the target, the documents and the caps admit, and
-            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k,
-            min-k++ or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
+            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
+            or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
             those with thresholds or a classifier.
         options: A setting of the method. May be repeated.
         alpha: The share of wrong accusations that is accepted.
@@ -167,19 +167,20 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     proxy: Proxy = "reader"
     automl: Annotated[bool, Only("shadow")] = False
     concurrency: Annotated[
-        int | None, Opt(shown="4; for lab: at least 2 for each core", help=AT_ONCE), AT_ONCE_ASKED
+        int | None,
+        Opt(shown="4; for lab: 2 for each worker of a cluster", help=AT_ONCE),
+        AT_ONCE_ASKED,
     ] = None
     seed: Annotated[int, Only("shadow", "no known-out", "collection")] = 0
 
     @property
     def at_once(self) -> int:
         """The most queries that may be under way."""
-        from ragwitness.core.workers import workers
-
         if self.concurrency is not None:
             return self.concurrency
-        cores = self.cluster.workers if self.cluster else workers(self.workers)
-        return max(4, 2 * cores) if str(self.target).startswith("lab:") else 4
+        # A cluster answers for a system of ours, and only for that.
+        ours = self.cluster if str(self.target).startswith("lab:") else None
+        return max(4, 2 * ours.workers) if ours else 4
 
     def order(self, note: Note = warn, *, collection: bool = False) -> PreparedAudit:
         """Read and check everything, and return the audit; nothing is sent.
