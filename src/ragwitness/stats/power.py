@@ -1,10 +1,10 @@
 """How many members an audit can be expected to find, before it asks anything (ours).
 
-A verdict depends on scores through their ranks alone. So a score is stood for by its
-false-positive rate, the share of documents outside that score at least as high: uniform for a
-document outside, small for a member that is told apart well. What is simulated is then the
-procedure of ``membership/verdicts.py`` itself: conformal p-values among documents known to be
-outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
+A verdict depends on scores through their ranks alone. So the simulation replaces a score by its
+false-positive rate: the share of documents outside that score at least as high. It is uniform for
+a document outside, and small for a member that scores well. The simulated procedure is that of
+``membership/verdicts.py``: conformal p-values among documents known to be outside,
+Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ragwitness.stats.evaluation import roc_curve
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
-_DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
+_DRAWS = 1_000_000  # scores drawn in all; larger audits have fewer rounds
 _MIDDLE = (5, 95)  # percentiles of the simulated audits
 
 
 class Separation(Hashable, Protocol):
-    """How well scores tell members from documents outside."""
+    """How well scores separate members from documents outside."""
 
     @property
     def auc(self) -> float:
@@ -42,7 +42,7 @@ class Binormal:
     """Normal scores of equal spread on both sides, as far apart as an AUC says.
 
     Attributes:
-        auc: Area under the ROC curve, from .5, where nothing is told apart, to 1.
+        auc: Area under the ROC curve, from .5 for chance to 1.
     """
 
     auc: float
@@ -66,12 +66,11 @@ class Binormal:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRoc:
-    """What an evaluation found, no finer than its number of documents outside allows.
+    """The result of an evaluation, at the resolution of its documents outside.
 
-    Of a member that outscored all but k of N documents outside, the evaluation says that its
-    false-positive rate lies between the k-th and the next smallest of N uniform numbers. Each
-    draw takes such numbers anew, so that N documents without a false positive never pass for
-    none at all.
+    If a member outscored all but k of N documents outside, its false-positive rate lies between
+    the k-th and the next smallest of N uniform numbers. Each draw takes such numbers anew, so N
+    documents without a false positive are never taken for a rate of zero.
 
     Attributes:
         roc: Corners (false-positive rate, true-positive rate) from (0, 0) to (1, 1).
@@ -82,7 +81,7 @@ class MeasuredRoc:
     non_members: int
 
     def __post_init__(self) -> None:
-        """Refuse what is not a ROC."""
+        """Refuse a curve that is no ROC."""
         corners = np.asarray(self.roc, dtype=np.float64)
         if self.non_members < 1 or corners.ndim != 2 or corners.shape[1:] != (2,):
             raise InputError("A measured ROC needs corners and at least one document outside.")
@@ -97,19 +96,19 @@ class MeasuredRoc:
         return float(np.trapezoid(true, false))
 
     def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Draw members of the curve, and where their scores truly lie."""
+        """Draw members of the curve, and their true false-positive rates."""
         false, true = np.asarray(self.roc, dtype=np.float64).T
         weights = np.diff(true)
-        # Ties stand at the end of their step: they count against a member, as in a p-value.
+        # Ties are at the end of their step: they count against a member, as in a p-value.
         above = np.rint(false[1:] * self.non_members).astype(np.int64)
         k = rng.choice(above, n, p=weights / weights.sum())
-        # The k-th smallest of N uniform numbers stands where k of N documents outside lie above.
+        # The k-th smallest of N uniform numbers is the rate with k of N documents outside above.
         edges = np.concatenate(([0.0], np.sort(rng.random(self.non_members)), [1.0]))
         return np.asarray(rng.uniform(edges[k], edges[k + 1]), dtype=np.float64)
 
 
 def tied_blocks(scores: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """Return what scores that are equal leave undecided: false-positive rates from and to.
+    """Return the ranges of false-positive rates that equal scores leave undecided.
 
     Args:
         scores: Scores of documents outside, shape (n,).
@@ -124,8 +123,8 @@ def tied_blocks(scores: Sequence[float]) -> tuple[tuple[float, float], ...]:
 class Tied:
     """A separation at scores that are equal as often as those of real documents outside.
 
-    Equal scores count against a member: a method that says yes or no can tell members apart well
-    and still call none in.
+    Equal scores count against a member: a yes-or-no method can separate members well and still
+    call none in.
 
     Attributes:
         base: Separation where no scores are equal.
@@ -146,20 +145,20 @@ class Tied:
 
     def settled(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
         """Put each rate at the end of its block; others stay."""
-        found = np.array(rates, dtype=np.float64)
+        settled = np.array(rates, dtype=np.float64)
         for low, high in self.blocks:
-            found[(found > low) & (found < high)] = high
-        return found
+            settled[(settled > low) & (settled < high)] = high
+        return settled
 
 
 FEWEST_INSIDE = 10
-"""Scores of documents inside that say how well they are told apart; fewer do not."""
+"""Least number of scores of documents inside that measure the separation."""
 
 
 def measured_or_tied(
     inside: Sequence[float], outside: Sequence[float], auc: float
 ) -> MeasuredRoc | Tied:
-    """Say how well an audit tells documents inside apart by the scores that it gave.
+    """Return an audit's separation of documents inside by its scores.
 
     Args:
         inside: Scores of documents inside; fewer than ``FEWEST_INSIDE`` are not used.
@@ -174,7 +173,7 @@ def measured_or_tied(
 
 @dataclass(frozen=True, slots=True)
 class AuditPower:
-    """What simulated audits came to.
+    """The outcome of simulated audits.
 
     Attributes:
         found: Expected share of members called in; NaN where no audit had a member.
@@ -184,7 +183,7 @@ class AuditPower:
         false_share: Expected share of documents outside among those called in (the false
             discovery rate).
         rounds: Simulated audits.
-        auc: How well the audit tells members from others.
+        auc: Separation of members and others.
     """
 
     found: float
@@ -230,7 +229,7 @@ def expected_power(
     rng = np.random.default_rng(0)
     counts = np.empty((n, 3))  # members, members called in, others called in
     for row in counts:
-        # One audit: who is inside, who is called in, and how many of both.
+        # One audit: the documents inside, those called in, and both.
         inside = rng.random(documents) < inside_share
         called = _called_in(separation, inside, known_out, alpha, rng)
         row[:] = inside.sum(), (called & inside).sum(), (called & ~inside).sum()

@@ -128,7 +128,7 @@ def _contents(
     stream: BinaryIO, place: str, identity: str, how: _Reading, *, in_folder: bool
 ) -> Iterator[Row]:
     suffix = Path(place).suffix.lower()
-    # 1. A format of its own: one document, or its paragraphs.
+    # 1. No plain text: one document, or its paragraphs.
     if (extract := extract_text(stream, suffix, how.encoding, _MAX_CHARACTERS)) is not None:
         if extract.note:
             yield place, 0, _Note(extract.note)
@@ -264,8 +264,8 @@ def load_documents(
             for standard input, or the text itself: at least 8 words that do not look like a path.
         text_field: Name of the field that holds the text.
         group_field: Name of the field that holds the group; a row without one cannot be used.
-        split: ``"paragraphs"`` makes every block between blank lines of a text a document of its
-            own; otherwise a file is one document.
+        split: ``"paragraphs"`` makes a document of every block between blank lines of a text;
+            otherwise a file is one document.
         encoding: Of texts that are not in UTF-8; None to recognise it.
 
     Raises:

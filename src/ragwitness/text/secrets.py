@@ -251,7 +251,7 @@ def row_of(text: str) -> Row:
     return Row(plain, origin, "".join(words), begins, tuple(token.start() for token in tokens))
 
 
-# What must stand before, at and behind a spelling, by its check.
+# The texts required before, at and behind a spelling, by its check.
 _CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
 for _row in TABLE["context"]:
     _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
