@@ -115,21 +115,6 @@ def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
     return _chat_tokens(entry) if isinstance(entry, list) else None
 
 
-def read_prompt_scores(body: object, text: str) -> tuple[TokenLogprob, ...]:
-    """Read vLLM's ``prompt_logprobs`` of a completion; empty where there are none.
-
-    Raises:
-        TargetResponseError: The body is not a completion.
-    """
-    listed = _first_choice(body).get("prompt_logprobs")
-    entries = listed if isinstance(listed, list) else []
-    tokens = tuple(token for entry in entries if (token := _prompt_token(entry)) is not None)
-    rest = "".join(token.token for token in tokens)
-    # The first position has no entry; without a start token it is the text's own.
-    missing = text.removesuffix(rest) if rest else ""
-    return (TokenLogprob(missing, math.nan), *tokens) if missing not in ("", text) else tokens
-
-
 def read_models(body: object) -> list[str]:
     """Read the body of ``/models``: the names, in order.
 
@@ -332,14 +317,6 @@ def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | N
         TokenLogprob(str(token), _logprob(value), _listed(top))
         for token, value, top in zip(tokens, values, tops, strict=True)
     )
-
-
-def _prompt_token(entry: object) -> TokenLogprob | None:
-    """One token of a prompt: the first of its entries; all are its alternatives."""
-    rows = entry.values() if isinstance(entry, dict) else ()
-    known = [row for row in rows if isinstance(row, dict)]
-    pairs = [(str(row.get("decoded_token")), _logprob(row.get("logprob"))) for row in known]
-    return TokenLogprob(*pairs[0], _ranked(pairs)) if pairs else None
 
 
 def _listed(top: object) -> tuple[tuple[str, float], ...]:
