@@ -349,11 +349,11 @@ async def chosen(
     from ragwitness.membership.auto_select import choose, refuse_beforehand
     from ragwitness.membership.pilot import run_pilot
     from ragwitness.models.model_registry import load_language_model
-    from ragwitness.runner.capabilities import measured_once
+    from ragwitness.runner.capabilities import measured
 
     proxy = load_language_model(order.proxy)
     await refuse_beforehand(order.plan, proxy, order.budget)
-    seen = await measured_once(target, limiter, folder)
+    seen = await measured(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
     choice = await choose(order.plan, seen, proxy, order.budget, piloting)
     return replace(order, method=choice.method, config=choice.config, why=choice.why)

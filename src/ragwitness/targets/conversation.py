@@ -1,7 +1,7 @@
 """A service as its users have it: send a document with a question, read the answer, vote on it.
 
-Three kinds: a chat of the OpenAI protocol (which has no votes of its own), any JSON service by its
-description (``http/FILE.toml`` with a ``[vote]``), and an object in Python with ``send``, ``vote``.
+There are three kinds. A chat of the OpenAI protocol needs a description for its votes. Any JSON
+service has one (``http/FILE.toml``). An object in Python has ``send`` and ``vote``.
 """
 
 from __future__ import annotations

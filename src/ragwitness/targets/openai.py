@@ -168,17 +168,17 @@ def parse_endpoint(spec: str) -> Endpoint:
     """
     url, _, model = spec.strip().partition("#")
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is not a number
+        split = urlsplit(url)
+        usable = split.scheme in ("http", "https") and bool(split.hostname)
+        _ = split.port  # raises where it is not a number
         httpx2.URL(url)
     except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable:
         raise InputError("The target's URL cannot be read.", _FORM)
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    if parts.username or parts.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
-        # Not repeated here: what stands there may be a secret.
+    pairs = parse_qsl(split.query, keep_blank_values=True)
+    if split.username or split.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
+        # The URL is not quoted: it may hold a secret.
         raise InputError(
             "The target's URL holds a user name, a password or a key.",
             "Leave them out; a key belongs into an environment variable: --key-env NAME, or"
@@ -207,7 +207,7 @@ class OpenAITarget:
 
     Attributes:
         model: The model asked.
-        capabilities: What the protocol promises; see
+        capabilities: Those of the protocol; see
             :func:`ragwitness.runner.capabilities.probe_capabilities`.
     """
 
@@ -322,7 +322,7 @@ class OpenAITarget:
         """Score a text's own tokens through ``/completions``.
 
         Args:
-            text: What is scored.
+            text: The text to score.
             top: Alternatives per token.
 
         Returns:
@@ -412,5 +412,5 @@ async def _only_model(client: JsonClient, endpoint: Endpoint) -> str:
         return models[0]
     if not models:
         raise InputError(f"{url} lists no model.", f"Name one: {url}#MODEL")
-    shown = ", ".join(models[:10]) + (f" and {len(models) - 10} more" if len(models) > 10 else "")
-    raise InputError(f"{url} has {len(models)} models: {shown}.", f"Name one: {url}#{models[0]}")
+    names = ", ".join(models[:10]) + (f" and {len(models) - 10} more" if len(models) > 10 else "")
+    raise InputError(f"{url} has {len(models)} models: {names}.", f"Name one: {url}#{models[0]}")

@@ -47,7 +47,7 @@ class _ServiceFailures(Failures):
 
 @dataclass(frozen=True, slots=True)
 class SessionReply:
-    """What a session brought.
+    """The outcome of a session.
 
     Attributes:
         text: The answer.
@@ -87,8 +87,8 @@ class VoteBox:
             TargetError: The service fails or refuses.
         """
         step, config = self._config.step, self._config
-        given = {**values, **config.environment, "vote": config.words[vote]}
-        body = await _request(step, self._client, given)
+        fields = {**values, **config.environment, "vote": config.words[vote]}
+        body = await _request(step, self._client, fields)
         if config.accepted is None:
             return True
         accepted = _values_at(config.accepted, body)
@@ -101,7 +101,7 @@ class VoteBox:
 
 
 class ServiceTarget:
-    """Asks a described service; every query is a session of its own.
+    """Asks a described service; every query is a new session.
 
     Args:
         service: The description.
@@ -128,12 +128,12 @@ class ServiceTarget:
     @property
     def name(self) -> str:
         """Address of the last request and a hash of the description."""
-        shown = self._service.steps[-1].shown.partition("://")[2]
-        return f"http/{shown}#{self._service.digest}"
+        address = self._service.steps[-1].shown.partition("://")[2]
+        return f"http/{address}#{self._service.digest}"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the description says where to find."""
+        """Those for which the description has a path."""
         reading = self._service.reading
         claimed = {Capability.TEXT}
         if reading.contexts is not None:
@@ -153,12 +153,12 @@ class ServiceTarget:
                 description says is there.
             CapabilityError: The service refuses log-probabilities.
         """
-        kept: dict[str, object] = {}
+        session: dict[str, object] = {}
         try:
-            body = await self._session(query, kept)
-            return self._read(body, kept)
+            body = await self._session(query, session)
+            return self._read(body, session)
         except RagwitnessError as error:
-            secrets = [value for value in kept.values() if isinstance(value, str)]
+            secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
     async def converse(self, values: Mapping[str, object]) -> SessionReply:
@@ -172,15 +172,15 @@ class ServiceTarget:
                 says is there.
         """
         prompt = f"{values['document']}\n\n{values['question']}"
-        kept: dict[str, object] = {}
-        body = await self._session(Query(prompt), kept, values)
+        session: dict[str, object] = {}
+        body = await self._session(Query(prompt), session, values)
         reading = self._service.reading
-        names = {k: str(v) for k, v in kept.items()}
+        names = {k: str(v) for k, v in session.items()}
         texts = [
-            None if path is None else next(iter(_texts(self._values(path, body, kept))), "")
+            None if path is None else next(iter(_texts(self._values(path, body, session))), "")
             for path in (reading.question, reading.document)
         ]
-        return SessionReply(self._read(body, kept).text, names, *texts)
+        return SessionReply(self._read(body, session).text, names, *texts)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -303,10 +303,10 @@ def _only(
 ) -> object:
     if len(values) == 1 and values[0] is not None:
         return values[0]
-    what = f"{len(values)} values" if len(values) > 1 else "null" if values else "nothing"
+    result = f"{len(values)} values" if len(values) > 1 else "null" if values else "nothing"
     if isinstance(body, dict):
-        what += f" in a reply with {', '.join(list(body)[:8]) or 'no field'}"
-    raise _misread(step, f"{field} ({path})", what)
+        result += f" in a reply with {', '.join(list(body)[:8]) or 'no field'}"
+    raise _misread(step, f"{field} ({path})", result)
 
 
 def _texts(values: list[object]) -> list[str]:

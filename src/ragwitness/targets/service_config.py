@@ -94,7 +94,7 @@ def read_tables(path: str, form: type[_TableT]) -> _TableT:
         ) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(key) for key in first["loc"])
         raise InputError(f"{path}: {field}: {first['msg']}.", "See docs/targets.md.") from None
     except ValueError as error:
         raise InputError(f"{path} is not TOML: {error}.", "See docs/targets.md.") from None
@@ -102,8 +102,8 @@ def read_tables(path: str, form: type[_TableT]) -> _TableT:
 
 # Places for values in parsed JSON, headers and URLs: ``{prompt}``, ``{env:NAME}``, ``{{word}}``.
 #
-# Values are put into the strings of a parsed structure, never into its source text, and what they
-# hold is not read again: a prompt full of quotes and braces stays a prompt.
+# Values are put into the strings of a parsed structure, never into its source text. They are not
+# parsed again, so a prompt full of quotes and braces stays a prompt.
 
 ENV = "env:"
 """Begins the name of a place that an environment variable fills."""
@@ -221,7 +221,7 @@ class BallotConfig:
 
     Attributes:
         step: The request, which holds ``{vote}``.
-        words: What stands for ``up`` and ``down``.
+        words: The values for ``up`` and ``down``.
         accepted: Where the reply says whether it was taken; None believes its status.
         environment: Values of the variables it names, by place.
     """
@@ -284,13 +284,13 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     config = read_tables(path, ServiceTables)
     requests = (*config.step, config.request)
     steps: list[ServiceStep] = []
-    known = {*_QUERY, *_TURN} if turns else set(_QUERY)
+    fillable = {*_QUERY, *_TURN} if turns else set(_QUERY)
     for at, request in enumerate(requests):
         where = "request" if at == len(config.step) else f"step {at + 1}"
         step = _step(request, f"{path}: {where}")
         # A place is filled by the query, the environment, or an earlier step.
-        _check_places(step, known)
-        known |= set(step.keep)
+        _check_places(step, fillable)
+        fillable |= set(step.keep)
         steps.append(step)
     used = [name for step in steps for name in places([step.path, step.body])]
     if turns and "prompt" not in used and not {"document", "question"} <= set(used):
@@ -304,7 +304,7 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
         )
     if config.request.keep and config.vote is None:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
-    # The description identifies the target; its keys stand in the environment, not in it.
+    # The description identifies the target; keys are in the environment, not in the description.
     content = config.model_dump(mode="json")
     # Two fields of 0.3.0 are part of the identity under which its runs resume.
     content["response"] |= {"tokens": None, "token_logprobs": None}
@@ -314,7 +314,11 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     }
     ballot = None
     if turns and config.vote is not None:
-        ballot = _ballot(config.vote, path, {"id", *(name for one in steps for name in one.keep)})
+        ballot = _ballot(
+            config.vote,
+            path,
+            {"id", *(name for request_step in steps for name in request_step.keep)},
+        )
     return ServiceConfig(digest, tuple(steps), ReplyPaths(**reading), _variables(steps), ballot)
 
 
@@ -328,12 +332,12 @@ def _step(request: _AnyRequest, where: str) -> ServiceStep:
             raise InputError(
                 f"{where}: body is not JSON: {error}.", 'Write e.g. {"question": "{prompt}"}.'
             ) from None
-    kept = request.keep if isinstance(request, RequestTable) else {}
-    for name in kept:
+    keep_paths = request.keep if isinstance(request, RequestTable) else {}
+    for name in keep_paths:
         if name in _QUERY or not name.isidentifier():
             raise InputError(f"{where}: a kept value cannot be called {name!r}.", "Rename it.")
     for name, value in (*request.headers.items(), *_fields(body)):
-        # A key that stands in the file would be copied with it.
+        # A key in the file would be copied with it.
         pattern = _SECRET_HEADER if name in request.headers else _SECRET_FIELD
         if pattern.fullmatch(name) and value and not any(places(value)):
             raise InputError(
@@ -341,7 +345,7 @@ def _step(request: _AnyRequest, where: str) -> ServiceStep:
                 f"Put it into an environment variable and write {{{ENV}NAME}} in its place.",
             )
     method = request.method or ("GET" if body is None else "POST")
-    keep = {name: _path(text, f"{where}: keep.{name}") for name, text in kept.items()}
+    keep = {name: _path(text, f"{where}: keep.{name}") for name, text in keep_paths.items()}
     return ServiceStep(where, method, origin, path, request.headers, body, keep)
 
 
@@ -352,15 +356,15 @@ def _address(url: str, where: str) -> tuple[str, str]:
         InputError: It is not an http(s) URL, its host is not fixed, or it holds a password.
     """
     try:
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        split = urlsplit(url)
+        origin = f"{split.scheme}://{split.netloc}"
         httpx2.URL(origin)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is not a number
+        usable = split.scheme in ("http", "https") and bool(split.hostname)
+        _ = split.port  # raises where it is not a number
     except (ValueError, httpx2.InvalidURL):
         usable = False
-    # Not repeated: what stands there may be a secret.
-    if not usable or "{" in parts.netloc or "@" in parts.netloc or parts.fragment:
+    # The URL is not quoted: it may hold a secret.
+    if not usable or "{" in split.netloc or "@" in split.netloc or split.fragment:
         raise InputError(
             f"{where}: the url cannot be used.",
             "Write http(s)://host:port/path with a fixed host, no user name and no fragment.",
@@ -403,8 +407,8 @@ def _path(text: str, what: str) -> JSONPath:
         path: Any = JSONPathEnvironment(strict=True).compile(text)
     except JSONPathError as error:
         # Its own __str__ fails on an empty path.
-        why = error.args[0] if error.args else type(error).__name__
-        raise InputError(f"{what} is not a JSONPath: {why}.", "Write e.g. $.answer.") from None
+        reason = error.args[0] if error.args else type(error).__name__
+        raise InputError(f"{what} is not a JSONPath: {reason}.", "Write e.g. $.answer.") from None
     compiled: JSONPath = path
     return compiled
 
