@@ -144,7 +144,7 @@ def _run(
         try:
             work = CompareWork(task, wanted, plan, options.model, options.roles)
             with (
-                task.governed(folder) as (limiter, transport),
+                task.limited(folder) as (limiter, transport),
                 progress_bars(console(), spent_so_far(limiter), "asked") as show,
             ):
                 result = wait(work.asked(limiter, transport, folder, show, made), folder)

@@ -50,7 +50,7 @@ def audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> Non
         agree([told], doubtful=True, yes=task.yes)
     wait(order.refuse_unscorable())
     # Asking: one document after the other, until the e-value passes 1 / alpha or a cap is reached.
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
 
         async def work(opened: Target, progress: Progress) -> CollectionResult:
             audit, _ = await audit_at(opened, method, limiter, folder, plan)

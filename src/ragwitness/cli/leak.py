@@ -61,7 +61,7 @@ def leak(
     asked = None
     if task.transcripts is None:
         # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             asked = ask(
                 open_target(str(task.target), transport),
                 sealed(

@@ -158,7 +158,7 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
     from ragwitness.membership.task import chosen
     from ragwitness.targets.resolve import open_target
 
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
         order_made = ask(
             open_target(order.target, transport),
             lambda target, progress: chosen(order, target, limiter, folder, progress),
@@ -195,7 +195,7 @@ def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
         # the run is sealed here.
         # The rate limiter reserves the worst case of every query before it is sent, and no query
         # to the target passes beside it (docs/design/runs.md).
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             return ask(
                 open_target(order.target, transport),
                 sealed(

@@ -53,7 +53,7 @@ def synthesize(
     items = "queries" if made.private else "records"
 
     def texts(agreed: bool) -> SynthesisResult:
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             return ask(
                 made.opening(transport),
                 lambda opened, progress: made.asked(

@@ -41,7 +41,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, Followed, advance
+from ragwitness.runner.worker import Done, GeneratorResult, advance
 from ragwitness.text.secrets import Secret
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _prompts(case: PackCase) -> str:
     order, plan = _order(pack)
     replies = Replies(case.exchanges)
     transcripts: list[Transcript] = []
-    ended: dict[str, Followed[str | None]] = {}
+    ended: dict[str, GeneratorResult[str | None]] = {}
     capped = pack.result["spent"]["stopped_by"]
     for name in order.attacks:
         attack = build_attack(
@@ -184,14 +184,14 @@ def _prompts(case: PackCase) -> str:
 
 def _driven(
     attack: Attack, replies: Replies, capped: str | None
-) -> tuple[list[Transcript], Followed[str | None]]:
+) -> tuple[list[Transcript], GeneratorResult[str | None]]:
     found: list[Transcript] = []
     under_way: list[Ask] = []
     steps, answers, queries = attacked(attack, found, under_way), None, 0
     while True:
         step = advance(steps, answers)
         if isinstance(step, Done):
-            return found, Followed(step.value, queries, queries)
+            return found, GeneratorResult(step.value, queries, queries)
         there = [replies.get(attack.name, attack.name, query) for query in step]
         if None not in there:
             queries += len(step)
@@ -205,7 +205,7 @@ def _driven(
             if answer is not None and answer.error is None:
                 found.append(transcript_of(attack.name, ask, answer))
         refusal = CapReachedError(f"{capped} cap reached")
-        return found, Followed(None, queries, queries, passing=True, refusal=refusal)
+        return found, GeneratorResult(None, queries, queries, passing=True, refusal=refusal)
 
 
 def _measures(case: PackCase) -> str:

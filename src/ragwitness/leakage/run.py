@@ -32,7 +32,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.response_store import ResponseStore, query_key
-from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
+from ragwitness.runner.worker import GeneratorResult, Progress, QueryGenerator, Steps, Worker
 from ragwitness.text.overlap import (
     RunIndex,
     SubsequenceIndex,
@@ -83,7 +83,7 @@ class AttackRun:
 
 def attacked(
     attack: Attack, transcripts: list[Transcript], under_way: list[Ask]
-) -> Asking[str | None]:
+) -> QueryGenerator[str | None]:
     """Attack, and note what came back even if a cap ends it; return what the attack found out.
 
     Args:
@@ -149,7 +149,7 @@ async def ask_attacks(
         journal = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         # 1. Ask: attack after attack, each to its limit or a cap.
         found: list[Transcript] = []
-        ended: dict[str, Followed[str | None]] = {}
+        ended: dict[str, GeneratorResult[str | None]] = {}
         for attack in attacks:
             transcripts, ended[attack.name] = await _attack(
                 attack, prompts, target, journal, limiter, progress
@@ -168,7 +168,7 @@ async def ask_attacks(
 def attack_run(
     target: str,
     found: Sequence[Transcript],
-    ended: Mapping[str, Followed[str | None]],
+    ended: Mapping[str, GeneratorResult[str | None]],
     spent: Spending,
     prompts: int,
 ) -> AttackRun:
@@ -195,7 +195,7 @@ async def _attack(
     journal: ResponseStore | None,
     limiter: RateLimiter,
     progress: Progress | None,
-) -> tuple[list[Transcript], Followed[str | None]]:
+) -> tuple[list[Transcript], GeneratorResult[str | None]]:
     done = 0
 
     def watch(document: Document, _query: Query, _answer: Answer) -> None:
@@ -219,7 +219,7 @@ async def _attack(
     return found, ended
 
 
-def _unasked(cap: str | None, ended: Mapping[str, Followed[str | None]]) -> list[str]:
+def _unasked(cap: str | None, ended: Mapping[str, GeneratorResult[str | None]]) -> list[str]:
     if cap is None:
         return []
     names = ", ".join(name for name, one in ended.items() if one.capped)
@@ -229,7 +229,9 @@ def _unasked(cap: str | None, ended: Mapping[str, Followed[str | None]]) -> list
     ]
 
 
-def _not_asked_now(found: Sequence[Transcript], ended: Iterable[Followed[str | None]]) -> list[str]:
+def _not_asked_now(
+    found: Sequence[Transcript], ended: Iterable[GeneratorResult[str | None]]
+) -> list[str]:
     """Say which answers are kept ones: of another attack's same prompt, or of an earlier start."""
     kept = sum(one.queries - one.sent for one in ended)
     shared = len(found) - len({one.prompt for one in found})

@@ -282,7 +282,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
 
         with (
             models_on(self.cluster) if self.cluster else nullcontext(),
-            self.governed(folder) as (limiter, transport),
+            self.limited(folder) as (limiter, transport),
         ):
             return with_target(self.target, ask, transport)
 

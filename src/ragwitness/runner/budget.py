@@ -140,7 +140,7 @@ def used(answer: Answer, worst: Use) -> Use:
 # of an id counts. So a process killed in between leaves the worst case behind, never too little.
 
 
-class QueryLedger(Closing):
+class UsageLog(Closing):
     """Appends to the file. Use as a context manager.
 
     Args:

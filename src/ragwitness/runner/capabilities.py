@@ -188,8 +188,8 @@ async def _ask_downwards(
             notes.append(f"Asked for {top} alternatives: {error.message}")
             _log.info("%s refuses %d alternatives", target.name, top)
             continue
-        break
-    return top, answer, timer() - started, requests
+        return top, answer, timer() - started, requests
+    raise AssertionError("the last question is asked without alternatives")
 
 
 async def _try_echo(target: Target, notes: list[str]) -> bool | None:
@@ -298,6 +298,7 @@ def _stored_report(run: Path) -> CapabilityReport | None:
         # 0.2.0 stored further fields.
         row = {f.name: stored[f.name] for f in fields(CapabilityReport) if f.name in stored}
         capabilities = frozenset(map(Capability, row.pop("capabilities")))
-        return CapabilityReport(**row | {"capabilities": capabilities, "notes": tuple(row["notes"])})
+        row |= {"capabilities": capabilities, "notes": tuple(row["notes"])}
+        return CapabilityReport(**row)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

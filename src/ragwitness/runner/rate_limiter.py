@@ -22,7 +22,7 @@ from ragwitness.core.errors import CapReachedError, InputError
 from ragwitness.core.files import Closing
 from ragwitness.core.run_files import SPENT
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import OPTIONS, Budget, QueryLedger, Use, most, used
+from ragwitness.runner.budget import OPTIONS, Budget, UsageLog, Use, most, used
 from ragwitness.targets.transport import Setback
 
 # How many queries may be under way: additive increase, multiplicative decrease (AIMD).
@@ -169,7 +169,7 @@ class RateLimiter(Closing):
         self,
         budget: Budget | None = None,
         pace: Pace | None = None,
-        ledger: QueryLedger | None = None,
+        ledger: UsageLog | None = None,
     ) -> None:
         self.budget = budget or Budget()
         self.pace = pace or Pace()
@@ -192,7 +192,7 @@ class RateLimiter(Closing):
         Raises:
             InputError: Another process is at work there, or its files cannot be used.
         """
-        return cls(budget, pace, None if run is None else QueryLedger(run / SPENT))
+        return cls(budget, pace, None if run is None else UsageLog(run / SPENT))
 
     @property
     def limit(self) -> int:

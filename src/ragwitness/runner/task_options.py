@@ -307,7 +307,7 @@ class Sending(Caps, Reached):
         return 4 if self.concurrency is None else self.concurrency
 
     @contextmanager
-    def governed(self, folder: Path | None) -> Iterator[tuple[RateLimiter, TransportOptions]]:
+    def limited(self, folder: Path | None) -> Iterator[tuple[RateLimiter, TransportOptions]]:
         """Open what lets every query of a run pass, and say how its target is reached.
 
         Args:

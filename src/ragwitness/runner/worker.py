@@ -23,13 +23,13 @@ from ragwitness.core.errors import (
     TargetUnreachableError,
 )
 from ragwitness.core.types import Answer, Audit, Document, Probe, Query, Score, Target
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, decode_answer, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, decode_answer, query_key
 
 T = TypeVar("T")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-Asking: TypeAlias = Generator[list[Query], list[Answer], R]
+QueryGenerator: TypeAlias = Generator[list[Query], list[Answer], R]
 """Batches of queries out, their answers in (same order), a result as return value."""
 
 # A generator step by step.
@@ -53,7 +53,7 @@ class Steps(Generic[R]):
             stage; the others run in a thread. None runs every step on the loop, one at a time.
     """
 
-    def __init__(self, generator: Asking[R], quick: set[int] | None = None) -> None:
+    def __init__(self, generator: QueryGenerator[R], quick: set[int] | None = None) -> None:
         self._generator = generator
         self._quick = quick
         self._place = 0
@@ -83,7 +83,7 @@ class Steps(Generic[R]):
         self._generator.close()
 
 
-def advance(generator: Asking[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
+def advance(generator: QueryGenerator[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
     """Run a generator up to its next batch or its end."""
     try:
         return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
@@ -103,7 +103,7 @@ def probe_of(audit: Audit, document: Document) -> Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed(Generic[R]):
+class GeneratorResult(Generic[R]):
     """A generator that was driven to its end, or until a cap refused one of its queries.
 
     Attributes:
@@ -338,7 +338,7 @@ class Worker:
             TargetUnreachableError: Several questions in a row found no connection.
         """
 
-        def single(query: Query) -> Asking[Answer]:
+        def single(query: Query) -> QueryGenerator[Answer]:
             [answer] = yield [query]
             return answer
 
@@ -380,7 +380,7 @@ class Worker:
 
     async def follow(
         self, steps: Steps[R], document: Document, stage: str, *, alone: bool = False
-    ) -> Followed[R]:
+    ) -> GeneratorResult[R]:
         """Ask what a generator asks until it returns.
 
         Args:
@@ -400,7 +400,9 @@ class Worker:
             # 1. The generator reads the answers, and asks on or returns.
             step = await steps.next(answers)
             if isinstance(step, Done):
-                return Followed(step.value, queries, sent, passing, starts=tuple(sorted(starts)))
+                return GeneratorResult(
+                    step.value, queries, sent, passing, starts=tuple(sorted(starts))
+                )
             # 2. Its batch is asked side by side; where one query fails, the others are still kept.
             replies = await asyncio.gather(
                 *(self._ask(query, document, stage) for query in step), return_exceptions=True
@@ -413,7 +415,7 @@ class Worker:
             if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
                 steps.stop()
                 refused = sum(isinstance(reply, CapReachedError) for reply in replies)
-                return Followed(None, queries - refused, sent, passing=True, refusal=capped)
+                return GeneratorResult(None, queries - refused, sent, passing=True, refusal=capped)
             answers = [_answer(reply) for reply in replies]
             passing = passing or not all(isinstance(r, _TargetReply) and r.kept for r in replies)
             for query, answer in zip(step, answers, strict=True):
@@ -426,7 +428,7 @@ class Worker:
             start = row.get("start", "")
             # What another document asked at this start went to the target now as well.
             return _TargetReply(decode_answer(row["answer"]), start == self.start != "", start)
-        asked = AskedQuery(self.target.name, stage, document.id, query)
+        asked = StoredQuery(self.target.name, stage, document.id, query)
         try:
             answer = await self.limiter.spend(query, self.target.ask)
         except _FAILURES as error:

@@ -8,7 +8,7 @@ from ragwitness.core.errors import InputError
 
 FORMS = ("messages", "one", "attachment")
 """``messages``: document and question are a message each. ``one``: both are in one message; this
-is also the fallback for a chat whose roles must alternate. ``attachment``: the document is a file."""
+is also the fallback for a chat whose roles must alternate. ``attachment``: a file."""
 
 TEMPLATE = "{context}\n\n{question}"
 """Both in one text."""

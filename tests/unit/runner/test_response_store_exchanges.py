@@ -11,9 +11,9 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
 from ragwitness.runner.response_store import (
-    AskedQuery,
     ResponseStore,
     StoredAnswers,
+    StoredQuery,
     index_of,
     pack_run,
     query_key,
@@ -27,7 +27,7 @@ _ANSWER = Answer("said", (TokenLogprob("said", -0.5, (("said", -0.5),)),), "stop
 def keep(path: Path, *rows: tuple[str, str, Query], target: str = "t") -> None:
     with ResponseStore(path) as journal:
         for stage, document, query in rows:
-            asked = AskedQuery(target, stage, document, query)
+            asked = StoredQuery(target, stage, document, query)
             journal.put(query_key(target, query), _ANSWER, asked)
 
 
