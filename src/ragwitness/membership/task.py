@@ -226,7 +226,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         # 2. The documents: whom to ask about, and what the p-values are ranks among.
         lost: list[LeftOut | str] = []
         grouped = partial(
-            as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs,
+            as_documents, how=self, left_out=lost, note=note, paragraphs=self.paragraphs,
             group_field=self.group_field,
         )  # fmt: skip
         plan = AuditPlan(

@@ -110,9 +110,9 @@ class HashChain:
 
     def add(self, row: dict[str, Any]) -> Link:
         """Append a row, without its own link, and return its link."""
-        asked = row["asked"]
+        question = row["asked"]
         kind = "answer" if "answer" in row else "failed"
-        label = (str(asked["target"]), str(asked["stage"]), str(asked["document"]), kind)
+        label = (str(question["target"]), str(question["stage"]), str(question["document"]), kind)
         text = dense(row, finite=False)
         # No head occurs twice, so no two blindings are alike.
         blinding = blinding_of(self._salt, self.head)

@@ -76,7 +76,7 @@ class StoredAnswers(Closing):
         return len(self._offsets)
 
     def row(self, key: str) -> dict[str, Any] | None:
-        """Return the row of a stored answer as it stands in the file, or None."""
+        """Return the stored row of an answer, or None."""
         offset = self._offsets.get(key)
         if offset is None:
             return None
@@ -94,7 +94,7 @@ class StoredAnswers(Closing):
         return tuple(answer for key in keys if (answer := self.get(key)) is not None)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every row as it stands in the file, the latest of each key."""
+        """Yield the stored rows, the latest of each key."""
         for offset in self._offsets.values():
             self._file.seek(offset)
             yield json.loads(self._file.readline())
@@ -147,7 +147,7 @@ class ResponseStore(StoredAnswers):
 
         Args:
             key: Of the question.
-            answer: What came back.
+            answer: The response.
             asked: The question with its document; None leaves it out.
             start: From :func:`~ragwitness.runner.score_store.start_for`; an empty one is left out.
 
@@ -323,17 +323,17 @@ class ResponseIndex:
         responses: dict[str, StoredResponse] = {}
         with self._lock:
             self._read_new()
-            for path, place, length in self._places.get(document, ()):
-                for line in _block(path, place, length).split(b"\n"):
+            for path, offset, length in self._places.get(document, ()):
+                for line in _block(path, offset, length).split(b"\n"):
                     head, body, _ = line.partition(_BODY)
                     if body and marker in head:
                         with suppress(ValueError, KeyError, TypeError):  # of another form
                             row = json.loads(line)
                             query = row["asked"] | {"query": Query(**row["asked"]["query"])}
-                            asked = StoredQuery(**query)
-                            if asked.document == document:
+                            stored = StoredQuery(**query)
+                            if stored.document == document:
                                 answer = decode_answer(row["answer"])
-                                responses[row["key"]] = StoredResponse(asked, answer)
+                                responses[row["key"]] = StoredResponse(stored, answer)
         return tuple(responses.values())
 
     def _read_new(self) -> None:
@@ -346,10 +346,10 @@ class ResponseIndex:
             for form in forms:
                 start = self._read.setdefault(form, 0)
                 if sizes[form] > start:
-                    for place, length, data in blocks(form, start):
+                    for offset, length, data in blocks(form, start):
                         if data.endswith(b"\n"):  # else cut short by a crash, or being written
-                            self._read[form] = place + length
-                        self._note((form, place, length), data[: data.rfind(b"\n") + 1])
+                            self._read[form] = offset + length
+                        self._note((form, offset, length), data[: data.rfind(b"\n") + 1])
         except OSError as error:
             name = error.filename or self._folder / ANSWERS
             raise InputError(f"Cannot read the response store {name}: {error.strerror}.") from error
@@ -361,12 +361,12 @@ class ResponseIndex:
                 continue
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(head + b"}")
-                asked = row.get("asked")
+                question = row.get("asked")
                 if row["key"] not in self._keys:  # else in a part of the run as well, or seen
-                    self._counts.add(asked)
+                    self._counts.add(question)
                     self._keys.add(row["key"])
-                if asked is not None:
-                    self._places.setdefault(str(asked["document"]), {})[place] = None
+                if question is not None:
+                    self._places.setdefault(str(question["document"]), {})[place] = None
 
 
 def _block(path: Path, place: int, length: int) -> bytes:
