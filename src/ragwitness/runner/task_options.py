@@ -175,8 +175,8 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="The finder of personal details: auto or contacts (built-in expressions), presidio,"
-        " none, spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
+        help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
+        " spacy:MODEL or hf:MODEL, or several with + between."
     ),
 ]
 Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]
