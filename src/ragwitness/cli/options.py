@@ -63,23 +63,6 @@ Sensitivity = Annotated[
         " replaced (vectors of length 1), B-A for scores clipped to A..B."
     ),
 ]
-TenantTerms = Annotated[
-    str | None,
-    Opt(
-        "--tenant",
-        metavar="TENANT",
-        help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
-        " are taken in place of the options.",
-    ),
-]
-Database = Annotated[
-    str | None,
-    PathRole.KEEPS,
-    Opt(
-        shown="$RAGWITNESS_DATABASE, then ragwitness-service.db",
-        help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
-    ),
-]
 Tenant = Annotated[str, Arg(help="The name of the tenant.")]
 Account = Annotated[str, Arg(help="The name of the account.")]
 Window = Annotated[Path, PathRole.KEEPS, Arg(help="The folder of the window.")]
