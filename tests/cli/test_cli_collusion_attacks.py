@@ -65,7 +65,7 @@ def test_an_estimate_names_the_coalition(command, logs, tmp_path, monkeypatch) -
     named = {one["account"] for one in told["comparison"]["suspects"]}
     assert named == {f"u{at}" for at in range(5)}
     assert told["estimates"]["means"]["size"] == 5
-    assert told["estimates"]["pairs"]["size"] > 30  # shared intents fool R5
+    assert told["estimates"]["pairs"]["size"] > 10  # shared intents fool R5
     assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314
     code, said = command("collusion", "estimate", log, "--only", "means")
     assert (code, "Nobody is named" in said) == (0, True), said
@@ -151,4 +151,4 @@ def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypat
     assert code == 0, said
     assert re.search(r"pairs +2 ", said)
     assert "skipped" in said
-    assert "the reverse" in said
+    assert "where other rows" in said

@@ -63,6 +63,14 @@ Sensitivity = Annotated[
         " replaced (vectors of length 1), B-A for scores clipped to A..B."
     ),
 ]
+Database = Annotated[
+    str | None,
+    PathRole.KEEPS,
+    Opt(
+        shown="$RAGWITNESS_DATABASE, then ragwitness-service.db",
+        help="The database: a file (SQLite) or postgresql://USER@HOST/NAME.",
+    ),
+]
 Tenant = Annotated[str, Arg(help="The name of the tenant.")]
 Account = Annotated[str, Arg(help="The name of the account.")]
 Window = Annotated[Path, PathRole.KEEPS, Arg(help="The folder of the window.")]
