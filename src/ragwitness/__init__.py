@@ -40,8 +40,8 @@ def __getattr__(name: str) -> Any:
     from ragwitness.core.types import Shown
 
     Shown.renderer = _html
-    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
-    return found
+    globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
 
 
 def _html(value: object) -> str:

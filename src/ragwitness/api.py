@@ -63,8 +63,10 @@ def _carried(task: Callable[_P, _Task[_R]]) -> Callable[_P, _R]:
         return task(*given, **named).carry_out()
 
     hints, shape = get_type_hints(task), inspect.signature(task)
-    told = [one.replace(annotation=hints[name]) for name, one in shape.parameters.items()]
-    carried.__signature__ = shape.replace(parameters=told)  # type: ignore[attr-defined]
+    text = [
+        parameter.replace(annotation=hints[name]) for name, parameter in shape.parameters.items()
+    ]
+    carried.__signature__ = shape.replace(parameters=text)  # type: ignore[attr-defined]
     return carried
 
 
@@ -106,10 +108,10 @@ def audit_as(
     if not accounts:
         raise InputError("No account is named.", 'An example: {"bob": "BOB_KEY"}')
     task = AuditTask(target, documents, known_out=known_out, **options)
-    place = own_folder(task.run, documents, known_out)
+    folder = own_folder(task.run, documents, known_out)
     audits = {
-        name: replace(own, run=place and place / name).carry_out(order)
-        for name, (own, order) in as_accounts(task, accounts).items()
+        name: replace(own_task, run=folder and folder / name).carry_out(order)
+        for name, (own_task, order) in as_accounts(task, accounts).items()
     }
     return scope_of(audits, task.alpha)
 

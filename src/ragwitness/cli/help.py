@@ -24,14 +24,14 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " release policy ordinary window tenant database text-field encoding group-field paragraphs"
         " limit public data information topic secrets decoys contacts pii",
         "What is it compared with?": "known-out known-in auxiliary background held-out members"
-        " non-members control calibration benign twin evaluation auc inside-share from",
+        " control calibration twin",
         "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases draws",
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",
         "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
-        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
+        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env header host port",
         "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
@@ -91,10 +91,10 @@ def write_options(command: Any, ctx: Any, formatter: Any) -> None:
 def by_question(command: Any, ctx: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what a verb takes, name and text, under headings; few options are one list."""
     records = [(param, param.get_help_record(ctx)) for param in command.get_params(ctx)]
-    shown = [(param, record) for param, record in records if record is not None]
-    options = [(param, record) for param, record in shown if param.param_type_name == "option"]
+    visible = [(param, record) for param, record in records if record is not None]
+    options = [(param, record) for param, record in visible if param.param_type_name == "option"]
     rows: dict[str, list[tuple[str, str]]] = {
-        "Arguments": [record for param, record in shown if param.param_type_name == "argument"]
+        "Arguments": [record for param, record in visible if param.param_type_name == "argument"]
     }
     if len(options) <= _MANY:
         rows["Options"] = [record for _, record in options]
@@ -107,7 +107,9 @@ def by_question(command: Any, ctx: Any) -> list[tuple[str, list[tuple[str, str]]
 
 def question_of(home: str, param: Any) -> str:
     """Return the question that an option of a verb answers."""
-    name = next((one for one in param.opts if one.startswith("--")), param.opts[0]).lstrip("-")
+    name = next(
+        (spelling for spelling in param.opts if spelling.startswith("--")), param.opts[0]
+    ).lstrip("-")
     if (home, name) in _APART:
         return _OTHERS
     return next((question for question, names in QUESTIONS.items() if name in names), _OTHERS)
@@ -121,7 +123,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     # Start.
     "demo:demo": CommandExample("ragwitness demo", ("view", "audit", "init")),
     "init:init": CommandExample(
-        f"ragwitness init --target {_LAB} {_MINE} --sample 3", ("doctor", "plan", "audit")
+        f"ragwitness init --target {_LAB} {_MINE}", ("doctor", "plan", "audit")
     ),
     "doctor:doctor": CommandExample(f"ragwitness doctor {_LAB}", ("plan", "audit")),
     "plan:plan": CommandExample(

@@ -19,17 +19,14 @@ from ragwitness.cli.common import (
     one_thread_per_answer,
     print_lines,
     progress_bars,
-    say_error,
 )
 from ragwitness.core.errors import ExitCode, InputError, TargetError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.workers import workers
 
 if TYPE_CHECKING:
     from ragwitness.core.types import Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.task import AuditTask
     from ragwitness.runner.budget import Budget
@@ -40,17 +37,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _EVERY = 5.0  # seconds between two lines about a target that does not answer
-
-
-def on_cores(given: int | None) -> int:
-    """Return in how many processes the reader works, and say so where fewer than asked for.
-
-    Raises:
-        InputError: ``--workers`` is no number of processes.
-    """
-    if (cores := workers(given)) < (given or 0):
-        say_error(f"{given} workers, but the cores that may be used are {cores}.")
-    return cores
 
 
 def ask(
@@ -101,18 +87,18 @@ async def _tell_setbacks(limiter: RateLimiter) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
-    screen, told = console(), 0
+    screen, reported = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
-        if limiter.turned_away > told:
-            told = limiter.turned_away
+        if limiter.turned_away > reported:
+            reported = limiter.turned_away
             slow = (
                 f"; {limiter.late} had no answer in time, so that {limiter.limit} at a time are"
                 " sent now"
             )
             print_lines(
                 screen,
-                f"waiting: the target turned {told} requests away or did not answer them,"
+                f"waiting: the target turned {reported} requests away or did not answer them,"
                 f" {limiter.answered} were answered{slow * bool(limiter.late)}; trying again",
             )
 
@@ -142,8 +128,8 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
         from ragwitness.core.run_files import ANSWERS
 
         if at_hand(folder / ANSWERS) is not None:
-            kept = f"Answers so far are kept in {folder}: the same command resumes."
-            error.hint = f"{error.hint} {kept}".strip()
+            advice = f"Answers so far are kept in {folder}: the same command resumes."
+            error.hint = f"{error.hint} {advice}".strip()
         raise
     except KeyboardInterrupt:
         from ragwitness.cli.common import console
@@ -158,7 +144,7 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
 # A method that is chosen: ``--method auto``.
 
 
-def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
+def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> PreparedAudit:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
@@ -168,21 +154,21 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.membership.task import chosen
+    from ragwitness.membership.task import choose_method
     from ragwitness.targets.resolve import open_target
 
     with task.governed(folder) as (limiter, transport):
-        made = ask(
+        order_made = ask(
             open_target(order.target, transport),
-            lambda target, progress: chosen(order, target, limiter, folder, progress),
+            lambda target, progress: choose_method(order, target, limiter, folder, progress),
             folder,
             limiter,
         )
-    console().print(made.why, markup=False)
-    return made
+    console().print(order_made.why, markup=False)
+    return order_made
 
 
-def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
+def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
     """Choose the method where none is named, seal the run where that is asked for, and ask.
 
     Args:
@@ -195,7 +181,7 @@ def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
         InputError: No method has a question for any document; then nothing was sent.
     """
     from ragwitness.membership.evidence import subject_of
-    from ragwitness.membership.task import asked
+    from ragwitness.membership.task import run_prepared
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
 
@@ -215,7 +201,7 @@ def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
                     folder,
                     lambda: subject_of(order),
                     task,
-                    lambda opened, progress: asked(order, opened, limiter, folder, progress),
+                    lambda opened, progress: run_prepared(order, opened, limiter, folder, progress),
                 ),
                 folder,
                 limiter,
@@ -311,22 +297,18 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     print_lines(console(), *lines, *_kept(folder, budget), "Nothing was sent.")
 
 
-def preview_audit(
-    plan: AuditPlan, method: str, config: Any, proxy: str, folder: Path, budget: Budget
-) -> None:
+def preview_audit(order: PreparedAudit, folder: Path) -> None:
     """Show what an audit would ask and could show, and what its run folder keeps.
 
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.cli.plan import foresee
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
-    asked = OutlookPlan(plan, assumed((method,)), budget=budget)
-    leave(foresee(asked, {method: config}, proxy))
-    known = f"The {len(plan.known_in)} known-in documents are asked about besides."
-    preview([known] if plan.known_in else [], folder, budget)
+    leave(foresee(order.plan, {order.method: order.config}, order.proxy, order.budget))
+    known = f"The {len(order.plan.known_in)} known-in documents are asked about besides."
+    preview([known] if order.plan.known_in else [], folder, order.budget)
 
 
 def _kept(folder: Path, budget: Budget) -> list[str]:
@@ -361,12 +343,12 @@ def spent_so_far(limiter: RateLimiter) -> Callable[[], str]:
 
     def words() -> str:
         spent, budget = limiter.spent, limiter.budget
-        parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
+        phrases = [_of(f"{spent.queries:,}", budget.queries, " queries")]
         if budget.tokens is not None:
-            parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
+            phrases.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
         if limiter.cost is not None:
-            parts.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
-        return ", ".join(parts)
+            phrases.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
+        return ", ".join(phrases)
 
     return words
 

@@ -147,7 +147,7 @@ class Declared:
 
     def mark(self, kind: type[_M]) -> _M | None:
         """Return the first mark of a kind."""
-        return next((one for one in self.marks if isinstance(one, kind)), None)
+        return next((mark for mark in self.marks if isinstance(mark, kind)), None)
 
     @property
     def option(self) -> str:
@@ -160,21 +160,22 @@ def declared(source: Any) -> list[Declared]:
     """Return what a verb or a task takes; its own fields before those that tasks share."""
     hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
     if isinstance(source, type):
-        given = {one.name: one.default for one in fields(source)}
-        own = [name for name in inspect.get_annotations(source) if name in given]
-        given = {name: given[name] for name in (*own, *given)}
+        defaults = {parameter.name: parameter.default for parameter in fields(source)}
+        declared_here = [name for name in inspect.get_annotations(source) if name in defaults]
+        defaults = {name: defaults[name] for name in (*declared_here, *defaults)}
     else:
         shape = inspect.signature(source).parameters
-        given = {
-            n: MISSING if one.default is one.empty else one.default for n, one in shape.items()
+        defaults = {
+            n: MISSING if parameter.default is parameter.empty else parameter.default
+            for n, parameter in shape.items()
         }
-    made = []
-    for name, default in given.items():
+    parameters = []
+    for name, default in defaults.items():
         marks = getattr(hints[name], "__metadata__", ())
         kind = hints[name].__origin__ if marks else hints[name]
         text = [texts[name]] if name in texts else []
-        made.append(Declared(name, kind, (*marks, *text), default))
-    return made
+        parameters.append(Declared(name, kind, (*marks, *text), default))
+    return parameters
 
 
 def documented(source: object) -> tuple[str, dict[str, str]]:
@@ -183,7 +184,7 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     A class has those of the classes that it is made of as well.
     """
     if isinstance(source, type) and (bases := source.__mro__[1:-1]):
-        inherited = [documented(one)[1] for one in reversed(bases) if one.__doc__]
+        inherited = [documented(text_of)[1] for text_of in reversed(bases) if text_of.__doc__]
     else:
         inherited = []
     text = inspect.getdoc(source) or ""
@@ -193,9 +194,9 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     )
     # Each entry begins four columns in; what continues it stands further in.
     entries = (entry.partition(":") for entry in re.split(r"\n {4}(?=\w)", listed)[1:])
-    own = {name: " ".join(words.split()) for name, _, words in entries}
+    entries_here = {name: " ".join(words.split()) for name, _, words in entries}
     return sentences.strip(), {
-        name: one for part in (*inherited, own) for name, one in part.items()
+        name: text_of for texts in (*inherited, entries_here) for name, text_of in texts.items()
     }
 
 
@@ -215,7 +216,7 @@ def write_options(path: Path, options: Mapping[str, object], made_by: str) -> No
     """
     from ragwitness.core.files import replace_file
 
-    rows = (f"{name} = {_value(one)}" for name, one in options.items() if one is not None)
+    rows = (f"{name} = {_value(value)}" for name, value in options.items() if value is not None)
     replace_file(path, "\n".join((f"# Made by: {made_by}", *rows)) + "\n")
 
 
@@ -262,10 +263,10 @@ def _map_address(value: str, change: Callable[[str], str]) -> str:
     if "://" not in text and text.endswith(".toml") and not _FILE_SCHEMES.match(text):
         return change(value)  # a template or a domain
     # An address has its file before the question mark; options after it may name more.
-    whole = _FILE_SCHEMES.match(text)
-    if whole is None:
+    match = _FILE_SCHEMES.match(text)
+    if match is None:
         return value
-    text = whole[1] + change(whole[2]) + text[whole.end() :]
+    text = match[1] + change(match[2]) + text[match.end() :]
 
     def changed(found: re.Match[str]) -> str:
         path = unquote(found[0])

@@ -64,7 +64,7 @@ class Listing:
         preset: Fields of its configuration that the name stands for.
     """
 
-    home: str | Callable[..., Any]
+    home: Any
     summary: str = ""
     form: str = ""
     preset: Mapping[str, object] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
     def forms(self) -> tuple[str, ...]:
         """Return how each is written, those of other packages last."""
-        return (*(one.form or name for name, one in self.items()), *self.plugins())
+        return (*(listing.form or name for name, listing in self.items()), *self.plugins())
 
     def unknown(self, name: str) -> InputError:
         """Return the error of a name that nothing has, with the names that there are."""
@@ -143,10 +143,10 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             UnlistedError: It is a plug-in that :func:`nothing_but` keeps out.
         """
         name, _, preset = name.partition(":")
-        found = self._load(name)
+        loaded = self._load(name)
         if preset:
-            self._preset(name, preset, found)
-        return found
+            self._preset(name, preset, loaded)
+        return loaded
 
     def _load(self, name: str) -> Any:
         if name in self:
@@ -158,23 +158,23 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             return attrgetter(attribute)(importlib.import_module(module))
         # Another package's: found, loaded alone, and checked before it is used.
         refuse_unlisted(name)
-        found = self._plugin(self.group, name) if name and self.group else None
-        if found is None:
+        plugin = self._plugin(self.group, name) if name and self.group else None
+        if plugin is None:
             raise self.unknown(name)
-        if self._fits and not self._fits(found):
+        if self._fits and not self._fits(plugin):
             raise InputError(
                 f"The plug-in {name!r} ({self.group}) is not {self._a} {self.noun}.", self._needs
             )
-        return found
+        return plugin
 
     @staticmethod
     def _preset(name: str, preset: str, kind: Any) -> Mapping[str, object]:
         """Fields that ``NAME:PRESET`` sets: ``presets`` of the configuration's class."""
         presets: Mapping[str, Mapping[str, object]] = getattr(config_class(kind), "presets", {})
         if preset not in presets:
-            known = ", ".join(f"{name}:{one}" for one in presets) or "none"
+            names = ", ".join(f"{name}:{preset_name}" for preset_name in presets) or "none"
             raise InputError(
-                f"{name} has no preset {preset!r}.", f"Its presets: {known}; {name} alone is ours."
+                f"{name} has no preset {preset!r}.", f"Its presets: {names}; {name} alone is ours."
             )
         return presets[preset]
 
@@ -241,27 +241,29 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         fixed = fixed or {}
         # Preset, what the name itself means, then options as text of the type of each field's
         # default, then fixed fields.
-        known = {one.name for one in fields(config)}
+        field_names = {item.name for item in fields(config)}
         plain, _, preset = name.partition(":")
         begun = self._preset(plain, preset, kind) if preset else {}
         chosen = {**begun, **(self[plain].preset if plain in self else {}), **(options or {})}
-        given = typed_fields(name, self.guard(name, config), known - set(fixed), chosen)
-        given |= {key: value for key, value in fixed.items() if key in known and value is not None}
-        return self.guard(name, lambda: config(**given))
+        values = typed_fields(name, self.guard(name, config), field_names - set(fixed), chosen)
+        values |= {
+            key: value for key, value in fixed.items() if key in field_names and value is not None
+        }
+        return self.guard(name, lambda: config(**values))
 
     @staticmethod
     def _plugin(group: str, name: str) -> Any | None:
         """Load what an installed package registered under a name; None where nobody did."""
-        found = {entry.value: entry for entry in entry_points(group=group, name=name)}
-        if not found:
+        entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
+        if not entries:
             return None
-        if len(found) > 1:
-            owners = " and ".join(sorted(_owner(entry) for entry in found.values()))
+        if len(entries) > 1:
+            owners = " and ".join(sorted(_owner(entry) for entry in entries.values()))
             raise InputError(
                 f"{name!r} is registered more than once under {group}: {owners}.",
                 "Uninstall all but one of these packages.",
             )
-        (entry,) = found.values()
+        (entry,) = entries.values()
         try:
             return entry.load()
         except (Exception, SystemExit) as error:
@@ -279,8 +281,8 @@ def config_class(kind: Any) -> Any:
         kind: A class, or anything else.
     """
     where = sys.modules.get(getattr(kind, "__module__", ""))
-    found = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
-    return found if inspect.isclass(kind) and is_dataclass(found) else None
+    config = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
+    return config if inspect.isclass(kind) and is_dataclass(config) else None
 
 
 def _owner(entry: EntryPoint) -> str:
@@ -319,7 +321,7 @@ def typed_fields(
 def _like(default: object, value: object, what: str) -> object:
     """Return a value of the type of a field's default, made of text where that is given."""
     # The default tells the type: a command line knows nothing but text.
-    kind = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
+    kind = next((type_ for type_ in (bool, int, float, str) if isinstance(default, type_)), None)
     if not isinstance(value, str):
         # A whole number will do for any, and True is none.
         takes = int | float if kind is float else kind or object
@@ -384,9 +386,9 @@ def ordered(config: object, low: str, high: str) -> None:
     Raises:
         InputError: It is.
     """
-    least, most = getattr(config, low), getattr(config, high)
-    if most < least:
-        raise InputError(f"{high} must be at least {low} ({least}), not {most}.")
+    least, upper = getattr(config, low), getattr(config, high)
+    if upper < least:
+        raise InputError(f"{high} must be at least {low} ({least}), not {upper}.")
 
 
 # What only reproduces papers: in ``research/`` of a checkout, not in the installed package.

@@ -94,12 +94,12 @@ Reading: TypeAlias = tuple[LeftOut | str, ...]
 
 def left_out_of(reading: Reading) -> tuple[LeftOut, ...]:
     """Return the files and rows that could not be used."""
-    return tuple(one for one in reading if isinstance(one, LeftOut))
+    return tuple(entry for entry in reading if isinstance(entry, LeftOut))
 
 
 def notes_of(reading: Reading) -> tuple[str, ...]:
     """Return the sentences on files that were read."""
-    return tuple(one for one in reading if isinstance(one, str))
+    return tuple(entry for entry in reading if isinstance(entry, str))
 
 
 @dataclass(frozen=True, slots=True)

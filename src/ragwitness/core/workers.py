@@ -1,4 +1,4 @@
-"""In how many processes the embedded reader works."""
+"""A Ray cluster: work in the processes of several machines. Only Ray Core is used."""
 
 from __future__ import annotations
 
@@ -12,45 +12,6 @@ from typing import Any
 
 from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.quotes import quote_error
-
-VARIABLE = "RAGWITNESS_WORKERS"
-"""Holds the number of processes; ``all`` is one for each core, and the command line's default.
-
-Where it is not set there is this process alone: others begin by importing the program's script,
-which must allow that (``if __name__ == "__main__"``)."""
-
-ALL = "all"
-
-
-def workers(given: int | None = None) -> int:
-    """Return the number of processes wanted, at most one for each core that may be used.
-
-    What may be used follows from the process's affinity and from its container's share.
-
-    Args:
-        given: Replaces the variable from now on; None leaves it.
-
-    Raises:
-        InputError: That is no number of processes.
-    """
-    wanted = os.environ.get(VARIABLE, "1") if given is None else str(given)
-    if wanted != ALL and not (wanted.isdecimal() and int(wanted)):
-        raise InputError(
-            f"At least 1 worker is needed, not {wanted!r}.",
-            f"Correct --workers or {VARIABLE}: a whole number, or {ALL}.",
-        )
-    if given is not None:
-        os.environ[VARIABLE] = wanted
-    if wanted == "1":
-        return 1
-    from joblib import cpu_count
-
-    cores = int(cpu_count())
-    return cores if wanted == ALL else min(int(wanted), cores)
-
-
-# A Ray cluster: work in the processes of several machines. Only Ray Core is used.
-
 
 _LONGEST_TEMPORARY = 40  # characters; Ray's sockets lie below, and their paths are limited
 
@@ -92,16 +53,16 @@ def ray_session(cluster: Cluster) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtraError("The engine ray", "ray") from error
     folder = tempfile.mkdtemp(prefix="rw-")
-    own: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
+    started_here: dict[str, Any] = {"num_cpus": cluster.workers, "include_dashboard": False}
     if len(folder) <= _LONGEST_TEMPORARY:
-        own["_temp_dir"] = folder
+        started_here["_temp_dir"] = folder
     try:
         try:
             ray.init(
                 address=cluster.address or "local",
                 log_to_driver=False,
                 logging_level="error",
-                **({} if cluster.address else own),
+                **({} if cluster.address else started_here),
             )
         except Exception as error:  # a start that takes too long is a bare one of Ray
             where = f"at {cluster.address}" if cluster.address else "on this machine"

@@ -173,17 +173,12 @@ Proxy = Annotated[
         " methods that let a model write can use them."
     ),
 ]
-Likeness = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
-]
 ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
         help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
-        " spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
+        " spacy:MODEL or hf:MODEL, or several with + between."
     ),
 ]
 Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]
@@ -372,14 +367,14 @@ class Computing:
     """Where the language models of a run compute.
 
     Attributes:
-        engine: Where language models compute: local (all cores) or ray (a cluster).
-        workers: The number of processes that compute, here or on the Ray cluster.
+        engine: Where language models compute: local (this process) or ray (a cluster).
+        workers: ray: the number of processes that compute.
         worker_gpus: ray: the GPUs of each process; 0.5 shares one.
         ray_address: ray: the address of the cluster to join.
     """
 
     engine: Annotated[str, Only("single")] = "local"
-    workers: Annotated[int | None, Opt(shown="one for each core; 4 on a cluster")] = None
+    workers: Annotated[int, Only("ray")] = 4
     worker_gpus: Annotated[float, Only("ray")] = 0.0
     ray_address: Annotated[
         str | None, Opt(env="RAY_ADDRESS", shown="one on this machine"), Only("ray")
@@ -398,8 +393,7 @@ class Computing:
             raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")
         if self.engine == "local":
             return None
-        count = 4 if self.workers is None else self.workers
-        return Cluster(count, self.worker_gpus, self.ray_address)
+        return Cluster(self.workers, self.worker_gpus, self.ray_address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,7 +462,6 @@ TRAITS: Mapping[str, tuple[str, str]] = {
         "is for texts that are written anew, and {method} copies what its records hold",
         "Leave it out.",
     ),
-    "keywords": ("is for the method keywords", "Leave it out, or --method keywords."),
     "utility": ("is for measuring use, which --no-utility leaves out", "Leave one of them out."),
     "asks": ("is for what is asked, and stored transcripts were asked before", "Leave it out."),
 }

@@ -57,7 +57,7 @@ NEVER = {
     "ragwitness.rag.lab",
     "ragwitness.runner.rate_limiter",
     "ragwitness.evidence.log_client",
-    "ragwitness.models.process_pool",
+    "ragwitness.models.cluster",
     "ragwitness.models.endpoint",
     "ragwitness.models.hf",
     "ragwitness.service",

@@ -14,7 +14,7 @@ from ragwitness.membership import shadow
 from ragwitness.membership.methods.method_registry import configure
 from ragwitness.membership.methods.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.membership.plan import SHADOW_STAGES, AuditPlan, among
-from ragwitness.membership.prepared import Order
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import trained
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.runner.score_store import audit_identity
@@ -286,7 +286,7 @@ def test_few_words_do_without_a_shadow_system() -> None:
     assert learning.describe()["features"] == "counts, 10 intervals"
     plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", _TEXT + " Now."),))
     for audit, shadows in ((plain, 0), (learning, 200)):
-        stages = Order("http://x/v1", plan, "s-rag", audit.config).stages()
+        stages = PreparedAudit("http://x/v1", plan, "s-rag", audit.config).stages()
         assert sum(len(stages.documents.get(one, ())) for one in SHADOW_STAGES) == shadows
 
 
@@ -553,5 +553,5 @@ def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
 
 @pytest.mark.parametrize("limits", [{"sure": 0.0}, {"guessed": 0.0}, {"guessed": 1.0}])
 def test_a_probe_that_could_not_stop_or_ask_is_refused(limits) -> None:
-    with pytest.raises(InputError, match="stops above sure"):
+    with pytest.raises(InputError, match="sure must be above 0"):
         SRagConfig(**limits)
