@@ -175,7 +175,7 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
+        help="The finder of personal details: auto or contacts (built-in), presidio, none,"
         " spacy:MODEL or hf:MODEL, or several with + between."
     ),
 ]

@@ -32,14 +32,14 @@ class _Table(BaseModel):
 _TableT = TypeVar("_TableT", bound=_Table)
 
 
-class _AnyRequest(_Table):
+class _RequestFields(_Table):
     url: _Text
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
     headers: dict[str, str] = {}
     body: str | None = None
 
 
-class RequestTable(_AnyRequest):
+class RequestTable(_RequestFields):
     """``[request]`` or one ``[[step]]``."""
 
     keep: dict[str, _Text] = {}
@@ -55,7 +55,7 @@ class ResponseTable(_Table):
     document: _Text | None = None
 
 
-class VoteTable(_AnyRequest):
+class VoteTable(_RequestFields):
     """``[vote]``: the request that votes on an answer."""
 
     up: str | int | float | bool = "up"
@@ -322,7 +322,7 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     return ServiceConfig(digest, tuple(steps), ReplyPaths(**reading), _variables(steps), ballot)
 
 
-def _step(request: _AnyRequest, where: str) -> ServiceStep:
+def _step(request: _RequestFields, where: str) -> ServiceStep:
     origin, path = _address(request.url, where)
     body: object = None
     if request.body is not None:
