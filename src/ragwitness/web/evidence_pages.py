@@ -13,7 +13,7 @@ from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
 from ragwitness.membership.methods.method_registry import SHOWS
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
-from ragwitness.runner.response_store import Exchange
+from ragwitness.runner.response_store import StoredResponse
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
@@ -81,7 +81,7 @@ class Asked:
     contexts: tuple[Markup, ...]
 
 
-def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
+def told(verdict: Verdict, exchanges: Sequence[StoredResponse]) -> tuple[Told, ...]:
     """Return the words that decided, each with the queries that asked for it."""
     return tuple(
         Told(
@@ -115,7 +115,7 @@ def because(result: AuditResult, verdict: Verdict) -> str:
     return f"Nothing is decided. {told if known else ''}".strip()
 
 
-def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
+def asked(exchanges: Sequence[StoredResponse], words: Sequence[Evidence]) -> tuple[Asked, ...]:
     """Return the questions with their answers, and in both what decided marked."""
     # One pattern for all deciding words, so that overlapping ones are marked once.
     named = [word.word for word in words]
@@ -152,7 +152,7 @@ def _heard(answer: Answer) -> str:
     return "\n".join((answer.text, *(answer.contexts or ())))
 
 
-def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+def _where(word: Evidence, exchanges: Sequence[StoredResponse]) -> tuple[int, ...]:
     """Return the numbers of the queries that asked for a word, else of answers that hold it."""
     # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
     # by its answers.
@@ -164,7 +164,7 @@ def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
     return tuple(n for n, one in numbered if pattern.search(one.answer.text))
 
 
-def _asks_for(word: Evidence, one: Exchange) -> bool:
+def _asks_for(word: Evidence, one: StoredResponse) -> bool:
     """Whether a prompt leaves off where a word comes, or the answer has it where it comes."""
     before = " ".join(word.before.split())
     if before and " ".join(one.asked.query.prompt.split()).endswith(before):

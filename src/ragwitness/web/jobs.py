@@ -474,7 +474,7 @@ def progress_of(job: Job) -> Progress:
                 " What it had asked is lost with it. Stop, and begin again."
             )
         try:
-            heard = index_of(run).heard().answers
+            heard = index_of(run).counts().answers
             spent = sum(spending_of(run), Use())
             done = finished_units(run) if job.task.name == "audit" else heard
         except (RagwitnessError, OSError) as error:

@@ -211,7 +211,7 @@ def _name(folder: Path, brief: Brief) -> str:
 def _so_far(folder: Path) -> str:
     """Say which documents an unfinished run has asked about; empty where that is not known."""
     try:
-        stages = index_of(folder).heard().stages
+        stages = index_of(folder).counts().stages
     except RagwitnessError:
         return ""
     # A shadow system is asked about documents of other names, and known ones come in turns.
