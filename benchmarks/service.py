@@ -1,6 +1,6 @@
 """The service under load, killed, and attacked; on SQLite and on PostgreSQL.
 
-python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500] [--workers 2]
+python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500]
 
 Prints what was asked, what was paid, whether any meter was passed by a single query, what a kill -9
 in the middle lost, what 500 requests for another tenant's documents brought, and the CPU of a
@@ -75,7 +75,6 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--in-flight", type=int, default=200)
     parser.add_argument("--hostile", type=int, default=500)
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     for kind in ("sqlite", "postgresql"):
@@ -83,7 +82,7 @@ def main() -> None:
             if url is None:
                 print(f"== {kind}: not installed")
                 continue
-            print(f"== {kind}, {options.workers} workers", flush=True)
+            print(f"== {kind}", flush=True)
             log = Path(name) / "log"
             load(url, log, options)
             overhead(url, log, options.rounds)
@@ -113,7 +112,7 @@ def load(url: str, log: Path, options: argparse.Namespace) -> None:
     }
     mixed = [key for trio in zip(*keys.values(), strict=True) for key in trio]
     before: list[Outcome] = []
-    with Server(url, log, options.workers) as server:
+    with Server(url, log) as server:
         for i in range(_KILLS):
             before += _killed(server, mixed, options.in_flight, i)
             server.start()

@@ -45,7 +45,7 @@ _RELEASES = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
+    """A wanted promise; :func:`make_policy` turns it into a policy or refuses it.
 
     With codes, ``mechanism``, ``epsilon``, ``texts``, ``top`` and ``capacity`` count alone: neither
     accounts nor windows enter what is promised.
@@ -61,10 +61,10 @@ class Claim:
         joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
             gives for ``accounts`` accounts that ask all they may.
         lifetime_epsilon: Epsilon of the index's contents over all windows, whoever asks, at
-            ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
-            versions before have none.
-        texts: Whether ids and texts leave of what is selected, by retrieval and by chats, or
-            numbers of slots alone. With codes, of documents that share a word with the question.
+            ``joint_delta``; None takes that of :data:`LIFETIME` full windows. Policies of earlier
+            versions have none.
+        texts: Whether retrieval and chats show ids and texts of the selection, or numbers of slots
+            alone. With codes, of documents that share a word with the question.
         sigma: Noise in units of a perfect match's score; None takes the least that keeps the
             account's promise.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
@@ -244,7 +244,7 @@ class TenantPolicy:
         """
         try:
             fields: dict[str, Any] = json.loads(text)
-            # Policies of before know noise alone.
+            # Earlier policies know noise alone.
             claim = {"mechanism": "noise"} | fields["claim"]
             if "placement" in fields:
                 return cls(Claim(**claim), Placement(**fields["placement"]))
@@ -388,8 +388,8 @@ def _epsilon(claim: Claim, mechanism: Mechanism, delta: float, answers: int) -> 
     """Return the exact epsilon of a number of answers, whatever was asked; infinite for none."""
     if mechanism.coins is None:
         return epsilon_at(delta, Terms.of(mechanism, 1.0, claim.relation).worst_mu(answers))
-    found = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
-    return math.inf if found is None else found
+    epsilon = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
+    return math.inf if epsilon is None else epsilon
 
 
 def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:

@@ -14,15 +14,12 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
-    bindparam,
     create_engine,
     event,
-    insert,
     make_url,
     select,
     text,
     tuple_,
-    update,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
@@ -158,26 +155,6 @@ class Store:
         """
         with self.writing() as connection:
             connection.execute(text("UPDATE schema_version SET number = number"))
-
-    def backup(self, path: Path) -> None:
-        """Write a copy of one moment to a new file, while servers go on.
-
-        Raises:
-            InputError: The file is there or cannot be made, or the database is PostgreSQL.
-            StoreGoneError: The database failed.
-        """
-        if not self.sqlite:
-            raise InputError(
-                "PostgreSQL has a program of its own for copies.", "Use pg_dump or pg_basebackup."
-            )
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise InputError(
-                f"The copy {path} cannot be made: {error.strerror}.", "Name a new file."
-            ) from None
-        with _translated(), self._engine.connect() as connection:
-            connection.execute(text("VACUUM INTO :path"), {"path": str(path)})
 
     def close(self) -> None:
         """Close all connections."""
@@ -342,17 +319,9 @@ _FORMS = "Use a file name, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAM
 
 # Queries of accounts and payers in a window, as the database holds them.
 
-_FIRST = insert(spent).values(
-    kind=bindparam("k"), owner=bindparam("o"), window=bindparam("w"), queries=bindparam("q")
-)
-_MORE = (
-    update(spent)
-    .where(
-        spent.c.kind == bindparam("k"),
-        spent.c.owner == bindparam("o"),
-        spent.c.window == bindparam("w"),
-    )
-    .values(queries=bindparam("q"))
+_COUNT = text(
+    'INSERT INTO spent (kind, owner, "window", queries) VALUES (:k, :o, :w, :q)'
+    ' ON CONFLICT (kind, owner, "window") DO UPDATE SET queries = excluded.queries'
 )
 
 Owner: TypeAlias = tuple[str, int, int]
@@ -361,22 +330,13 @@ Owner: TypeAlias = tuple[str, int, int]
 
 def read_counts(connection: Connection, owners: Iterable[Owner]) -> dict[Owner, int]:
     """Return the counts of some owners; one without a query is left out."""
-    wanted = sorted(set(owners))
     columns = tuple_(spent.c.kind, spent.c.owner, spent.c.window)
-    found = connection.execute(select(spent).where(columns.in_(wanted)))
-    return {(row.kind, row.owner, row.window): row.queries for row in found}
+    rows = connection.execute(select(spent).where(columns.in_(sorted(set(owners)))))
+    return {(row.kind, row.owner, row.window): row.queries for row in rows}
 
 
-def write_counts(connection: Connection, before: dict[Owner, int], after: dict[Owner, int]) -> None:
-    """Store the counts that changed; ``before`` is what the table holds."""
-    new: list[dict[str, object]] = []
-    old: list[dict[str, object]] = []
-    for key, count in after.items():
-        if before.get(key) != count:
-            kind, owner, window = key
-            row = {"k": kind, "o": owner, "w": window, "q": count}
-            (old if key in before else new).append(row)
-    if new:
-        connection.execute(_FIRST, new)
-    if old:
-        connection.execute(_MORE, old)
+def write_counts(connection: Connection, counts: Mapping[Owner, int]) -> None:
+    """Store the counts of some owners."""
+    rows = [{"k": k, "o": o, "w": w, "q": count} for (k, o, w), count in counts.items()]
+    if rows:
+        connection.execute(_COUNT, rows)

@@ -61,20 +61,15 @@ class Signer:
         key: The account's, or its file, which is made where there is none.
         receipts: Folder in which receipts are kept. With it a program that is started again knows
             how often the account has asked; without it, it believes the service.
-        refusals: How often in all a refused request's number may be signed for another. Each time
-            the service can choose between two noises.
     """
 
-    def __init__(
-        self, key: PrivateKey | Path | str, receipts: Path | str | None = None, refusals: int = 0
-    ) -> None:
+    def __init__(self, key: PrivateKey | Path | str, receipts: Path | str | None = None) -> None:
         self._key = key if isinstance(key, PrivateKey) else account_key(Path(key))
         self._public = self._key.public.material
         self._receipts = None if receipts is None else Path(receipts)
         self._place: _Place | None = None
         self._next: dict[str, int] = {}
         self._signed: dict[str, tuple[int, str]] = {}  # by window: the last number, and its query
-        self._refusals = refusals
         self._pending: dict[str, Any] | None = None
         self._one = threading.Lock()
 
@@ -138,14 +133,12 @@ class Signer:
     def _sign(self, place: _Place, query: str) -> dict[str, Any]:
         last, before = self._signed.get(place.window, (-1, ""))
         if place.sequence <= last:
-            if self._refusals <= 0:
-                raise TargetResponseError(
-                    f"The service refused what was signed under number {place.sequence:,}"
-                    f" ({before[:60]!r}) and still has no other for it. A second signature under"
-                    " one number would let it choose between two noises.",
-                    "Wait for the next window, or allow it: Signer(key, receipts, refusals=1).",
-                )
-            self._refusals -= 1
+            raise TargetResponseError(
+                f"The service refused what was signed under number {place.sequence:,}"
+                f" ({before[:60]!r}) and still has no other for it. A second signature under one"
+                " number would let it choose between two noises.",
+                "Wait for the next window.",
+            )
         self._signed[place.window] = (place.sequence, query)
         digest = hashlib.sha256(query.encode()).hexdigest()
         nothing = np.zeros(0, np.int16)  # the vector is the service's
