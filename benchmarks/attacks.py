@@ -36,12 +36,11 @@ from ragwitness.core.types import Answer, Document, Query
 from ragwitness.leakage.attack_registry import build_attack
 from ragwitness.leakage.attacks.base import Limits
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.defenses.base import defend
 from ragwitness.rag.defenses.defense_registry import load_defense
-from ragwitness.rag.index.dense import DenseIndex
-from ragwitness.rag.index.lexical import LexicalIndex
+from ragwitness.rag.index import DenseIndex, LexicalIndex
+from ragwitness.rag.pipeline import build_system
 
 _RUN = 20  # words by which a record is recognised
 _ECHOED = 0.2  # of the prompts that are not obeyed: said again with a word changed

@@ -11,7 +11,7 @@ import time
 
 from ragwitness.membership.methods.srag import SRag, SRagConfig
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.worker import Worker
 from ragwitness.text.sample import load_sample

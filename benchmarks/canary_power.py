@@ -20,7 +20,7 @@ from ragwitness.canary.draw import Design
 from ragwitness.canary.look_test import call_outcomes
 from ragwitness.canary.rank_test import SlotScores, log_evidence, outcomes_of, rank_of
 from ragwitness.canary.verdict import logits
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
 
 
 def looks(rng: np.random.Generator, m: int, gains: Sequence[float], agree: float) -> np.ndarray:

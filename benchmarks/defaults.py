@@ -35,14 +35,13 @@ from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.run import Statistic, learn
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
 from ragwitness.rag.lab import rag_config
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Worker
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
-from ragwitness.stats.evaluation import auc
-from ragwitness.stats.intervals import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import auc, auc_interval, proportion_interval
+from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample
 

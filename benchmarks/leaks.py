@@ -18,9 +18,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.leakage.score.hits import Finder, LeakReference, likeness, long_runs
-from ragwitness.leakage.score.paraphrase import facts, in_order
-from ragwitness.text.overlap import plain_tokens, word_tokens
+from ragwitness.leakage.score.hits import (
+    Finder,
+    LeakReference,
+    facts,
+    in_order,
+    likeness,
+    long_runs,
+)
+from ragwitness.text.words import plain_tokens, word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
 

@@ -20,17 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import TileFolder, load_log, write_tiles
-from ragwitness.crypto.log.tree import (
+from ragwitness.crypto.merkle import (
+    MapEntry,
     MerkleLog,
+    SeedTree,
     inclusion_path,
+    map_key,
+    map_root,
     verify_consistency,
     verify_inclusion,
+    verify_seed,
 )
-from ragwitness.crypto.map import MapEntry, account_key, map_root
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
-from ragwitness.crypto.notes.witness import LogProof, Signers, open_proof
-from ragwitness.crypto.seeds import SeedTree, verify_seed
+from ragwitness.crypto.notes import Checkpoint, LogProof, Signers, open_proof, sign_checkpoint
+from ragwitness.crypto.tiles import TileFolder, load_log, write_tiles
 from ragwitness.privacy.streams import sub_seed
 
 _BATCH, _CHUNK, _ROUNDS = 1000, 50_000, 500
@@ -164,7 +166,7 @@ def _publications() -> None:
 
 
 def _map(accounts: int) -> None:
-    keys = [account_key("window", "tenant", str(i)) for i in range(accounts)]
+    keys = [map_key("window", "tenant", str(i)) for i in range(accounts)]
     start = time.process_time()
     map_root({key: MapEntry(1, bytes(32)) for key in keys})
     print(f"root of the map of {accounts:,} accounts {1e3 * (time.process_time() - start):.1f} ms")

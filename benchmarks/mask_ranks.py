@@ -16,8 +16,7 @@ import time
 
 import numpy as np
 
-from ragwitness.membership.methods.mba.masks import hardest_per_part, is_stop_word
-from ragwitness.membership.methods.mba.settings import MbaConfig
+from ragwitness.membership.methods.mba.masks import MbaConfig, hardest_per_part, is_stop_word
 from ragwitness.membership.methods.mba.spelling import MaskUnit, word_units
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.model_registry import load_language_model

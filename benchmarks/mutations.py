@@ -29,8 +29,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' small windows
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
-from ragwitness.attest.pins import Pins
-from ragwitness.attest.trust import Trust, parse_trust
+from ragwitness.attest.trust import Pins, Trust, parse_trust
 from ragwitness.attest.verifier import verify
 from ragwitness.core.errors import InputError
 from tests.support.attested import LOG, POLICY, Audited, make_audited

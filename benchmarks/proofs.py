@@ -22,13 +22,13 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")  # before the curve's package is
 
 import numpy as np
 
-from ragwitness.crypto.proofs.answers import AnswerClaim, Coins, verify_answers
-from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
-from ragwitness.crypto.proofs.domain import ceremony_domain
+from ragwitness.crypto.proofs.argument import Columns, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.arithmetic import Shape, chunk_slots
 from ragwitness.crypto.proofs.norms import verify_norms
-from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
 from ragwitness.crypto.proofs.prove_norms import prove_norms
-from ragwitness.crypto.proofs.shape import Shape, chunk_slots
+from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.prover import ceremony_domain
+from ragwitness.crypto.proofs.selection import AnswerClaim, Coins, verify_answers
 from ragwitness.privacy.sampler.coins import CoinNoise
 
 _T = TypeVar("_T")

@@ -34,8 +34,7 @@ from ragwitness.models.reader import batch, forward
 from ragwitness.models.reader.batch import Batch
 from ragwitness.models.reader.forward import KeyValues, Network
 from ragwitness.models.reader.model import Reader
-from ragwitness.rag.build import build_system
-from ragwitness.rag.pipeline import PARALLEL, RagSystem
+from ragwitness.rag.pipeline import PARALLEL, RagSystem, build_system
 from ragwitness.rag.server import create_app
 from ragwitness.text.documents import load_documents
 

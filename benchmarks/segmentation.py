@@ -13,9 +13,8 @@ import time
 
 import numpy as np
 
-from ragwitness.models.base import LanguageModel
+from ragwitness.models.base import LanguageModel, word_scores
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.models.words import word_scores
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import split_words
 

@@ -29,13 +29,13 @@ from ragwitness.membership.assumptions import likeness
 from ragwitness.membership.methods.method_registry import build_audit
 from ragwitness.membership.results.assumptions import LEVEL
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Worker
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _NULL = (
     ("medical-qa", 40, 100),

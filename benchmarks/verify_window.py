@@ -24,19 +24,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from ragwitness.attest.accounts import sign_request
 from ragwitness.attest.challenge import make_challenge
-from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token
-from ragwitness.attest.pins import Pins
 from ragwitness.attest.policy import WindowPolicy, read_policy
-from ragwitness.attest.prove import prove_window
-from ragwitness.attest.trust import Trust
+from ragwitness.attest.prove import close_window, prove_window
+from ragwitness.attest.receipts import sign_request
+from ragwitness.attest.trust import Pins, Trust
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.notes.note import Checkpoint
-from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.notes import Checkpoint, Signers
 from ragwitness.privacy.mechanism.release import quantise
 
 _LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)

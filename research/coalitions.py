@@ -19,8 +19,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.privacy.account_pairs import largest_component, similar_pairs
 from ragwitness.privacy.accounting.ranges import whole
 from ragwitness.privacy.query_log import QueryLog, make_log
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import Rate, proportion_interval
 
 Vectors = NDArray[np.float64]
 Pattern: TypeAlias = Literal["identical", "jittered", "paraphrased", "steady"]

@@ -19,9 +19,9 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.comparison.usefulness import rouge_l
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.leakage.utility import rouge_l
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.accounting.gaussian import mu_of
 from ragwitness.privacy.accounting.inference import auc_of
@@ -32,7 +32,7 @@ from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
 from ragwitness.service.tables import documents
 from ragwitness.service.tenants import add_account, create_tenant
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.text.sample import load_sample
 from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery

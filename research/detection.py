@@ -10,9 +10,8 @@ import numpy as np
 from ragwitness.collusion.coalition.detectors import Settings, suspicion
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.query_log import QueryLog
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, roc_curve
-from ragwitness.stats.intervals import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import Rate, auc, auc_interval, proportion_interval, roc_curve
+from ragwitness.stats.p_values import conformal_p_values
 
 MakeLog = Callable[[np.random.Generator], QueryLog]
 """Draws one log."""

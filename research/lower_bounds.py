@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.accounting.ranges import probability
-from ragwitness.stats.epsilon import Floor
+from ragwitness.stats.evaluation import Floor
 
 Values = NDArray[np.float64]
 _CUTS = 512

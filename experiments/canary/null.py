@@ -23,7 +23,7 @@ from ragwitness.canary.traces import Trace
 from ragwitness.canary.verdict import decide
 from ragwitness.canary.wordings import draw_names
 from ragwitness.privacy.sampler.exact import ShakeBits
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
 from research.canary.paper import WORDS, asked, examples_of, load
 
 NAMES, DOCUMENTS, CANARY = 128, 3, "ZXYPRKLMQST"

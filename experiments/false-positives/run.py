@@ -30,13 +30,13 @@ from ragwitness.membership.run import Statistic, learn
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.membership.verdicts import judge
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Worker
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.p_values import conformal_p_values
 from ragwitness.text.documents import load_documents
 
 _HERE = Path(__file__).parent

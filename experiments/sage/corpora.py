@@ -13,8 +13,7 @@ from typing import Any
 from ragwitness.core.types import Document
 from ragwitness.synthesis.generator_registry import build_method, guard_config
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig
-from ragwitness.synthesis.private.sources import WORDS, load_embedding
+from ragwitness.synthesis.private.evolution import WORDS, Candidates, PrivateConfig, load_embedding
 from ragwitness.synthesis.run import run_synthesis
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret

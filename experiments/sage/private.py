@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.stats.intervals import bootstrap_interval
+from ragwitness.stats.evaluation import bootstrap_interval
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
 from ragwitness.synthesis.private.evolution import (
     Candidates,

@@ -22,14 +22,13 @@ from corpora import Config, Material, load, replaced
 from tables import table
 
 from ragwitness.cli.common import one_thread_per_answer
+from ragwitness.comparison.usefulness import answer_lengths, measure_utility
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Query
 from ragwitness.leakage.attack_registry import build_attack
-from ragwitness.leakage.attacks.base import Attack, Limits
+from ragwitness.leakage.attacks.base import Attack, Limits, Transcript, write_transcripts
 from ragwitness.leakage.run import ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript, write_transcripts
-from ragwitness.leakage.utility import answer_lengths, measure_utility
 from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.result_registry import to_json

@@ -17,7 +17,7 @@ from typing import TypeVar
 from ragwitness.canary.pools import FINAL
 from ragwitness.canary.traces import Feedback, Trace, TraceRole, Vote, feedback_for
 from ragwitness.core.errors import InputError
-from ragwitness.text.overlap import word_tokens
+from ragwitness.text.words import word_tokens
 
 _REALISTIC = 0.1  # App. A.3 and Table 5: a larger bias only if allowed by name
 _EDGE = 0.02  # no vote is certain

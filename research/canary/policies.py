@@ -219,7 +219,7 @@ def load_base(source: str, dtype: str = "float32") -> Base:
     """
     if dtype not in ("float32", "bfloat16"):
         raise InputError(f"Weights are float32 or bfloat16, not {dtype!r}.")
-    from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
+    from ragwitness.models.hf import identity, import_libraries, load_pretrained
 
     torch, transformers = import_libraries("Training a policy")
     tokenizer = load_pretrained(transformers.AutoTokenizer, source)

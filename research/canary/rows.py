@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.stats.intervals import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import auc_interval, proportion_interval
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragwitness.core.errors import InputError, ModelError
-from ragwitness.models.hf_files import cache_name
+from ragwitness.models.hf import cache_name
 
 Ids = list[int]
 

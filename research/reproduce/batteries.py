@@ -33,9 +33,9 @@ def run_plan(
     from ragwitness.cli.steps import wait
     from ragwitness.membership.evaluation import run_battery
     from ragwitness.models.model_registry import load_language_model
-    from ragwitness.rag.build import build_system
     from ragwitness.rag.defenses.base import defend
     from ragwitness.rag.defenses.defense_registry import load_defense
+    from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
 
     model = load_language_model(proxy)

@@ -15,8 +15,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Audit, Document, Score
 from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.build import build_system
 from ragwitness.rag.lab import rag_config
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.text.sample import load_sample
 from research.reproduce.files import leave_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.runner.task_options import Generator, Proxy, Retrieval
-from ragwitness.synthesis.task_options import RolePlayers
+from ragwitness.synthesis.task import RolePlayers
 
 if TYPE_CHECKING:
     from ragwitness.core.types import Document
@@ -64,7 +64,7 @@ def reproduce(
     from ragwitness.cli.common import console
     from ragwitness.comparison.task import named_pairs
     from ragwitness.core.errors import InputError, MissingExtraError
-    from ragwitness.synthesis.roles import roles_of
+    from ragwitness.synthesis.agents import roles_of
     from research.collusion_tables import reproduce_figure
     from research.reproduce.case_study import load_case_study, reproduce_case
     from research.reproduce.compare import (

@@ -12,8 +12,8 @@ from ragwitness.comparison.result import ORIGIN
 from ragwitness.comparison.variants import ZERO_SHOT, NoTextError, check_method
 from ragwitness.core.errors import InputError
 from ragwitness.leakage.attack_registry import ATTACKS
+from ragwitness.synthesis.agents import Roles
 from ragwitness.synthesis.generator_registry import METHODS, parse_spec
-from ragwitness.synthesis.roles import Roles
 from research.reproduce.tables import read_table
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from ragwitness.cli.common import say_error
 from ragwitness.membership.baselines import divide
 from ragwitness.membership.results.evaluation import Battery, short_rate
 from ragwitness.runner.task_runtime import as_documents
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import bootstrap_interval, bootstrap_mean_interval
+from ragwitness.stats.evaluation import Rate, bootstrap_interval, bootstrap_mean_interval
 from research.reproduce.files import leave_table
 from research.reproduce.report import reproduction_json
 from research.reproduce.tables import Case, Table

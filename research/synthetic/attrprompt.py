@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import MakingConfig, RoleMethod, ask
+from ragwitness.synthesis.agents import EXTRACTOR, GENERATOR, MakingConfig, RoleMethod, ask
 from ragwitness.synthesis.generator import (
     Fate,
     Maker,
@@ -21,7 +21,6 @@ from ragwitness.synthesis.generator import (
 )
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.response_parsing import Attribute, Pair, read_list
-from ragwitness.synthesis.roles import EXTRACTOR, GENERATOR
 from ragwitness.synthesis.sage import generate
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import MakingConfig, ask
+from ragwitness.synthesis.agents import GENERATOR, MakingConfig, ask
+from ragwitness.synthesis.baselines import NO_RISKS, Paraphrase, ResultType
 from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, maker
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.synthesis.paraphrase import NO_RISKS, Paraphrase, ResultType
-from ragwitness.synthesis.roles import GENERATOR
 from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -17,11 +17,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import MakingConfig, ask
+from ragwitness.synthesis.agents import (
+    EXTRACTOR,
+    GENERATOR,
+    JUDGE,
+    REWRITER,
+    RULES,
+    MakingConfig,
+    ask,
+)
 from ragwitness.synthesis.generator import Fate, Steps, Synthesis
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.response_parsing import BEGIN, END, SAFE, Attribute
-from ragwitness.synthesis.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, RULES
 from ragwitness.synthesis.rules import Rules
 from ragwitness.synthesis.sage import Sage, judgement_by
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import MakingConfig, RoleMethod, ask
+from ragwitness.synthesis.agents import GENERATOR, MakingConfig, RoleMethod, ask
 from ragwitness.synthesis.generator import (
     Fate,
     Maker,
@@ -24,9 +24,7 @@ from ragwitness.synthesis.generator import (
     maker,
 )
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.synthesis.roles import GENERATOR
-from ragwitness.text.overlap import plain_tokens
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 from research.synthetic.published import as_published, unchecked
 from research.synthetic.rules import BaselineRules
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.accounts import Request
 from ragwitness.attest.policy import WindowPolicy, read_policy
+from ragwitness.attest.receipts import Request
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.models.embedders import HashingEmbedder

@@ -207,7 +207,7 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
     Path("changed.json").write_text(json.dumps(opened))
     code, said = command("canary", "status", "changed.json", "--commitment", published)
     assert code == 3
-    assert "is not what was committed to" in said
+    assert "does not match its commitment" in said
 
 
 def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:

@@ -16,7 +16,7 @@ import pytest
 from ragwitness.api import leak
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Query
-from ragwitness.leakage.transcript import read_transcripts
+from ragwitness.leakage.attacks.base import read_transcripts
 from ragwitness.runner.response_store import query_key
 from ragwitness.text.sample import load_sample
 from tests.support.leaking import VARIABLE

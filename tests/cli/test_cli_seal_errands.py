@@ -12,7 +12,7 @@ import pytest
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.canary.folder import read_plan
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE
-from ragwitness.crypto.notes.note import sign_note
+from ragwitness.crypto.notes import sign_note
 from ragwitness.evidence.pack import ANSWERS_FILE, LOG, ROWS, SIGNED_LOG, TEXTS, page_of
 from ragwitness.evidence.subject import seal_text
 from tests.support.canary_audit import Command, model_of, planted, probed, result_of

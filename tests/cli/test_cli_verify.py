@@ -12,9 +12,9 @@ from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import parse_challenge
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.trust import parse_trust
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, sign_checkpoint
+from ragwitness.crypto.tiles import read_entries
 from tests.support.attested import BEACON, LOG, POLICY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "attest"

@@ -54,7 +54,7 @@ def _exists(path: str, folder: str) -> bool:
 
 def test_pages_name_paths_at_all() -> None:
     assert len(_PAGES) > 30
-    assert {"crypto/map.py", "rag/", "x.py"} <= _named("`crypto/map.py` `rag/` and `x.py`")
+    assert {"crypto/merkle.py", "rag/", "x.py"} <= _named("`crypto/merkle.py` `rag/` and `x.py`")
 
 
 @pytest.mark.parametrize("page", _PAGES)

@@ -14,8 +14,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Capability
-from ragwitness.targets.address import parse_address
-from ragwitness.targets.probe import CapabilityReport, probe_capabilities
+from ragwitness.runner.capabilities import CapabilityReport, probe_capabilities
 from ragwitness.targets.resolve import SCHEMES, open_target
 from tests.support.loopback import loopback, reply
 
@@ -45,9 +44,8 @@ def test_every_scheme_is_described_and_every_address_has_one() -> None:
     assert len(lines) > 8
     for line in lines:
         _, _, address, *_ = shlex.split(line)
-        parsed = parse_address(address)
-        assert parsed is not None
-        assert address.startswith(("http://", "https://")) or parsed.scheme in SCHEMES
+        scheme = re.split("[:/]", address)[0]
+        assert address.startswith(("http://", "https://")) or scheme in SCHEMES
 
 
 def test_the_described_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,6 @@ from pathlib import Path
 from unittest import mock
 
 from tests.golden.tasks import INPUTS, RUNS, TABLES, TASKS, WHERE, done
-
 from tests.support.canary_model import ToyModel, serving
 
 COMMIT = "52e8ec2"
@@ -162,7 +161,7 @@ def make_tables(out: Path) -> None:
 
 def make_windows(out: Path) -> None:
     """An open window, the same closed and proved, and all that goes with a bundle."""
-    from ragwitness.attest.accounts import Request
+    from ragwitness.attest.receipts import Request
     from ragwitness.attest.window import Window
     from ragwitness.crypto.keys import read_key
     from ragwitness.models.embedders import HashingEmbedder

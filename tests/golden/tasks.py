@@ -216,7 +216,7 @@ def pretend(number: str, folder: Path, patch: Any) -> None:
 
 def close(window: Any) -> None:
     """Close an audit window."""
-    from ragwitness.attest.close import close_window
+    from ragwitness.attest.prove import close_window
 
     close_window(window)
 
@@ -273,13 +273,12 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     """What the same inputs must always give, in hex: records, noise keys, policies, meters."""
     import numpy as np
 
-    from ragwitness.attest.accounts import Request
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.ledger import LoggedAccount
     from ragwitness.attest.policy import read_policy
-    from ragwitness.attest.receipts import Opened
+    from ragwitness.attest.receipts import Opened, Request
     from ragwitness.attest.window import noise_record, query_record
-    from ragwitness.crypto.transcript.records import encode, record_hash
+    from ragwitness.attest.window_log import LoggedAccount
+    from ragwitness.crypto.records import encode, record_hash
     from ragwitness.privacy.odometer.spectral import Odometer, Terms
     from ragwitness.privacy.streams import record_key, slot_bits, sub_seed
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from tests.golden.tasks import INPUTS, RUNS, TASKS, as_before, done, result_of, rows_of, same
 
 from tests.golden import tasks
+from tests.golden.tasks import INPUTS, RUNS, TASKS, as_before, done, result_of, rows_of, same
 
 RECORDED = Path(__file__).parent / "same_bytes.json"
 

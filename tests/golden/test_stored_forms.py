@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.golden.tasks import INPUTS, RUNS, STORED, TABLES, TASKS, WHERE, done, same
 
 from tests.golden import answering, tasks
+from tests.golden.tasks import INPUTS, RUNS, STORED, TABLES, TASKS, WHERE, done, same
 
 _RUNS = sorted(TASKS)
 

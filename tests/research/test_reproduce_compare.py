@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.synthesis.roles import roles_of
+from ragwitness.synthesis.agents import roles_of
 from research.reproduce.compare import (
     CompareCase,
     CompareTable,

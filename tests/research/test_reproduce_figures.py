@@ -105,7 +105,7 @@ def test_a_case_study_shows_what_was_said_with_the_document_and_without(tmp_path
 def test_a_table_of_scores_takes_the_answers_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gammas: str, shown: str
 ) -> None:
-    for module in ("ragwitness.models.model_registry", "ragwitness.rag.build"):
+    for module in ("ragwitness.models.model_registry", "ragwitness.rag.pipeline"):
         monkeypatch.setattr(f"{module}.load_language_model", lambda spec: Copier(), raising=False)
     lines = [json.dumps({"id": d.id, "text": d.text}) for d in load_sample()[:60]]
     (tmp_path / "c.jsonl").write_text("\n".join(lines))

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ragwitness.core.errors import InputError
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import find_secrets
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.text.secrets import contacts
 from research.synthetic.wiki_pii import RESULT_TYPES, WikiPii, chunks, made_up, wiki_pii
 

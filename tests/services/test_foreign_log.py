@@ -17,8 +17,8 @@ import pymerkle
 import pytest
 
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tiles import decode_bundle
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
+from ragwitness.crypto.notes import Checkpoint, Note, sign_checkpoint
+from ragwitness.crypto.tiles import decode_bundle
 from ragwitness.evidence.log_client import WitnessAddress, gather
 from tests.support.windows import KEY, ask, policy, window
 from tests.support.witness import witness_app

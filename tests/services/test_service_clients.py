@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ragwitness.attest.accounts import verify_request
+from ragwitness.attest.receipts import verify_request
 from ragwitness.attest.window import Window
 from ragwitness.core.errors import TargetResponseError, TargetUnreachableError
 from ragwitness.crypto.keys import read_key
-from ragwitness.crypto.transcript.records import QueryRecord, SignedQueryRecord, decode
+from ragwitness.crypto.records import QueryRecord, SignedQueryRecord, decode
 from ragwitness.service.clients import Client
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 import ragwitness.service.clients as clients_of
-from ragwitness.attest.close import close_window
+from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import read_key
-from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.transcript.records import QueryRecord, decode
+from ragwitness.crypto.notes import Signers
+from ragwitness.crypto.records import QueryRecord, decode
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
 from ragwitness.service.tenants import budget_of

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.attest.accounts import Request, request_message, sign_request
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, make_challenge, noise_of, parse_challenge
-from ragwitness.attest.close import close_window
 from ragwitness.attest.coalition import certificate, estimate
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import (
@@ -24,20 +22,17 @@ from ragwitness.attest.commitments import (
     proof_shape,
     vector_bytes,
 )
-from ragwitness.attest.ledger import LoggedAccount, accounts_root
-from ragwitness.attest.pins import Pins, PolicyBounds
 from ragwitness.attest.policy import Estimator, WindowPolicy
-from ragwitness.attest.prove import bundle_files, prove_window
-from ragwitness.attest.receipts import Opened
-from ragwitness.attest.trust import Trust
+from ragwitness.attest.prove import bundle_files, close_window, prove_window
+from ragwitness.attest.receipts import Opened, Request, request_message, sign_request
+from ragwitness.attest.trust import Pins, PolicyBounds, Trust
 from ragwitness.attest.window import Window
+from ragwitness.attest.window_log import LoggedAccount, accounts_root
 from ragwitness.crypto.hashing import HASH_BYTES
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
-from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, Note, Signers, sign_checkpoint
+from ragwitness.crypto.records import (
     CloseRecord,
     QueryRecord,
     SignedQueryRecord,
@@ -45,6 +40,7 @@ from ragwitness.crypto.transcript.records import (
     encode,
     record_hash,
 )
+from ragwitness.crypto.tiles import read_entries
 from ragwitness.privacy.mechanism.config import Mechanism
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
@@ -282,7 +278,7 @@ class Story:
 
     def reopen(self, place, /, **fields):
         """Commit to something else in a query record, and open that."""
-        from ragwitness.crypto.commitments import commit
+        from ragwitness.crypto.hashing import commit
 
         self.opened[place] = replace(self.opened[place], **fields)
         names = ("query", "vector", "answer")
@@ -342,8 +338,8 @@ class Story:
 
     def prove(self, place, *, columns=None, noise=None):
         """Make a proof of a record as it is told, with other secrets where they are given."""
-        from ragwitness.crypto.proofs.answers import AnswerClaim
-        from ragwitness.crypto.proofs.prove_answers import prove_answer
+        from ragwitness.crypto.proofs.prove_selection import prove_answer
+        from ragwitness.crypto.proofs.selection import AnswerClaim
 
         window, record, opened = self.audited.window, self.records[self.places[place]], self.opened
         columns = columns or window.secret_columns(record.tenant)

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from ragwitness.crypto.proofs import answers, norms
+from ragwitness.crypto.proofs import norms, selection
 
 
 def remember_proofs(patch: pytest.MonkeyPatch) -> None:
@@ -27,4 +27,4 @@ def remember_proofs(patch: pytest.MonkeyPatch) -> None:
         return [b"answers", *(claim.heads(shape) for claim in claims), b"proofs", *proofs]
 
     patch.setattr(norms, "verify_norms", remembering(norms.verify_norms, of_norms))
-    patch.setattr(answers, "verify_answers", remembering(answers.verify_answers, of_answers))
+    patch.setattr(selection, "verify_answers", remembering(selection.verify_answers, of_answers))

@@ -7,7 +7,7 @@ from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.commitments import index_commitment
 from ragwitness.attest.verifier import verify
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 from tests.support.attested import LOG, POLICY, Story, believing
 
 

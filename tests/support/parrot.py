@@ -49,4 +49,4 @@ def _said(prompt: ChatPrompt, max_tokens: int) -> Generation:
 
 def parrot_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a parrot in the place of every generator that a lab system loads."""
-    monkeypatch.setattr("ragwitness.rag.build._load_generator", lambda _spec: Parrot())
+    monkeypatch.setattr("ragwitness.rag.pipeline._load_generator", lambda _spec: Parrot())

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from ragwitness.attest.accounts import Request
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import Estimator, WindowPolicy
+from ragwitness.attest.receipts import Request
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.proofs import columns, prove_norms
-from ragwitness.crypto.proofs.columns import Columns, SecretColumns
-from ragwitness.crypto.proofs.group import encode_point, generator
-from ragwitness.crypto.proofs.prove_answers import SecretCoins
+from ragwitness.crypto.proofs import argument, prove_norms
+from ragwitness.crypto.proofs.argument import Columns, SecretColumns
+from ragwitness.crypto.proofs.arithmetic import encode_point, generator
+from ragwitness.crypto.proofs.prove_selection import SecretCoins
 from ragwitness.privacy.mechanism.config import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
@@ -61,7 +61,7 @@ def stand_in(monkeypatch):
         blinds = tuple(((0, 0),) * shape.dimension for _ in range(chunks))
         return SecretColumns(held, blinds, Columns(((point,) * shape.dimension,) * chunks))
 
-    monkeypatch.setattr(columns, "commit_columns", commit_columns)
+    monkeypatch.setattr(argument, "commit_columns", commit_columns)
     monkeypatch.setattr(prove_norms, "prove_norms", lambda *given: b"norms of " + given[-1])
     alone = lambda self, shape: (point,) * shape.chunks(len(self.numbers))  # noqa: E731
     monkeypatch.setattr(SecretCoins, "commit", alone)

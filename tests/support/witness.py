@@ -14,8 +14,13 @@ from starlette.routing import Route
 from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import parse_hash
 from ragwitness.crypto.keys import PrivateKey, PublicKey
-from ragwitness.crypto.notes.note import Checkpoint, Note, signature_of, verify_signature
-from ragwitness.crypto.notes.witness import verify_extension
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    Note,
+    signature_of,
+    verify_extension,
+    verify_signature,
+)
 
 
 def witness_app(key: PrivateKey, log: PublicKey) -> Any:

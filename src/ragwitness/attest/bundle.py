@@ -17,10 +17,9 @@ from typing import Any, TypeAlias
 from zlib import crc32
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical, parse
-from ragwitness.crypto.hashing import parse_hex
+from ragwitness.crypto.hashing import canonical, parse, parse_hex
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
-from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
+from ragwitness.crypto.notes import MAX_NOTE, check_signed, sign_note
 
 # The one zip of a set of files: stored, in order, without dates; every other zip is refused.
 #

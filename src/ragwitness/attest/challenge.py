@@ -19,11 +19,17 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.bundle import MAX_RECORDS
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical, parse, parse_u64, u64_text
-from ragwitness.crypto.commitments import BLINDING_BYTES
-from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
-from ragwitness.crypto.notes.note import Checkpoint
-from ragwitness.crypto.transcript.records import QueryRecord
+from ragwitness.crypto.hashing import (
+    BLINDING_BYTES,
+    HASH_BYTES,
+    canonical,
+    parse,
+    parse_hex,
+    parse_u64,
+    u64_text,
+)
+from ragwitness.crypto.notes import Checkpoint
+from ragwitness.crypto.records import QueryRecord
 from ragwitness.privacy.accounting.ranges import probability
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.mechanism.release import slot_noise
@@ -241,7 +247,7 @@ class Disclosure:
 
         Raises:
             VerificationError: ``opening.version``, ``opening.fields``, or by
-                :func:`~ragwitness.crypto.canonical.parse` ``opening.*``.
+                :func:`~ragwitness.crypto.hashing.parse` ``opening.*``.
         """
         value: Any = parse(data, _MOST_BYTES, "opening")
         if not isinstance(value, dict) or value.get("version") != VERSION:

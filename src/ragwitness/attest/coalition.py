@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.policy import Estimator, WindowPolicy
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 from ragwitness.privacy.account_pairs import Links, component_labels, core_group
 
 _VERSION = "ragwitness/estimate/v2"

@@ -7,27 +7,43 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import shake_256
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical, parse, parse_u64
-from ragwitness.crypto.commitments import (
+from ragwitness.crypto.hashing import (
     BLINDING_BYTES,
+    HASH_BYTES,
     Opening,
+    b64,
+    canonical,
     commit,
     commit_digests,
     draw_blinding,
+    parse,
+    parse_hash,
+    parse_hex,
+    parse_u64,
+    tagged_hash,
 )
-from ragwitness.crypto.hashing import HASH_BYTES, b64, parse_hash, parse_hex, tagged_hash
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.proofs.shape import Shape, chunk_slots
-from ragwitness.crypto.transcript.records import QueryRecord, record_hash
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.proofs.argument import cut
+from ragwitness.crypto.proofs.arithmetic import POINT_BYTES, Shape, chunk_slots
+from ragwitness.crypto.records import QueryRecord, record_hash
+from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.streams import NoiseRecord, hkdf_sha256, public_coins, sub_seed
+
+if TYPE_CHECKING:
+    from ragwitness.attest.policy import WindowPolicy
+    from ragwitness.crypto.proofs.prove_selection import SecretCoins
+    from ragwitness.crypto.proofs.selection import Coins
 
 # C_E: what turns texts into vectors (R1).
 
@@ -82,7 +98,7 @@ class CommittedEmbedder:
 
         Raises:
             VerificationError: ``embedder.fields``, ``embedder.blinding``, ``embedder.digest``, or
-                by :func:`~ragwitness.crypto.canonical.parse` ``embedder.*``.
+                by :func:`~ragwitness.crypto.hashing.parse` ``embedder.*``.
         """
         value = parse(data, _MOST_EMBEDDER, "embedder")
         named = isinstance(value, dict) and set(value) == {"artifacts", "blinding"}
@@ -137,7 +153,7 @@ class IndexCard:
 
         Raises:
             VerificationError: ``index.fields``, ``index.digest``, ``index.number``, or by
-                :func:`~ragwitness.crypto.canonical.parse` ``index.*``.
+                :func:`~ragwitness.crypto.hashing.parse` ``index.*``.
         """
         value = parse(data, _MOST_CARD, "index")
         named = isinstance(value, dict) and set(value) == set(_FIELDS)
@@ -324,3 +340,115 @@ def parse_token(text: str, check: str) -> tuple[int, bytes]:
     if not space:
         raise VerificationError(check, f"{text[:40]!r} names no checkpoint: size, space, root.")
     return parse_u64(size, check), parse_hash(root, check)
+
+
+# Noise that is proved without being opened, in a window: what is committed, drawn and proved.
+#
+# Before the window the provider commits, for every number that an answer can have, to secret
+# integers of all slots, in place of its sub-seed's hash. Public coins follow from the request. The
+# noise is read off the bits of their sum, and the proof of a record opens none of it
+# (docs/design/noise.md).
+
+
+_SLOT_SECONDS = 1e-5  # that committing takes (docs/design/link.md)
+_NUMBERS = b"ragwitness/coin-numbers/v1\n"
+
+
+def coins_of(policy: WindowPolicy) -> CoinNoise | None:
+    """Return a policy's noise of coins, one for all its tenants; None where seeds are opened."""
+    return next(iter(policy.tenants.values())).coins
+
+
+def largest(policy: WindowPolicy) -> int:
+    """Return the slots of a policy's largest index: numbers are committed before they have one."""
+    return max(mechanism.capacity for mechanism in policy.tenants.values())
+
+
+def secret_numbers(noise: CoinNoise, seed: bytes, slots: int) -> NDArray[np.uint32]:
+    """Return an answer's secret integers, of its first slots, as limbs; the seed stays closed."""
+    stream = shake_256(_NUMBERS + seed).digest(noise.stream_bytes(slots))
+    return noise.secret(stream, slots)
+
+
+def public_numbers(
+    noise: CoinNoise, beacon: bytes, record: NoiseRecord, number: int, slots: int
+) -> NDArray[np.uint32]:
+    """Return an answer's public integers as limbs, by beacon, request and the answer's number."""
+    size = noise.stream_bytes(slots)
+    return noise.secret(public_coins(beacon, record, number, size), slots)
+
+
+def drawn_noise(
+    noise: CoinNoise, seed: bytes, beacon: bytes, record: NoiseRecord, number: int, slots: int
+) -> NDArray[np.int64]:
+    """Return the noise of all slots of an answer, as its provider draws it."""
+    public = public_numbers(noise, beacon, record, number, slots)
+    bits, _ = noise.tossed(secret_numbers(noise, seed, slots), public)
+    return noise.noise(bits)
+
+
+# What is committed before the window.
+
+
+def commit_numbers(
+    policy: WindowPolicy, seed: bytes, shape: Shape, progress: Callable[[str], None]
+) -> bytes:
+    """Return the commitments to the secret integers of every answer that a window may give."""
+    found: list[bytes] = []
+    minutes = policy.seed_count * largest(policy) * _SLOT_SECONDS / 60
+    progress(f"noise of {policy.seed_count:,} answers, some {minutes:,.0f} minutes of one core")
+    for number in range(policy.seed_count):
+        secret = secret_coins(policy, sub_seed(seed, policy.window, number))
+        found += secret.commit(shape)
+    return b"".join(found)
+
+
+def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
+    """Return what opens an answer's commitment, from its sub-seed, over the largest index."""
+    from ragwitness.crypto.proofs.prove_selection import SecretCoins
+
+    noise = coins_of(policy)
+    assert noise is not None  # noqa: S101  # only asked of windows whose noise is of coins
+    numbers = whole_numbers(secret_numbers(noise, seed, largest(policy)))
+    blinds = hkdf_sha256(seed, canonical({"domain": "ragwitness/coin-blinds/v1"}))
+    return SecretCoins(numbers, blinds)
+
+
+def whole_numbers(limbs: NDArray[np.uint32]) -> tuple[int, ...]:
+    """Return integers out of limbs."""
+    return tuple(int.from_bytes(row.tobytes(), "little") for row in limbs.astype("<u4"))
+
+
+def coin_leaf(points: bytes) -> bytes:
+    """Return what the tree over all answers holds in place of a sub-seed, 32 bytes."""
+    return tagged_hash("ragwitness/coin-commitment/v1", points)
+
+
+def split_points(data: bytes, count: int) -> Iterator[bytes]:
+    """Return each answer's commitments out of those of all.
+
+    Raises:
+        InputError: They are not as many for each.
+    """
+    size, rest = divmod(len(data), count)
+    if rest or not size or size % POINT_BYTES:
+        raise InputError(
+            "The file of the window's committed noise is damaged.", "Restore it from a backup."
+        )
+    return cut(data, size)
+
+
+# What a challenged record proves.
+
+
+def public_coins_of(
+    noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], shape: Shape
+) -> Coins:
+    """Return what a record's proof says of its noise.
+
+    The points are the number's; those of the record's index come first. The limbs are public.
+    """
+    from ragwitness.crypto.proofs.selection import Coins
+
+    committed = tuple(cut(points, POINT_BYTES))[: shape.chunks(len(limbs))]
+    return Coins(noise.coefficients, committed, whole_numbers(limbs))

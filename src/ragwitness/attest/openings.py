@@ -15,13 +15,11 @@ from typing import Any
 from ragwitness.attest.bundle import OPENINGS
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.canonical import canonical, parse
-from ragwitness.crypto.hashing import HASH_BYTES, parse_hex
+from ragwitness.crypto.hashing import HASH_BYTES, canonical, parse, parse_hex
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note
-from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, Note, Signers
+from ragwitness.crypto.tiles import read_entries
 from ragwitness.privacy.accounting.ranges import Relation
 from ragwitness.privacy.odometer.spectral import worst_epsilon
 
@@ -146,7 +144,7 @@ def log_opening(
     Raises:
         InputError: The log is another key's, or cannot be written.
     """
-    from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
+    from ragwitness.attest.window_log import CHECKPOINT, ENTRIES, log_entry
     from ragwitness.core.files import read_file
 
     name = provider_name(keys[0].name, policy.window)

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.privacy.accounting.bounds import composition_slack
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
 from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
@@ -234,7 +234,7 @@ class WindowPolicy:
             VerificationError: ``policy.version``, ``policy.fields`` (missing, unknown or of
                 another type), ``policy.number`` (not in its one spelling), ``policy.invalid`` (a
                 value or combination that no policy may have), or by
-                :func:`~ragwitness.crypto.canonical.parse` ``policy.*``.
+                :func:`~ragwitness.crypto.hashing.parse` ``policy.*``.
         """
         value = parse(data, MOST_BYTES, "policy")
         if not isinstance(value, dict) or value.get("version") not in (VERSION, _APART):

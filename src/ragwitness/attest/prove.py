@@ -6,6 +6,7 @@ on where it was.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -20,17 +21,26 @@ from ragwitness.attest.challenge import (
     noise_of,
     noise_record_of,
 )
-from ragwitness.attest.commitments import link_context, proof_shape, vector_bytes
-from ragwitness.attest.noise import coins_of, public_coins_of, public_numbers, secret_coins
+from ragwitness.attest.coalition import CoalitionEstimate, certificate, estimate
+from ragwitness.attest.commitments import (
+    coins_of,
+    link_context,
+    proof_shape,
+    public_coins_of,
+    public_numbers,
+    secret_coins,
+    vector_bytes,
+)
 from ragwitness.attest.receipts import KeptOpening
 from ragwitness.attest.window import Window
+from ragwitness.attest.window_log import accounts_root, publish, sign
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import read_file, replace_file
-from ragwitness.crypto.notes.note import Checkpoint, Note
-from ragwitness.crypto.transcript.records import QueryRecord, decode, record_hash
+from ragwitness.crypto.notes import Checkpoint, Note
+from ragwitness.crypto.records import CloseRecord, QueryRecord, decode, record_hash
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.columns import SecretColumns
+    from ragwitness.crypto.proofs.argument import SecretColumns
 
 _MOST_FILE = 1 << 30
 
@@ -84,7 +94,7 @@ def prove_window(
             rows[record.tenant] = window.secret_columns(record.tenant)
         opened = _disclosure(window, record, kept)
         files[f"records/{place}.json"] = opened.encode()
-        made = _proofs(window, rows[record.tenant], record, kept, opened)
+        made = _record_proofs(window, rows[record.tenant], record, kept, opened)
         files |= {f"records/{place}.{end}": data for end, data in made.items()}
     progress("proofs", count, count)
     # 4. One file, its list signed with the log's key.
@@ -152,7 +162,7 @@ def _disclosure(window: Window, record: QueryRecord, kept: KeptOpening) -> Discl
     )
 
 
-def _proofs(
+def _record_proofs(
     window: Window,
     rows: SecretColumns,
     record: QueryRecord,
@@ -163,8 +173,8 @@ def _proofs(
 
     It is kept from an earlier run, or made and kept.
     """
-    from ragwitness.crypto.proofs.answers import AnswerClaim
-    from ragwitness.crypto.proofs.prove_answers import SecretCoins, prove_answer
+    from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+    from ragwitness.crypto.proofs.selection import AnswerClaim
 
     mechanism, beacon = window.policy.tenants[record.tenant], window.ledger.beacon
     coins, number = mechanism.coins, int(record.number)
@@ -191,3 +201,50 @@ def _proofs(
     made["proof"] = prove_answer(shape, claim, rows, secret)
     replace_file(path, made["proof"])
     return made
+
+
+# Phase C: estimate, map, close record, close checkpoint.
+
+
+def close_window(window: Window) -> CoalitionEstimate:
+    """Close a window: no query can follow.
+
+    Writes ``estimate.json``, the close record, and ``close.checkpoint``. A crash in between is
+    mended by calling it again.
+
+    Returns:
+        The coalition estimate; it may exceed the policy's cap, which then fails the audit.
+
+    Raises:
+        InputError: The journal is damaged, there is no key, or the folder cannot be written.
+    """
+    policy, ledger = window.policy, window.ledger
+    with window.writing():
+        # 1. A missing key is found before anything is written.
+        sign(ledger.log, window.keys)
+        # 2. The estimate of the coalition (R5) from all query records, and its certificate.
+        who, vectors = [], []
+        for number, index in enumerate(ledger.queries):
+            query = decode(ledger.entry(index))
+            if isinstance(query, QueryRecord):
+                who.append((query.tenant, query.account))
+                vectors.append(window.kept(number).opened.vector)
+        found = estimate(policy, who, np.stack(vectors) if vectors else np.zeros((0, 1), np.int16))
+        data = certificate(found)
+        replace_file(window.public / "estimate.json", data)
+        # 3. The close record: counts, the root of the accounts' map, the estimate.
+        if ledger.closed is None:
+            record = CloseRecord(
+                window=policy.window,
+                queries=str(len(ledger.queries)),
+                map_root=accounts_root(policy.window, ledger.accounts).hex(),
+                coalition=str(found.size),
+                certificate=hashlib.sha256(data).hexdigest(),
+            )
+            ledger.append(record)
+        # 4. The signed checkpoint of the close; one that witnesses have signed since is kept.
+        note = publish(window.public, ledger.log, window.keys, ledger.entries)
+        path = window.public / "close.checkpoint"
+        if not path.exists():
+            replace_file(path, note)
+    return found

@@ -20,22 +20,41 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ragwitness.attest.accounts import Request, check_key, verify_request
-from ragwitness.attest.checkpoints import check_published, opening_keys, publish, sign
-from ragwitness.attest.commit import number_tree
-from ragwitness.attest.commitments import checkpoint_token, parse_token, proof_shape
-from ragwitness.attest.folder import Folder, locked, read_rows
-from ragwitness.attest.ledger import LoggedAccount, WindowLog
-from ragwitness.attest.noise import coin_leaf, coins_of, drawn_noise, split_points
+from ragwitness.attest.commit import Folder, locked, number_tree, read_rows
+from ragwitness.attest.commitments import (
+    checkpoint_token,
+    coin_leaf,
+    coins_of,
+    drawn_noise,
+    parse_token,
+    proof_shape,
+    split_points,
+)
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
-from ragwitness.attest.receipts import KeptOpening, Opened, OpeningsJournal, Receipt
+from ragwitness.attest.receipts import (
+    KeptOpening,
+    Opened,
+    OpeningsJournal,
+    Receipt,
+    Request,
+    check_key,
+    verify_request,
+)
+from ragwitness.attest.window_log import (
+    LoggedAccount,
+    WindowLog,
+    check_published,
+    opening_keys,
+    publish,
+    sign,
+)
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import read_file
-from ragwitness.crypto.commitments import commit, draw_blinding
+from ragwitness.crypto.hashing import commit, draw_blinding
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.notes.witness import LogProof
-from ragwitness.crypto.seeds import SeedOpening, SeedTree
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.merkle import SeedOpening, SeedTree
+from ragwitness.crypto.notes import LogProof
+from ragwitness.crypto.records import (
     AdmitRecord,
     BeaconRecord,
     KeyedAdmitRecord,
@@ -54,7 +73,7 @@ from ragwitness.privacy.streams import (
 )
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.columns import SecretColumns
+    from ragwitness.crypto.proofs.argument import SecretColumns
 
 # One query: what may be asked under the policy, and the record that it becomes (R2).
 
@@ -499,7 +518,7 @@ class Window:
         Raises:
             InputError: No such tenant, or its file is damaged.
         """
-        from ragwitness.crypto.proofs.columns import SecretColumns
+        from ragwitness.crypto.proofs.argument import SecretColumns
 
         path = self.folder.columns(self.place_of(tenant))
         return SecretColumns.load(path, proof_shape(self.policy))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import re
 
-from ragwitness.text.replies import declines
-from ragwitness.text.reply_cleanup import after_thought
+from ragwitness.text.replies import after_thought, declines
 
 
 class Behaviour(enum.StrEnum):

@@ -28,8 +28,7 @@ from ragwitness.canary.families import Family, draw_canary, draw_triggers, shuff
 from ragwitness.canary.pools import as_rate
 from ragwitness.canary.wordings import RESULT_TYPES, draw_keys, draw_names
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.commitments import Opening, commit, verify_opening
+from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
 from ragwitness.privacy.sampler.exact import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.canary.draw import settings_of
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import (

@@ -49,7 +49,7 @@ from ragwitness.core.files import (
     replace_file,
     write_rows,
 )
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 
 # A canary audit from its commitment to its last probe, as one value.
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.epsilon import Floor, epsilon_one_run
-from ragwitness.stats.sequential import permutation_test
+from ragwitness.stats.evaluation import Floor, epsilon_one_run
+from ragwitness.stats.p_values import permutation_test
 
 Values = NDArray[np.float64]
 

@@ -39,7 +39,7 @@ from ragwitness.core.files import at_hand, private_folder, read_object, replace_
 from ragwitness.core.run_files import ANSWERS, LOOK
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Query, Target
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked
 from ragwitness.runner.response_store import ResponseStore
@@ -146,8 +146,8 @@ async def probe_canaries(
         TargetUnreachableError: The target cannot be reached.
     """
     from ragwitness.canary.ways import asked_in, best_way, echoes_truly, ways_served
+    from ragwitness.runner.capabilities import Recorded
     from ragwitness.runner.rate_limiter import Pace, RateLimiter
-    from ragwitness.targets.probe import Recorded
 
     clock, config = time.monotonic(), config or ProbeConfig()
     if not release.strip():

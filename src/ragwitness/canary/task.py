@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Opt, PathRole
 from ragwitness.evidence.sealing import seal_run
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
-from ragwitness.runner.task_options import ADDRESS_ASKED, TARGET, RunPath, Sealing, Sending
+from ragwitness.runner.task_options import (
+    ADDRESS_ASKED,
+    TARGET,
+    RunPath,
+    Sealing,
+    Sending,
+    refuse_types,
+    reject_inapplicable_options,
+)
 from ragwitness.runner.task_runtime import check_target, own_folder, with_target
 
 if TYPE_CHECKING:
@@ -138,7 +145,7 @@ class DrawTask:
         from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.canary.wordings import read_wordings
         from ragwitness.core.files import read_text
-        from ragwitness.crypto.commitments import draw_blinding
+        from ragwitness.crypto.hashing import draw_blinding
         from ragwitness.targets.form import TEMPLATE
 
         refuse_types(self)

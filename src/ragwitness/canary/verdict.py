@@ -38,8 +38,8 @@ from ragwitness.canary.rank_test import (
     rank_of,
     release_weight,
 )
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.epsilon import Floor
+from ragwitness.stats.evaluation import Floor
+from ragwitness.stats.p_values import conformal_p_values
 
 EVIDENCE = "evidence over slots and releases"
 """Name of the test that goes on over looks."""

@@ -10,9 +10,8 @@ from pathlib import Path
 from ragwitness.canary.probe import WAYS, CanaryProbe, Way
 from ragwitness.core.errors import CapabilityError
 from ragwitness.core.types import Answer, Capability, Document, Query, Target, TokenLogprob
-from ragwitness.runner.capabilities import require_capabilities
+from ragwitness.runner.capabilities import Continues, Echoes, Recorded, require_capabilities
 from ragwitness.runner.worker import Spender, Worker
-from ragwitness.targets.probe import Continues, Echoes, Recorded
 
 _TEXTS = ("The quick brown fox jumps over the lazy", "Monday, Tuesday, Wednesday,")
 

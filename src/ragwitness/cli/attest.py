@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ragwitness.attest.commit import Contents
     from ragwitness.attest.window import Window as HeldWindow
     from ragwitness.crypto.keys import PublicKey
-    from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.crypto.notes import Signers
     from ragwitness.evidence.log_client import Gathered, WitnessAddress
 
 Witnesses = Annotated[
@@ -155,12 +155,12 @@ def commit(
     """
     import sys
 
-    from ragwitness.attest.checkpoints import window_key
     from ragwitness.attest.commit import open_window
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.pins import worth_of
     from ragwitness.attest.policy import read_policy
+    from ragwitness.attest.trust import worth_of
     from ragwitness.attest.window import Window
+    from ragwitness.attest.window_log import window_key
     from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
     from ragwitness.evidence.log_client import gather
 
@@ -254,7 +254,7 @@ def _unsigned(gathered: Gathered, again: str) -> None:
 def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> None:
     """Write what an auditor has to compare."""
     from ragwitness.attest.trust import Trust
-    from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.crypto.notes import Signers
 
     # It pins no policy and no embedder: what the provider wrote there would be its own word.
     trust = Trust(Signers((key,), tuple(witnesses), len(witnesses)))
@@ -270,7 +270,7 @@ def close(window: Window, key: Key, witness: Witnesses = None, as_json: AsJson =
     It estimates the coalition, writes it into the log and signs the last checkpoint,
     public/close.checkpoint, from which a challenge is drawn. No query can follow.
     """
-    from ragwitness.attest.close import close_window
+    from ragwitness.attest.prove import close_window
     from ragwitness.attest.window import Window
     from ragwitness.evidence.log_client import gather
 
@@ -344,3 +344,32 @@ def prove(
         "records": len(asked.records),
     }
     print_values(values, as_json=as_json)
+
+
+def begin(
+    window: Window,
+    file: Annotated[Path, PathRole.READS, Arg()],
+    key: Key,
+    as_json: AsJson = False,
+) -> None:
+    """Log the value that enters the noise of a window.
+
+    Do it before the first query: a window whose noise you could have chosen alone passes no
+    verification. It is logged once.
+
+    Args:
+        file: The file that ragwitness attest beacon wrote.
+    """
+    from ragwitness.attest.window import Window
+    from ragwitness.crypto.records import BeaconRecord, decode
+
+    held = Window.load(window, [read_key(key)])
+    record = decode(read_file(file, _LONGEST))
+    if not isinstance(record, BeaconRecord) or record.window != held.policy.window:
+        raise InputError(
+            f"{file} is no beacon of the window {held.policy.window}.",
+            "Ask the auditor for one: ragwitness attest beacon.",
+        )
+    held.begin(record.value, record.source)
+    held.publish()
+    print_values({"beacon": record.value, "checkpoint": held.checkpoint}, as_json=as_json)

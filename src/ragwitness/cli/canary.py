@@ -74,7 +74,7 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     """Have the commitment stamped where that was asked for, and say what its token says."""
     from ragwitness.canary.folder import STAMPED, read_plan
     from ragwitness.core.files import read_file
-    from ragwitness.crypto.stamps import LARGEST_STAMP, read_stamp
+    from ragwitness.crypto.keys import LARGEST_STAMP, read_stamp
     from ragwitness.evidence.timestamp import stamp
 
     plan, path = read_plan(folder), folder / STAMPED

@@ -42,8 +42,8 @@ def demo(
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.run import run_audit
     from ragwitness.models.model_registry import load_language_model
-    from ragwitness.rag.build import build_system
     from ragwitness.rag.config import RagConfig
+    from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
     from ragwitness.runner.rate_limiter import Pace, RateLimiter
     from ragwitness.text.sample import load_sample

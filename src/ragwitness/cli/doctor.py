@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Query
     from ragwitness.membership.pilot import Pilot
     from ragwitness.membership.plan import AuditPlan
+    from ragwitness.runner.capabilities import CapabilityReport
     from ragwitness.runner.worker import Spender
-    from ragwitness.targets.probe import CapabilityReport
     from ragwitness.targets.transport import Setback, TransportOptions
 
 Result = TypeVar("Result")
@@ -170,7 +170,7 @@ async def _pilots(
     from ragwitness.membership.pilot import needs_pilot, run_pilot
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import fitted
-    from ragwitness.targets.probe import Recorded
+    from ragwitness.runner.capabilities import Recorded
     from ragwitness.targets.resolve import open_target
     from ragwitness.text.sample import load_sample
 

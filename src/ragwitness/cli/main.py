@@ -96,7 +96,7 @@ _TENANTS = Group(
 _RECEIPT = Group(
     "Check what an account was given.",
     {
-        "check": Verb("receipt:check", "Check a receipt offline."),
+        "check": Verb("attest_checks:check", "Check a receipt offline."),
     },
 )
 _VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")
@@ -104,13 +104,13 @@ _ATTEST = Group(
     "Prove to an auditor, window by window, that the privacy promise was kept.",
     {
         "commit": Verb("attest:commit", "Open a window."),
-        "beacon": Verb("beacon:beacon", "Draw the value that enters the noise of a window."),
-        "begin": Verb("beacon:begin", "Log the value that enters the noise of a window."),
+        "beacon": Verb("attest_checks:beacon", "Draw the value that enters the noise of a window."),
+        "begin": Verb("attest:begin", "Log the value that enters the noise of a window."),
         "close": Verb("attest:close", "Close a window."),
-        "pin": Verb("challenge:pin", "Say which policy you accept."),
-        "challenge": Verb("challenge:challenge", "Draw the records to prove."),
+        "pin": Verb("attest_checks:pin", "Say which policy you accept."),
+        "challenge": Verb("attest_checks:challenge", "Draw the records to prove."),
         "prove": Verb("attest:prove", "Prove the challenged records."),
-        "monitor": Verb("monitor:monitor", "Check that a log only grew."),
+        "monitor": Verb("attest_checks:monitor", "Check that a log only grew."),
         "verify": _VERIFY,
         "receipt": _RECEIPT,
     },

@@ -74,7 +74,7 @@ def ask(
     """
     import asyncio
 
-    from ragwitness.targets.probe import remarks_of
+    from ragwitness.runner.capabilities import remarks_of
 
     async def life() -> Result:
         # Opened inside the event loop that closes it: a client must not outlive its loop.

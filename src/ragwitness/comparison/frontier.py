@@ -81,7 +81,7 @@ def beaten_by(one: Contender, others: Sequence[Contender]) -> str:
     return ""
 
 
-def headline(base: Contender | None, others: Sequence[Contender]) -> tuple[str, str]:
+def ranking(base: Contender | None, others: Sequence[Contender]) -> tuple[str, str]:
     """Return what was found as a title, and a sentence with its counts.
 
     Args:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ragwitness.comparison.frontier import Contender, MakingCost, floor_warning, frontier_table
-from ragwitness.comparison.frontier import headline as headline_of
+from ragwitness.comparison.frontier import (
+    Contender,
+    MakingCost,
+    floor_warning,
+    frontier_table,
+    ranking,
+)
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import LeftOut
@@ -225,7 +230,7 @@ def headline(result: Comparison) -> tuple[str, str]:
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
     shown = {one.name for one in result.variants if one.indexed}
-    title, sentence = headline_of(base, [one for one in others if one.name in shown])
+    title, sentence = ranking(base, [one for one in others if one.name in shown])
     unheld = "" if result.background else " No count was held against chance: no background."
     return title, f"{sentence}{unheld}"
 

@@ -14,6 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.comparison.result import CORRECTNESS, Compared, Comparison, Usefulness, WorstCase
+from ragwitness.comparison.usefulness import (
+    Correctness,
+    JudgedAnswer,
+    answer_lengths,
+    measure_utility,
+)
 from ragwitness.comparison.variants import (
     JUDGED,
     ComparisonPlan,
@@ -23,12 +29,10 @@ from ragwitness.comparison.variants import (
 )
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS
 from ragwitness.core.types import Document, Query, Target, left_out_of, notes_of
-from ragwitness.leakage.correctness import Correctness, JudgedAnswer
+from ragwitness.leakage.attacks.base import Transcript, write_transcripts
 from ragwitness.leakage.result import LeakResult
 from ragwitness.leakage.run import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan, measure_leaks
-from ragwitness.leakage.transcript import Transcript, write_transcripts
-from ragwitness.leakage.utility import answer_lengths, measure_utility
 from ragwitness.rag.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.spending import spending
@@ -37,9 +41,8 @@ from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.overlap import Vocabulary, shared_runs
-from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, shared_runs
+from ragwitness.text.words import canonical_text
 
 # What a comparison found, as one value for every report.
 
@@ -99,7 +102,7 @@ def closest_f1(texts: Sequence[str], records: Sequence[str]) -> float:
     said = vocabulary.tokenize(map(canonical_text, texts))
     index, best = SubsequenceIndex(vocabulary.tokenize(map(canonical_text, records))), 0.0
     for place in range(len(said)):
-        # Pairs that cannot beat the best so far are never compared (bound in text/subsequence.py).
+        # Pairs that cannot beat the best so far are never compared (bound in text/overlap.py).
         for pair in index.above_f1(said[place], best):
             best = max(best, pair.f1)
     return best
@@ -187,7 +190,7 @@ async def judged(
     limiter: RateLimiter,
     progress: Progress | None = None,
 ) -> QuestionAnswers:
-    """Have the answers judged by a chat model (:mod:`ragwitness.leakage.correctness`).
+    """Have the answers judged by a chat model (:mod:`ragwitness.comparison.usefulness`).
 
     Of several references the first counts.
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.leakage.task import attacks_of, names_of, plan_of
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
@@ -25,9 +24,11 @@ from ragwitness.runner.task_options import (
     Secrets,
     Sending,
     Texts,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
-from ragwitness.synthesis.task_options import Contacts, Making, RolePlayers
+from ragwitness.synthesis.task import Contacts, Making, RolePlayers
 
 if TYPE_CHECKING:
     from ragwitness.comparison.result import Comparison
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
-    from ragwitness.synthesis.agents import MakingConfig
-    from ragwitness.synthesis.roles import Roles
+    from ragwitness.synthesis.agents import MakingConfig, Roles
     from ragwitness.synthesis.run import SynthesisResult
     from ragwitness.targets.transport import TransportOptions
 
@@ -135,7 +135,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         from ragwitness.comparison.variants import ComparisonPlan
         from ragwitness.leakage.attacks.base import Limits
         from ragwitness.leakage.run import refuse_records
-        from ragwitness.synthesis.roles import roles_of
+        from ragwitness.synthesis.agents import roles_of
 
         # 1. The options: variants, budget, limits.
         refuse_types(self)
@@ -379,8 +379,8 @@ class CompareWork:
         from ragwitness.comparison.variants import ZERO_SHOT, Judge
         from ragwitness.models.model_registry import load_embedder
         from ragwitness.rag.lab import open_model
+        from ragwitness.synthesis.agents import open_chat, others_of
         from ragwitness.synthesis.generator_registry import parse_spec
-        from ragwitness.synthesis.roles import open_chat, others_of
 
         it = self.task
         # Whatever cannot be loaded must be known before anything is spent.
@@ -458,7 +458,7 @@ class CompareWork:
 
     def _settings(self, plan: ComparisonPlan, judge: Judge | None) -> dict[str, str]:
         """Return everything in use that is the same for all variants."""
-        from ragwitness.synthesis.roles import described
+        from ragwitness.synthesis.agents import described
 
         rag, original = plan.rag, "the original record: the index holds private text"
         return {

@@ -21,7 +21,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers, decode_answer
 from ragwitness.runner.worker import Progress
-from ragwitness.synthesis.agents import Asking, MakingConfig
+from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
 from ragwitness.synthesis.generator_registry import (
     METHODS,
     build_method,
@@ -30,7 +30,6 @@ from ragwitness.synthesis.generator_registry import (
     parse_spec,
 )
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.synthesis.roles import Roles
 from ragwitness.synthesis.run import CannotBeginError, SynthesisResult, run_synthesis
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret

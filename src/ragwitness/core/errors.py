@@ -149,3 +149,13 @@ class VerificationError(RagwitnessError):
     def __reduce__(self) -> tuple[type[VerificationError], tuple[str, str, str]]:
         """Travel between processes: what it was made from, not its message."""
         return type(self), (self.check, self.message, self.hint)
+
+
+def require(holds: bool, check: str, message: str, hint: str = "") -> None:
+    """Refuse evidence unless a condition holds.
+
+    Raises:
+        VerificationError: ``check``; it does not hold.
+    """
+    if not holds:
+        raise VerificationError(check, message, hint)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import json
 import mmap
@@ -556,3 +557,13 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path} cannot be read: {why}.", "Give a file of plain text.") from error
+
+
+def files_digest(paths: Iterable[Path]) -> str:
+    """Return the sha256 (hex) over the contents of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

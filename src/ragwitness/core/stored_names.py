@@ -34,15 +34,17 @@ def unset(config: object) -> frozenset[str]:
 def stored_text(value: object) -> str:
     """Return a value as keys hold it: its ``repr``, with the stored names of its classes."""
     kind = type(value)
-    # As ``repr`` writes them, but with stored names, and without options that came later.
+    # As ``repr`` writes them, but with stored names, without options that came later, and with
+    # those that were removed: ``removed`` maps the field behind each to its name and value.
     if is_dataclass(value) and kind.__dataclass_params__.repr:  # type: ignore[attr-defined]
-        idle = unset(value)
-        shown = (
-            (one.name, getattr(value, one.name))
-            for one in fields(value)
-            if one.repr and one.name not in idle
-        )
-        return f"{stored_name(kind)}({', '.join(f'{n}={stored_text(v)}' for n, v in shown)})"
+        idle, removed = unset(value), getattr(kind, "removed", {})
+        parts = []
+        for field in fields(value):
+            if field.name in removed:
+                parts.append("{}={!r}".format(*removed[field.name]))
+            if field.repr and field.name not in idle:
+                parts.append(f"{field.name}={stored_text(getattr(value, field.name))}")
+        return f"{stored_name(kind)}({', '.join(parts)})"
     if isinstance(value, Enum) and kind.__repr__ is Enum.__repr__:
         return f"<{stored_name(kind)}.{value.name}: {value.value!r}>"
     if kind is tuple:

@@ -1,4 +1,4 @@
-"""Signing keys: Ed25519 (RFC 8032) and ML-DSA-44 (FIPS 204), in the key texts of signed notes.
+"""Signing keys (Ed25519, RFC 8032) in the key texts of signed notes, and timestamps (RFC 3161).
 
 A public key is one line, ``name+key id+base64(type ‖ key)`` (C2SP signed-note, "vkey"); a private
 one ``PRIVATE+KEY+name+key id+base64(type ‖ seed)``, in a file that its owner alone can read.
@@ -7,47 +7,43 @@ one ``PRIVATE+KEY+name+key id+base64(type ‖ seed)``, in a file that its owner 
 from __future__ import annotations
 
 import enum
-import functools
+import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.core.files import replace_file
+from ragwitness.core.errors import InputError, VerificationError, import_extra, require
+from ragwitness.core.files import read_file, replace_file
 from ragwitness.crypto.hashing import b64, parse_b64
 
 _PRIVATE = "PRIVATE+KEY+"
-_SEED_BYTES = 32
+_KEY_BYTES = 32
+_SIGNATURE_BYTES = 64
 _ID_BYTES = 4
 _LONGEST_FILE = 4096
 
 
 class KeyKind(enum.IntEnum):
-    """What a key signs, by the type byte that C2SP signed-note assigns."""
+    """Use of a key, by the type byte that C2SP signed-note assigns."""
 
     NOTE = 0x01
     """Ed25519 over a note's text."""
     COSIGNATURE = 0x04
     """Ed25519 over a checkpoint and a time, by a witness (cosignature/v1)."""
-    COSIGNATURE_ML_DSA_44 = 0x06
-    """ML-DSA-44 over a checkpoint and a time, by a log or a witness (subtree/v1)."""
-
-    @property
-    def key_bytes(self) -> int:
-        """Length of a public key."""
-        return 1312 if self is KeyKind.COSIGNATURE_ML_DSA_44 else 32
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A name, what it signs, and the key.
+    """A name, the use of the key, and the key.
 
     Attributes:
         name: No spaces, no plus sign; a URL without its scheme, e.g. ``example.org/log``.
-        kind: What it signs.
-        material: 32 bytes (Ed25519) or 1,312 (ML-DSA-44).
+        kind: Use of the key.
+        material: 32 bytes.
     """
 
     name: str
@@ -56,10 +52,9 @@ class PublicKey:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        if len(self.material) != self.kind.key_bytes:
+        if len(self.material) != _KEY_BYTES:
             raise InputError(
-                f"The public key of {self.name} has {len(self.material)} bytes, not "
-                f"{self.kind.key_bytes}."
+                f"The public key of {self.name} has {len(self.material)} bytes, not {_KEY_BYTES}."
             )
 
     @property
@@ -91,23 +86,14 @@ class PublicKey:
 
         Raises:
             VerificationError: ``signature.size`` or ``signature.invalid``.
-            InputError: This installation has no ML-DSA.
         """
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-        if len(signature) != (2420 if self.kind is KeyKind.COSIGNATURE_ML_DSA_44 else 64):
-            raise VerificationError(
-                "signature.size", f"A signature by {self.name} has {len(signature)} bytes."
-            )
+        size = f"A signature by {self.name} has {len(signature)} bytes."
+        require(len(signature) == _SIGNATURE_BYTES, "signature.size", size)
         try:
-            if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
-                require_ml_dsa()
-                from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PublicKey
-
-                MLDSA44PublicKey.from_public_bytes(self.material).verify(signature, message)
-            else:
-                Ed25519PublicKey.from_public_bytes(self.material).verify(signature, message)
+            Ed25519PublicKey.from_public_bytes(self.material).verify(signature, message)
         except InvalidSignature as error:
             raise VerificationError(
                 "signature.invalid", f"{self.name} did not sign this, or it was changed since."
@@ -120,7 +106,7 @@ class PrivateKey:
 
     Attributes:
         name: As of the public key.
-        kind: What it signs.
+        kind: Use of the key.
         seed: 32 secret bytes.
     """
 
@@ -130,78 +116,32 @@ class PrivateKey:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        if len(self.seed) != _SEED_BYTES:
-            raise InputError(f"A signing key's seed has {_SEED_BYTES} bytes, not {len(self.seed)}.")
+        if len(self.seed) != _KEY_BYTES:
+            raise InputError(f"A signing key's seed has {_KEY_BYTES} bytes, not {len(self.seed)}.")
 
     @classmethod
     def generate(cls, name: str, kind: KeyKind = KeyKind.NOTE) -> PrivateKey:
         """Return a fresh key.
 
         Raises:
-            InputError: The name has a space or a plus sign, or this installation has no ML-DSA.
+            InputError: The name has a space or a plus sign.
         """
-        if kind is KeyKind.COSIGNATURE_ML_DSA_44:
-            require_ml_dsa()
-        return cls(name, kind, os.urandom(_SEED_BYTES))
+        return cls(name, kind, os.urandom(_KEY_BYTES))
 
     @property
     def public(self) -> PublicKey:
-        """The key that verifies.
-
-        Raises:
-            InputError: This installation has no ML-DSA.
-        """
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
-            require_ml_dsa()
-            from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
-
-            material = MLDSA44PrivateKey.from_seed_bytes(self.seed).public_key().public_bytes_raw()
-        else:
-            private = Ed25519PrivateKey.from_private_bytes(self.seed)
-            material = private.public_key().public_bytes_raw()
-        return PublicKey(self.name, self.kind, material)
+        """The key that verifies."""
+        return PublicKey(self.name, self.kind, self._key().public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
-        """Return the bare signature over ``message``.
+        """Return the bare signature over ``message``."""
+        signature: bytes = self._key().sign(message)
+        return signature
 
-        Raises:
-            InputError: This installation has no ML-DSA.
-        """
+    def _key(self) -> Any:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        if self.kind is KeyKind.COSIGNATURE_ML_DSA_44:
-            require_ml_dsa()
-            from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
-
-            return MLDSA44PrivateKey.from_seed_bytes(self.seed).sign(message)
-        return Ed25519PrivateKey.from_private_bytes(self.seed).sign(message)
-
-
-@functools.cache
-def ml_dsa_available() -> bool:
-    """Return whether the installed ``cryptography`` can sign and verify with ML-DSA-44."""
-    try:
-        from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
-
-        MLDSA44PrivateKey.from_seed_bytes(bytes(_SEED_BYTES))
-    except Exception:  # ImportError; UnsupportedAlgorithm; what an older OpenSSL raises
-        return False
-    return True
-
-
-def require_ml_dsa() -> None:
-    """Refuse where ML-DSA-44 is not there.
-
-    Raises:
-        InputError: This installation has no ML-DSA.
-    """
-    if not ml_dsa_available():
-        raise InputError(
-            "ML-DSA-44 needs a newer version of the package cryptography than is installed.",
-            "Install it with: pip install --upgrade cryptography; or use an Ed25519 key.",
-        )
+        return Ed25519PrivateKey.from_private_bytes(self.seed)
 
 
 def write_key(path: Path, key: PrivateKey) -> None:
@@ -232,7 +172,7 @@ def read_key(path: Path) -> PrivateKey:
             data = file.read(_LONGEST_FILE + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    # A key that others can read has signed for others.
+    # A key that others can read may have signed for others.
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InputError(
             f"{path} is a private key that other users of this machine can open.",
@@ -266,9 +206,86 @@ def _split(text: str, parts: list[str]) -> tuple[KeyKind, bytes, str]:
 
 
 def _check_name(name: str) -> None:
-    bad = not name or "+" in name or any(c.isspace() or ord(c) < 0x20 for c in name)
-    if bad or not name.isprintable():
+    if not name or "+" in name or " " in name or not name.isprintable():
         raise InputError(
             f"{name!r} cannot name a key: it is empty, or has a space, a plus or a control sign.",
             "Use a URL without its scheme, e.g. example.org/log.",
         )
+
+
+# Timestamps (RFC 3161): an authority's token says that bytes existed at a time. Tokens are read
+# here; :mod:`ragwitness.evidence.timestamp` asks for them.
+
+LARGEST_STAMP = 100_000
+"""Bytes of a reply; tokens have some 6,000."""
+
+STAMPS = ("rfc3161_client", "A timestamp", "timestamp")
+"""The library that reads tokens, its purpose, and the extra that brings it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Contents of a token.
+
+    Attributes:
+        at: Time of the authority.
+        trusted: Whether its signature was checked against roots that the caller trusts.
+    """
+
+    at: datetime
+    trusted: bool
+
+
+def read_stamp(
+    token: bytes, data: bytes, name: str, roots: Path | None = None, check: str = "timestamp"
+) -> Stamp:
+    """Read a token, and check it.
+
+    Args:
+        token: As the authority sent it.
+        data: The stamped bytes.
+        name: Of the token, for people.
+        roots: Certificates (PEM) that the caller trusts; None checks the hash and no signature.
+        check: Name of the check in an error.
+
+    Raises:
+        InputError: The certificates cannot be read.
+        MissingExtraError: The library is not installed.
+        VerificationError: The token is of other bytes, or of an authority that is not trusted.
+    """
+    tsp = import_extra(*STAMPS)
+    try:
+        response = tsp.decode_timestamp_response(token)
+        stamp = stamp_of(response, data, check)
+    except ValueError as error:
+        raise VerificationError(check, f"{name} is no token: {error}.") from error
+    if roots is None:
+        return stamp
+    from cryptography.x509 import load_pem_x509_certificates
+
+    builder = tsp.VerifierBuilder()
+    try:
+        for certificate in load_pem_x509_certificates(read_file(roots)):
+            builder = builder.add_root_certificate(certificate)
+    except ValueError as error:
+        raise InputError(f"{roots} holds no certificates: {error}.", "Give PEM.") from error
+    try:
+        builder.build().verify_message(response, data)
+    except tsp.VerificationError as error:
+        raise VerificationError(
+            check, f"{name} is not signed by an authority of {roots}: {error}."
+        ) from error
+    return Stamp(stamp.at, trusted=True)
+
+
+def stamp_of(token: Any, data: bytes, check: str) -> Stamp:
+    """Return the time of a token that was decoded.
+
+    Raises:
+        VerificationError: ``check``; it is of other bytes than ``data``.
+    """
+    info = token.tst_info
+    name = {32: "sha256", 48: "sha384", 64: "sha512"}.get(len(info.message_imprint.message), "")
+    if not name or hashlib.new(name, data).digest() != info.message_imprint.message:
+        raise VerificationError(check, "The token is of another commitment.")
+    return Stamp(info.gen_time, trusted=False)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.attest.steps import VerifierStep, refuse
+from ragwitness.attest.verdict import VerifierStep, refuse
 from ragwitness.core.run_files import SEAL
 from ragwitness.core.types import Answer, Query
 from ragwitness.crypto.keys import PublicKey

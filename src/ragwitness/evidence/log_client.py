@@ -26,8 +26,8 @@ from ragwitness.core.errors import (
 from ragwitness.core.files import Closing, read_file, replace_file
 from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import KeyKind, PublicKey
-from ragwitness.crypto.log.tree import Nodes, consistency_path
-from ragwitness.crypto.notes.note import MAX_NOTE, Checkpoint, Note, Signature, verify_signature
+from ragwitness.crypto.merkle import Nodes, consistency_path
+from ragwitness.crypto.notes import MAX_NOTE, Checkpoint, Note, Signature, verify_signature
 
 # One connection to one address, with limits on size, time and where a reply may lead.
 
@@ -58,7 +58,7 @@ class HttpAnswer:
 
 
 class HttpPrefix(Closing):
-    """The files under a URL; a :data:`~ragwitness.crypto.log.tiles.Source` of tiles.
+    """The files under a URL; a :data:`~ragwitness.crypto.tiles.Source` of tiles.
 
     Args:
         url: Of the log's prefix, or a witness's.

@@ -21,9 +21,8 @@ from ragwitness.attest.bundle import Archive, contents, listing, pack
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.hashing import parse_hex
-from ragwitness.crypto.keys import PrivateKey, PublicKey
-from ragwitness.crypto.notes.note import MAX_NOTE, check_signed, sign_note
-from ragwitness.crypto.stamps import LARGEST_STAMP
+from ragwitness.crypto.keys import LARGEST_STAMP, PrivateKey, PublicKey
+from ragwitness.crypto.notes import MAX_NOTE, check_signed, sign_note
 from ragwitness.evidence.subject import EARLIER, SealedText, leaf_of
 from ragwitness.evidence.subject import VERSION as SEAL_VERSION
 from ragwitness.runner.hash_chain import Label

@@ -1,7 +1,7 @@
 """The log of one's runs: every sealed run, from before its first query to its result.
 
 A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
-anybody may keep an old one, and :mod:`ragwitness.attest.checkpoints` lets monitors and witnesses
+anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
 watch it like the log of a window. An entry holds digests and no text.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.hashing import canonical, parse
 
 MOST_ENTRY = 4096
 _VERSION = "ragwitness/run/v1"
@@ -87,7 +87,7 @@ def decode_entry(data: bytes) -> RunEntry:
     """Return an entry of a log.
 
     Raises:
-        VerificationError: ``runs.entry``, or as :func:`~ragwitness.crypto.canonical.parse`.
+        VerificationError: ``runs.entry``, or as :func:`~ragwitness.crypto.hashing.parse`.
     """
     row: Any = parse(data, MOST_ENTRY, "runs.entry")
     try:

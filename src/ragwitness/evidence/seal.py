@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ragwitness.attest.checkpoints import CHECKPOINT, ENTRIES, log_entry
+from ragwitness.attest.window_log import CHECKPOINT, ENTRIES, log_entry
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import (
     at_hand,
@@ -44,10 +44,9 @@ from ragwitness.core.run_files import (
     SEAL_STAMP,
     SEAL_TEXTS,
 )
-from ragwitness.crypto.commitments import Opening, commit
-from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.crypto.hashing import Opening, commit, tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
-from ragwitness.crypto.notes.note import sign_note
+from ragwitness.crypto.notes import sign_note
 from ragwitness.evidence.code import code_digests, wheel_digest
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,

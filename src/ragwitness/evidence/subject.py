@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.runner.hash_chain import AnswerChain, Link, dense
 
 VERSION = "ragwitness/seal/v2"

@@ -18,7 +18,7 @@ from ragwitness.core.errors import (
     import_extra,
 )
 from ragwitness.core.files import read_file, replace_file
-from ragwitness.crypto.stamps import LARGEST_STAMP, STAMPS, Stamp, read_stamp, stamp_of
+from ragwitness.crypto.keys import LARGEST_STAMP, STAMPS, Stamp, read_stamp, stamp_of
 
 _SECONDS = 30.0
 

@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from ragwitness.attest.bundle import Archive
-from ragwitness.attest.steps import (
+from ragwitness.attest.verdict import (
+    BundleVerdict,
+    Check,
     NotCheckedError,
     VerifierStep,
     all_steps,
@@ -23,18 +25,21 @@ from ragwitness.attest.steps import (
     unread,
     verdict_on,
 )
-from ragwitness.attest.verdict import BundleVerdict, Check
 from ragwitness.core.errors import InputError, MissingExtraError, UnlistedError, VerificationError
 from ragwitness.core.registry import nothing_but
 from ragwitness.core.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
-from ragwitness.crypto.commitments import Opening, commit
-from ragwitness.crypto.hashing import parse_hex
-from ragwitness.crypto.keys import PublicKey
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, check_signed, verify_signature
-from ragwitness.crypto.notes.witness import Signers, open_checkpoint
-from ragwitness.crypto.stamps import read_stamp
+from ragwitness.crypto.hashing import Opening, commit, parse_hex
+from ragwitness.crypto.keys import PublicKey, read_stamp
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    Note,
+    Signers,
+    check_signed,
+    open_checkpoint,
+    verify_signature,
+)
+from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackCase, PackKnown
 from ragwitness.evidence.code import code_digests, wheel_digest
 from ragwitness.evidence.pack import (

@@ -14,7 +14,7 @@ from typing import Any
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry, config_class
 from ragwitness.leakage.attacks.base import Attack, Limits
-from ragwitness.text.overlap import plain_tokens
+from ragwitness.text.words import plain_tokens
 
 GROUP = "ragwitness.attacks"
 """Entry-point group of other packages' attacks."""
@@ -31,22 +31,23 @@ ATTACKS = Registry(
     "attack",
     {
         "composite": Listing(
-            f"{_HERE}.composite:Composite", "random fragments, repeat the context"
+            f"{_HERE}.single_turn:Composite", "random fragments, repeat the context"
         ),
         "composite-conditions": Listing(
-            f"{_HERE}.composite:Composite",
+            f"{_HERE}.single_turn:Composite",
             "medical conditions, repeat the context",
             preset={"target": "conditions"},
         ),
         "composite-contacts": Listing(
-            f"{_HERE}.composite:Composite",
+            f"{_HERE}.single_turn:Composite",
             "leads to contact details, repeat the context",
             preset={"target": "contacts"},
         ),
         "aimed": Listing(
-            f"{_HERE}.owner:Aimed", "rare words of each record, repeat the context (its owner)"
+            f"{_HERE}.single_turn:Aimed",
+            "rare words of each record, repeat the context (its owner)",
         ),
-        "pide": Listing(f"{_HERE}.composite:Pide", "copy all text before this sentence"),
+        "pide": Listing(f"{_HERE}.single_turn:Pide", "copy all text before this sentence"),
     },
     group=GROUP,
     fits=_fits,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import CapReachedError
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import TRANSCRIPTS
@@ -32,11 +32,10 @@ from ragwitness.evidence.case import (
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.leakage.attack_registry import build_attack
-from ragwitness.leakage.attacks.base import Ask, Attack, Limits
+from ragwitness.leakage.attacks.base import Ask, Attack, Limits, Transcript, read_transcripts
 from ragwitness.leakage.result import RESULT_TYPE
 from ragwitness.leakage.run import attack_run, attacked, score_leaks, transcript_of
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript, read_transcripts
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending

@@ -11,9 +11,9 @@ from fractions import Fraction
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Document, LeftOut
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Cell,

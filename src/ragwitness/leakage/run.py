@@ -18,11 +18,9 @@ from ragwitness.core.quotes import quote_error, shown
 from ragwitness.core.run_files import ANSWERS, TRANSCRIPTS, keep_lines
 from ragwitness.core.types import Answer, Document, Query, Target, left_out_of, notes_of
 from ragwitness.leakage.attack_registry import OWNERS
-from ragwitness.leakage.attacks.base import Ask, Attack
+from ragwitness.leakage.attacks.base import Ask, Attack, Transcript, write_transcripts
 from ragwitness.leakage.result import AttackLeaks, LeakResult
-from ragwitness.leakage.score.attribution import explained_leaks
-from ragwitness.leakage.score.hits import LeakReference
-from ragwitness.leakage.score.paraphrase import short_records
+from ragwitness.leakage.score.hits import LeakReference, explained_leaks, short_records
 from ragwitness.leakage.score.table import (
     LeakMeasure,
     LeakPlan,
@@ -30,17 +28,19 @@ from ragwitness.leakage.score.table import (
     nearest_cosines,
     semantic_measures,
 )
-from ragwitness.leakage.transcript import Transcript, write_transcripts
 from ragwitness.models.base import Embedder
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
-from ragwitness.text.canonical import canonical_text
-from ragwitness.text.near_duplicates import without_copies
-from ragwitness.text.overlap import RunIndex, Tokenized, Vocabulary, word_tokens
-from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import split_words
+from ragwitness.text.overlap import (
+    RunIndex,
+    SubsequenceIndex,
+    Tokenized,
+    Vocabulary,
+    without_copies,
+)
+from ragwitness.text.words import canonical_text, split_words, word_tokens
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -51,7 +51,7 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
 
     Leaks of a background count as chance; an attack that is told what to find proves nothing.
     """
-    from ragwitness.text.near_duplicates import overlapping
+    from ragwitness.text.overlap import overlapping
 
     if held := overlapping(texts, [one.text for one in records]) if texts else ():
         places = ", ".join(str(place + 1) for place in held[:20])

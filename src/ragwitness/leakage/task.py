@@ -14,7 +14,6 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.core.types import LeftOut
 from ragwitness.evidence.sealing import seal_run
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     ADDRESS_ASKED,
     TARGET,
@@ -27,6 +26,8 @@ from ragwitness.runner.task_options import (
     Sealing,
     Sending,
     Texts,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import (
     Note,
@@ -41,11 +42,10 @@ from ragwitness.runner.task_runtime import (
 if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.leakage.attacks.base import Attack, Limits
+    from ragwitness.leakage.attacks.base import Attack, Limits, Transcript
     from ragwitness.leakage.result import LeakResult
     from ragwitness.leakage.run import AttackRun
     from ragwitness.leakage.score.table import LeakPlan
-    from ragwitness.leakage.transcript import Transcript
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
 
@@ -349,7 +349,7 @@ class LeakWork:
         Raises:
             InputError: Stored transcripts cannot be read.
         """
-        from ragwitness.leakage.transcript import read_transcripts
+        from ragwitness.leakage.attacks.base import read_transcripts
 
         return asked.transcripts if asked else read_transcripts(Path(str(self.task.transcripts)))
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Decision, Document, Verdict
-from ragwitness.membership.methods.response_parsing.halves import cut_words
+from ragwitness.membership.methods.response_parsing.replies import cut_words
 from ragwitness.membership.plan import (
     AuditPlan,
     CalibrationSet,
@@ -34,11 +34,10 @@ from ragwitness.membership.results.assumptions import (
     VerdictReach,
 )
 from ragwitness.membership.results.audit import Calibration
-from ragwitness.stats.conformal import largest_tie, votes_of
+from ragwitness.stats.p_values import largest_tie, two_sample, votes_of
 from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
-from ragwitness.stats.two_sample import two_sample
 from ragwitness.text.domain_shift import MEASURES, is_mark, kind_words, measure, unlikeness
-from ragwitness.text.near_duplicates import without_copies
+from ragwitness.text.overlap import without_copies
 from ragwitness.text.words import cut_characters
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none

@@ -21,7 +21,7 @@ from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
 from ragwitness.membership.prepared import fitted_config
 from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import OPTIONS, Budget, Use
-from ragwitness.targets.probe import CapabilityReport
+from ragwitness.runner.capabilities import CapabilityReport
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (

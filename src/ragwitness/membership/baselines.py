@@ -24,7 +24,7 @@ from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
 from ragwitness.stats.evaluation import Rate
-from ragwitness.text.near_duplicates import without_copies
+from ragwitness.text.overlap import without_copies
 from ragwitness.text.replies import declines
 from ragwitness.text.words import core, split_words
 

@@ -26,7 +26,7 @@ from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.score_store import sets_of, start_for
 from ragwitness.runner.worker import Outcome, Progress, Worker
-from ragwitness.stats.sequential import LabelBets, permutation_test
+from ragwitness.stats.p_values import LabelBets, permutation_test
 
 _FEW = (
     "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"

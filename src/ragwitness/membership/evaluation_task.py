@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.options import Opt, PathRole
-from ragwitness.runner.option_validation import refuse_types
 from ragwitness.runner.task_options import (
     AuditSettings,
     HowRead,
@@ -17,6 +16,7 @@ from ragwitness.runner.task_options import (
     Proxy,
     RunPath,
     Texts,
+    refuse_types,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragwitness.attest.steps import NotCheckedError, VerifierStep, refuse
+from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.files import lines_of
 from ragwitness.core.run_files import FINISHED, SCORES

@@ -30,7 +30,7 @@ from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.worker import Outcome, Progress, Worker
 from ragwitness.stats.power import Separation, expected_power
-from ragwitness.text.near_duplicates import without_copies
+from ragwitness.text.overlap import without_copies
 
 # What is foreseen about audits before their first query.
 

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwitness.membership.results.evaluation import Cost, Measured
-from ragwitness.stats.conformal import conformal_p_values
-from ragwitness.stats.evaluation import Rate, auc, auc_difference, evaluate, share_of, tpr_at_fpr
-from ragwitness.stats.intervals import auc_interval
+from ragwitness.stats.evaluation import (
+    Rate,
+    auc,
+    auc_difference,
+    auc_interval,
+    evaluate,
+    share_of,
+    tpr_at_fpr,
+)
+from ragwitness.stats.p_values import conformal_p_values
 
 Scores = Mapping[str, float]
 """Statistic by document id; documents without one are unscorable."""
@@ -50,7 +57,7 @@ def area(inside: Sequence[float], outside: Sequence[float]) -> Rate | None:
         return None
     values = np.array([*inside, *outside], dtype=np.float64)
     truth = np.array([True] * len(inside) + [False] * len(outside))
-    # Interval by DeLong's variance on the logit scale (stats/intervals.py).
+    # Interval by DeLong's variance on the logit scale (stats/evaluation.py).
     return Rate(auc(values, truth), *auc_interval(values, truth), values.size)
 
 

@@ -19,8 +19,7 @@ from ragwitness.membership.shadow import AuxiliarySplit, ShadowConfig, split_aux
 from ragwitness.membership.windows import WindowedAudit, Windows
 from ragwitness.runner.score_store import AuditUnit, unit_id
 from ragwitness.runner.worker import Done, advance, probe_of
-from ragwitness.text.near_duplicates import same_text, without_copies
-from ragwitness.text.overlap import Vocabulary
+from ragwitness.text.overlap import Vocabulary, same_text, without_copies
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ragwitness.core.run_files import ANSWERS, BEFORE, PILOT, RESULT, RUNS
 from ragwitness.core.types import Document, Target
 from ragwitness.runner.response_store import files_of
 from ragwitness.text.domain_shift import kind_words
-from ragwitness.text.near_duplicates import same_text
+from ragwitness.text.overlap import same_text
 
 _WORDS = 8  # in a row: a question that holds many such rows of one document quotes it
 _NEAR = 4  # in a row, where the question was about a document of the same id

@@ -70,9 +70,9 @@ from ragwitness.runner.worker import (
     Progress,
     Worker,
 )
-from ragwitness.stats.conformal import documents_needed
 from ragwitness.stats.evaluation import Evaluation, evaluate
-from ragwitness.text.near_duplicates import same_text
+from ragwitness.stats.p_values import documents_needed
+from ragwitness.text.overlap import same_text
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter

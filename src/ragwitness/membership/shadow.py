@@ -107,7 +107,7 @@ def build_shadow(auxiliary: Sequence[Document], config: ShadowConfig) -> Shadow:
         InputError: Too few auxiliary documents.
         ModelError: A model of ``config.rag`` cannot be loaded.
     """
-    from ragwitness.rag.build import build_system
+    from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
 
     split = split_auxiliary(auxiliary, config)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.evidence.sealing import seal_run
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     ADDRESS_ASKED,
     AT_ONCE,
@@ -27,6 +26,8 @@ from ragwitness.runner.task_options import (
     Sealing,
     Sending,
     Texts,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import (
     Note,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership.windows import running_scores
-from ragwitness.stats.conformal import (
+from ragwitness.stats.p_values import (
     Groups,
     benjamini_hochberg,
     conformal_p_values,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
-from ragwitness.models.hf_files import identity, import_libraries, load_pretrained
+from ragwitness.models.hf import identity, import_libraries, load_pretrained
 
 _BATCH = 32
 """Texts per forward pass, of similar length."""

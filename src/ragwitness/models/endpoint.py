@@ -31,9 +31,9 @@ from ragwitness.core.errors import (
     TargetResponseError,
     import_extra,
 )
+from ragwitness.core.files import files_digest
 from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError
-from ragwitness.models.hf_files import files_digest
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.targets.failures import Key, find_key

@@ -31,7 +31,7 @@ LANGUAGE_MODELS = Registry(
             "gguf:FILE",
         ),
         "repeat": Listing(
-            "ragwitness.models.echo_model:EchoModel",
+            "ragwitness.models.base:EchoModel",
             "no model: repeats its passages, and so bounds what any generator copies",
             "repeat",
         ),

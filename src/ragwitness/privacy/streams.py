@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ragwitness.core.errors import InputError
-from ragwitness.crypto import canonical as jcs
+from ragwitness.crypto import hashing as jcs
 from ragwitness.privacy.sampler.exact import ShakeBits
 
 SEED_BYTES = 32

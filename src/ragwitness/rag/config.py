@@ -7,13 +7,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Message, Role
-from ragwitness.rag.index.interface import Metric
 
 # Prompts that hand retrieved passages to the generator.
+
+Metric: TypeAlias = Literal["l2", "ip"]
+"""Distances of dense retrieval: Euclidean, inner product."""
 
 _CONTEXT = "{context}"
 _SLOTS = re.compile(r"\{(context|question)\}")

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.target import LabTarget
-    from ragwitness.targets.address import Address
-    from ragwitness.targets.transport import TransportOptions
+    from ragwitness.targets.transport import Address, TransportOptions
 
 _SETTINGS = frozenset(
     {"k", "retrieval", "metric", "generator", "template", "retrieve", "chunk_words"}
@@ -65,9 +64,9 @@ def lab_target(
         InputError: No document holds text, an original is missing, a setting or the defense is
             unusable, or the model does not read so much as most prompts would be.
     """
-    from ragwitness.rag.build import build_system
     from ragwitness.rag.defenses.base import defend
     from ragwitness.rag.defenses.defense_registry import load_defense
+    from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
 
     system = build_system(documents, config, originals=originals)
@@ -84,7 +83,7 @@ async def open_lab(address: Address) -> LabTarget:
         InputError: No such file or setting.
         ModelError: A model cannot be loaded.
     """
-    address.without_key()
+    address.refuse_key()
     corpus, options = address.split(_SETTINGS | _OTHERS)
     return _opened(corpus, options)
 
@@ -97,7 +96,7 @@ async def open_alone(address: Address) -> LabTarget:
         MissingExtraError: The extra ``hf`` or ``chat`` is not installed.
         ModelError: The model cannot be loaded.
     """
-    address.without_key()
+    address.refuse_key()
     name = f"{address.scheme}:{address.rest}"
     model, mark, _ = name.partition("?")
     if mark:

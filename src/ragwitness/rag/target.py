@@ -16,7 +16,7 @@ from ragwitness.crypto.hashing import text_digest
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig
-from ragwitness.rag.index.lexical import LexicalIndex
+from ragwitness.rag.index import LexicalIndex
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 
 # Raw texts scored and continued, as the completions protocol tells it.

@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 from ragwitness.core.files import read_file, read_object
 from ragwitness.core.run_files import SEAL, SEAL_SECRET
-from ragwitness.crypto.commitments import Opening, commit
-from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.crypto.hashing import Opening, commit, tagged_hash
 
 ROW = "ragwitness/answer/v1"
 """What the commitment to a row is for."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragwitness.core.errors import InputError, TargetError, TargetResponseError
 from ragwitness.core.files import blocks
@@ -22,9 +22,11 @@ from ragwitness.core.quotes import quote
 from ragwitness.core.run_files import ANSWERS, PILOT, RESULT
 from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.runner.response_store import StoredAnswers, files_of, query_key
-from ragwitness.targets.address import Address
 from ragwitness.targets.objects import read_reply
 from ragwitness.targets.wire import read_chat
+
+if TYPE_CHECKING:
+    from ragwitness.targets.transport import Address
 
 _SAMPLE = 50  # answers that show what the recorded system can do
 _SHOWN = 60  # characters of a prompt in an error
@@ -213,7 +215,7 @@ async def open_replay(address: Address) -> ReplayTarget:
         InputError: It is missing or holds no answers, a row cannot be used, or the name of a
             run's target is not known.
     """
-    address.without_key()
+    address.refuse_key()
     given, options = address.split(("target",))
     return await asyncio.to_thread(read_recording, Path(given), options.get("target"))
 

@@ -64,6 +64,7 @@ def audit_identity(audit: Audit, proxy: str) -> str:
         settings = TypeAdapter(type(config)).dump_python(config, mode="json")
         for name in unset(config):
             del settings[name]
+        settings |= dict(getattr(config, "removed", {}).values())
     made = [version("ragwitness") + READING, *_named(type(audit)), settings, proxy]
     return _hash(made if elsewhere is None else [*made, elsewhere.digest])
 

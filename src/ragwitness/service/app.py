@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ragwitness.attest.accounts import RequestSignature
+from ragwitness.attest.receipts import RequestSignature
 from ragwitness.core.errors import TargetError
 from ragwitness.core.pool import in_thread
 from ragwitness.core.types import Answer, Query
@@ -30,7 +30,7 @@ from ragwitness.models.base import LanguageModel
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.protocol import (
     ApiError,

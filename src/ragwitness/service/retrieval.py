@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.attest.accounts import Request, RequestSignature
+from ragwitness.attest.receipts import Request, RequestSignature
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.mechanism.codes import Placement, has_word

@@ -20,17 +20,17 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlalchemy import Connection, and_, insert, select
 
-from ragwitness.attest.accounts import Request
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.policy import WindowPolicy as Promised
+from ragwitness.attest.receipts import Request
 from ragwitness.attest.window import LoggedAnswer, Window
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import read_file
 from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import read_key
-from ragwitness.crypto.notes.note import Checkpoint, Note
-from ragwitness.crypto.transcript.records import OpenRecord, record_hash
+from ragwitness.crypto.notes import Checkpoint, Note
+from ragwitness.crypto.records import OpenRecord, record_hash
 from ragwitness.rag.protocol import ApiError
 from ragwitness.service.documents import index_rows
 from ragwitness.service.meters import window_of

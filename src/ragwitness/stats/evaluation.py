@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.intervals import (
-    auc_interval,
-    bootstrap_interval,
-    bootstrap_mean_interval,
-    proportion_interval,
-)
 
 Scores = NDArray[np.float64]
 Labels = NDArray[np.bool_]
@@ -208,7 +202,7 @@ def evaluate(
 # Two systems on the same questions: the difference of their scores, also at equal length.
 
 Values = NDArray[np.float64]
-_RESAMPLES = 2000
+_PAIRED_RESAMPLES = 2000
 _NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
 
 
@@ -278,7 +272,7 @@ def _draws(n: int, seed: int) -> NDArray[np.int64]:
     """Resamples of questions, shape (resamples, n)."""
     if not n:
         raise InputError("No question has a score from both systems.")
-    return np.random.default_rng(seed).integers(0, n, (_RESAMPLES, n))
+    return np.random.default_rng(seed).integers(0, n, (_PAIRED_RESAMPLES, n))
 
 
 def _fitted(values: Values, gaps: Values) -> Values:
@@ -299,3 +293,157 @@ def _rate(differences: Values, resampled: Values) -> Rate:
         return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
     low, high = np.percentile(resampled, [2.5, 97.5])
     return Rate(mean, float(low), float(high), n)
+
+
+# Confidence intervals: proportions, AUC, and any statistic by bootstrap.
+
+
+def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the exact (Clopper-Pearson) interval of a proportion.
+
+    Raises:
+        InputError: ``hits`` is not within 0..n, or ``n`` is 0.
+    """
+    if n <= 0 or not 0 <= hits <= n:
+        raise InputError(f"A proportion needs 0 <= hits <= n and n > 0, not {hits} of {n}.")
+    from scipy.stats import beta
+
+    tail = (1 - confidence) / 2
+    # Clopper and Pearson 1934: quantiles of Beta(k, n - k + 1) and of Beta(k + 1, n - k).
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
+    return low, high
+
+
+def auc_interval(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return a 95 % interval of the AUC: DeLong variance on the logit scale.
+
+    Perfect separation has no empirical variance; there the interval's lower end is that of a
+    proportion with as many trials as the smaller class has documents (conservative).
+
+    Args:
+        scores: Shape (n,).
+        labels: True for members, shape (n,).
+    """
+    from scipy.stats import norm, rankdata
+
+    members, others = scores[labels], scores[~labels]
+    m, n = members.size, others.size
+    ranks = rankdata(np.concatenate([members, others]))
+    # Structural components (DeLong 1988) by mid-ranks (Sun & Xu 2014).
+    v10 = (ranks[:m] - rankdata(members)) / n
+    v01 = 1 - (ranks[m:] - rankdata(others)) / m
+    area = float(v10.mean())
+    if m < 2 or n < 2:
+        return 0.0, 1.0
+    # DeLong: the variances of both components, each over its own sample size.
+    variance = float(v10.var(ddof=1) / m + v01.var(ddof=1) / n)
+    if variance == 0 or area in (0.0, 1.0):
+        size = min(m, n)
+        low, high = proportion_interval(round(area * size), size)
+        return min(low, area), max(high, area)
+    z = float(norm.ppf(0.975))
+    logit = np.log(area / (1 - area))
+    # Delta method: d logit(A) = dA / (A (1 - A)); the interval stays within [0, 1].
+    half = z * np.sqrt(variance) / (area * (1 - area))
+    return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
+
+
+_RESAMPLES = 1000
+
+
+def bootstrap_interval(
+    statistic: Callable[[NDArray[np.int64]], float],
+    labels: NDArray[np.bool_],
+    *,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a 95 % percentile interval, members and non-members resampled apart.
+
+    Args:
+        statistic: Maps document indices, shape (n,), to a number.
+        labels: True for members, shape (n,); keeps the class sizes fixed.
+        seed: Seed of the resampling.
+    """
+    rng = np.random.default_rng(seed)
+    inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
+    values = [
+        statistic(
+            np.concatenate([rng.choice(part, part.size) for part in (inside, outside) if part.size])
+        )
+        for _ in range(_RESAMPLES)
+    ]
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def bootstrap_mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> tuple[float, float]:
+    """Return :func:`bootstrap_interval` of the mean of one sample, the same numbers far sooner."""
+    rng, n = np.random.default_rng(seed), len(values)
+    step = max(1, (1 << 20) // n)  # resamples drawn at once: 8 MB
+    means = [
+        values[rng.integers(0, n, (min(step, _RESAMPLES - done), n))].mean(1)
+        for done in range(0, _RESAMPLES, step)
+    ]
+    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
+    return float(low), float(high)
+
+
+# A lower bound on epsilon from guesses: what a privacy claim must at least admit.
+#
+# It holds for any mechanism, from many planted documents in a single run instead of many runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A lower bound on a privacy parameter.
+
+    Attributes:
+        value: The bound on epsilon, never below 0.
+        n: Number of guesses or scores that it was counted on.
+        confidence: Probability with which the parameter is at least ``value``.
+        assumes: Assumption about the mechanism; empty where there is none.
+    """
+
+    value: float
+    n: int
+    confidence: float
+    assumes: str = ""
+
+
+def epsilon_one_run(correct: int, guesses: int, *, confidence: float = 0.95) -> Floor:
+    """Return epsilon from guesses about planted documents in one run (2305.08846, Thm. 5.2).
+
+    Each canary was planted by a fair coin of its own; for some, the attack says whether it was.
+    Under pure epsilon (delta = 0) the number of correct guesses is at most a binomial with
+    e^eps / (1 + e^eps); the largest epsilon that the count refutes is returned.
+
+    Args:
+        correct: Number of right guesses.
+        guesses: Number of guesses, fixed in advance; the attack may abstain on the rest.
+        confidence: Confidence of the bound.
+
+    Raises:
+        InputError: A count is outside its range.
+    """
+    if not 0 <= correct <= guesses or guesses < 1:
+        raise InputError(
+            f"One run needs 0 <= correct <= guesses and a guess, not {correct} and {guesses}."
+        )
+    from scipy.special import expit
+    from scipy.stats import binom
+
+    def refuted(epsilon: float) -> bool:
+        tail = float(binom.sf(correct - 1, guesses, float(expit(epsilon))))
+        return tail <= 1 - confidence
+
+    if not refuted(0.0):
+        return Floor(0.0, guesses, confidence)
+    low, high = 0.0, 1.0
+    # The p-value rises with epsilon: double until it is not refuted, then halve the bracket.
+    while refuted(high) and high < 700:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return Floor(low, guesses, confidence)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.conformal import benjamini_hochberg, conformal_p_values
 from ragwitness.stats.evaluation import roc_curve
+from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
 _DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds

@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 from ragwitness.core.checkout import of_checkout
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry
-from ragwitness.synthesis.agents import MakingConfig
+from ragwitness.synthesis.agents import ROLES, MakingConfig, Roles
+from ragwitness.synthesis.baselines import Keywords, Paraphrase, Redact
 from ragwitness.synthesis.generator import AnyMethod
 from ragwitness.synthesis.guard import GuardConfig
-from ragwitness.synthesis.local import Keywords, Redact
-from ragwitness.synthesis.paraphrase import Paraphrase
 from ragwitness.synthesis.private.evolution import (
     Candidates,
     PrivateConfig,
     PrivateEvolution,
 )
-from ragwitness.synthesis.roles import ROLES, Roles
 from ragwitness.synthesis.sage import Sage
 from ragwitness.text.secrets import Secret
 

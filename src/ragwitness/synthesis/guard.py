@@ -1,6 +1,6 @@
 """Hard conditions on every synthetic text, checked after everybody else has called it safe.
 
-They see copying in the canonical form of a text (:mod:`ragwitness.text.canonical`): runs of tokens,
+They see copying in the canonical form of a text (:mod:`ragwitness.text.words`): runs of tokens,
 long subsequences, most of a record's words, known secrets, contact details. They do not see a fact
 told in other words: that is what the privacy agent is for, and no statement is made about it here.
 What else they leave out stands in ``docs/design/threat-model.md``; what still passes is measured in
@@ -21,12 +21,17 @@ from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.stored_names import unset
-from ragwitness.text.canonical import canonical_text, unseen
-from ragwitness.text.overlap import RunIndex, Tokenized, Vocabulary, phrases_of
+from ragwitness.text.overlap import RunIndex, SubsequenceIndex, Tokenized, Vocabulary, phrases_of
 from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.secrets import Secret, SecretIndex, contacts
-from ragwitness.text.subsequence import SubsequenceIndex
-from ragwitness.text.words import UNSPACED, content_tokens, dense_tokens, telling_tokens
+from ragwitness.text.words import (
+    UNSPACED,
+    canonical_text,
+    content_tokens,
+    dense_tokens,
+    telling_tokens,
+    unseen,
+)
 
 # A long unbroken row of letters with a figure among them: no word, and no sequence of bases.
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/%])(?=[A-Za-z+/%_-]*\d)[A-Za-z0-9+/%_-]{40,}")

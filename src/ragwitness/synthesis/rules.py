@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 from ragwitness.core.types import Document
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.secrets import CONTACTS
-from ragwitness.text.words import STOP_WORDS
+from ragwitness.text.words import STOP_WORDS, plain_tokens
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _LINE = re.compile(r"^\s*-\s*\[([^\]\n]+)\]\s*:\s*(.+)$")

@@ -47,8 +47,8 @@ from ragwitness.synthesis.private.ledger import PrivacyLedger
 from ragwitness.synthesis.response_parsing import Attribute
 from ragwitness.synthesis.result import RecordFate, SynthesisReport, counted
 from ragwitness.synthesis.sage import Sage
-from ragwitness.text.overlap import Vocabulary, plain_tokens
-from ragwitness.text.subsequence import SubsequenceIndex
+from ragwitness.text.overlap import SubsequenceIndex, Vocabulary
+from ragwitness.text.words import plain_tokens
 
 # Synthetic texts as they are kept: the finished ones, the result, and the file.
 

@@ -14,7 +14,17 @@ from functools import partial
 from itertools import groupby
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import MakingConfig, RoleMethod, ask, shown
+from ragwitness.synthesis.agents import (
+    EXTRACTOR,
+    GENERATOR,
+    JUDGE,
+    REWRITER,
+    ROLES,
+    MakingConfig,
+    RoleMethod,
+    ask,
+    shown,
+)
 from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, checked, maker
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.response_parsing import (
@@ -29,9 +39,8 @@ from ragwitness.synthesis.response_parsing import (
     read_list,
     read_text,
 )
-from ragwitness.synthesis.roles import EXTRACTOR, GENERATOR, JUDGE, REWRITER, ROLES
 from ragwitness.synthesis.rules import Rules
-from ragwitness.text.overlap import plain_tokens
+from ragwitness.text.words import plain_tokens
 
 # Stage 1, step 1: what matters in this corpus, identified once from a few records (§3.1).
 

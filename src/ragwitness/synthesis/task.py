@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.core.types import LeftOut, left_out_of
-from ragwitness.runner.option_validation import refuse_types, reject_inapplicable_options
 from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
@@ -20,9 +20,11 @@ from ragwitness.runner.task_options import (
     RunPath,
     Secrets,
     Sending,
+    refuse_types,
+    reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
-from ragwitness.synthesis.task_options import Contacts, Making
+from ragwitness.synthesis.agents import Asking, MakingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -30,14 +32,60 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
+    from ragwitness.synthesis.agents import Roles
     from ragwitness.synthesis.generator import AnyMethod
     from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
     from ragwitness.synthesis.private.ledger import PrivacyLedger
     from ragwitness.synthesis.result import SynthesisReport
-    from ragwitness.synthesis.roles import Roles
     from ragwitness.synthesis.run import SynthesisResult
     from ragwitness.targets.transport import TransportOptions
     from ragwitness.text.secrets import Secret
+
+# Options that synthesis and comparison share.
+
+
+RolePlayers = Annotated[
+    Sequence[str] | None,
+    Opt(
+        "--role",
+        metavar="ROLE=MODEL",
+        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
+        " rewriter. May be repeated.",
+    ),
+]
+
+
+Contacts = Annotated[
+    bool, Opt("--contacts", help="Count the contact details in the corpus as secrets too.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """Who makes what stands in for private records, if a model does.
+
+    Attributes:
+        model: The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,
+            or any target; reader is the embedded reader, and rules no model at all. It is shown the
+            records (the private methods do not show them).
+        domain: The kind of the records: auto, medical, wiki or a .toml file.
+        rounds: The most versions of a record that are judged.
+    """
+
+    model: Annotated[str | None, PathRole.ADDRESS] = None
+    domain: Annotated[str, PathRole.ADDRESS] = "auto"
+    rounds: int = 3
+
+    def making(self, asking: Asking) -> MakingConfig:
+        """Return the configuration of methods that ask a model.
+
+        Raises:
+            InputError: There is no such domain.
+        """
+        from ragwitness.synthesis.agents import MakingConfig, load_domain
+
+        return MakingConfig(domain=load_domain(self.domain), asking=asking, rounds=self.rounds)
+
 
 _LONGEST = 20_000  # characters of a public text, as of a record
 
@@ -140,12 +188,10 @@ class SynthesizeTask(HowRead, Sending, Making):
         Raises:
             InputError: An option or a file cannot be used, or would not be read.
         """
-        from ragwitness.synthesis.agents import Asking
+        from ragwitness.synthesis.agents import ROLES, Asking, roles_of
         from ragwitness.synthesis.generator_registry import METHODS, build_method, needs_model
         from ragwitness.synthesis.guard import GuardConfig
-        from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig
-        from ragwitness.synthesis.private.sources import load_embedding
-        from ragwitness.synthesis.roles import ROLES, roles_of
+        from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig, load_embedding
         from ragwitness.text.pii import personal_of, pii_finder
         from ragwitness.text.secrets import read_secrets
 
@@ -211,7 +257,7 @@ class SynthesizeTask(HowRead, Sending, Making):
             InputError: There is no such file, they are too few, or they tell private records.
         """
         from ragwitness.synthesis.generator import flaw
-        from ragwitness.text.near_duplicates import overlapping
+        from ragwitness.text.overlap import overlapping
 
         public = self.public
         if public is None:
@@ -360,7 +406,7 @@ class SynthesisWork:
 
     def opening(self, transport: TransportOptions) -> Awaitable[Target] | None:
         """Open the models; None where the method asks nobody, whatever ``model`` says."""
-        from ragwitness.synthesis.roles import open_chat
+        from ragwitness.synthesis.agents import open_chat
 
         mine = getattr(self.method, "roles", ())
         own = tuple((role, address) for role, address in self.roles if role in mine)

@@ -22,8 +22,7 @@ from ragwitness.core.errors import (
 from ragwitness.core.pool import in_thread
 from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote_error
 from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
-from ragwitness.targets.address import Address
-from ragwitness.targets.transport import TransportOptions
+from ragwitness.targets.transport import Address, TransportOptions
 from ragwitness.targets.wire import read_logprobs
 
 # How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
@@ -403,7 +402,7 @@ async def open_object(address: Address) -> Target:
     Raises:
         InputError: The module or object cannot be found, imported or asked.
     """
-    address.without_key()
+    address.refuse_key()
     path, options = address.split(("input",))
     found = await load_object(path)
     return wrap(found, name=f"python:{path}", key=options.get("input"), options=address.transport)

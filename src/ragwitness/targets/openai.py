@@ -226,7 +226,7 @@ class OpenAITarget:
     Attributes:
         model: The model asked.
         capabilities: What the protocol promises; see
-            :func:`ragwitness.targets.probe.probe_capabilities`.
+            :func:`ragwitness.runner.capabilities.probe_capabilities`.
     """
 
     capabilities = frozenset({Capability.TEXT, Capability.TOP_LOGPROBS})

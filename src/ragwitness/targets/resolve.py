@@ -1,8 +1,9 @@
 """Opens a target by what the user calls it: a URL, or ``SCHEME/...``.
 
 Each scheme is a factory, loaded on first use. Other packages add theirs as entry points of the
-group ``ragwitness.targets``: a callable that takes an :class:`.address.Address` and returns a
-target, or anything :func:`ragwitness.targets.objects.wrap` accepts, or an awaitable of either.
+group ``ragwitness.targets``. Such an entry point is a callable that takes an
+:class:`~ragwitness.targets.transport.Address`. It returns a target, or anything that
+:func:`ragwitness.targets.objects.wrap` accepts, or an awaitable of either.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.quotes import quote, quote_error
 from ragwitness.core.registry import Listing, Registry
 from ragwitness.core.types import Target
-from ragwitness.targets.address import Address, parse_address
 from ragwitness.targets.openai import OPTIONS, Endpoint, OpenAITarget, parse_endpoint
 from ragwitness.targets.service_config import load_service
-from ragwitness.targets.transport import Clock, TransportOptions
+from ragwitness.targets.transport import Address, TransportOptions
 
 GROUP = "ragwitness.targets"
 """Entry-point group of other packages' schemes."""
@@ -48,72 +48,72 @@ SCHEMES = Registry(
 )
 """The schemes: how each is written, and its factory."""
 
-_URLS = ("http://", "https://")
+_FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)
 
 
 def target_schemes() -> tuple[str, ...]:
-    """Return every known form of an address, those of other packages included."""
+    """Return every known form of an address, including those of other packages."""
     ours = [entry.form for entry in SCHEMES.values()]
     return ("http(s)://HOST/v1[#MODEL]", *ours, *(f"{name}/…" for name in SCHEMES.plugins()))
 
 
-async def open_target(
-    spec: str, options: TransportOptions | None = None, *, clock: Clock | None = None
-) -> Target:
+async def open_target(spec: str, options: TransportOptions | None = None) -> Target:
     """Open the target at an address; ``docs/targets.md`` describes each kind.
 
     Args:
         spec: A URL of an OpenAI-compatible endpoint, or ``SCHEME/...``.
         options: Timeouts, retries, concurrency, name of the key's variable.
-        clock: Time and chance, for tests.
 
     Raises:
         InputError: An unknown scheme, or an address, file or key that cannot be used.
         TargetError: The target does not answer.
     """
-    address = check_address(spec, options, clock)
+    address = check_address(spec, options)
     if address is None:
-        return await OpenAITarget.connect(spec, options, clock=clock)
+        return await OpenAITarget.connect(spec, options)
     # Our own schemes go first: a package cannot take one over.
     factory = SCHEMES.load(address.scheme)
     if address.scheme in SCHEMES:
         target: Target = await factory(address)
         return target
-    return await _foreign(factory, address)
+    return await _open_plugin(factory, address)
 
 
-def check_address(
-    spec: str, options: TransportOptions | None = None, clock: Clock | None = None
-) -> Address | None:
-    """Take an address apart, None for a URL; refuse one that cannot be opened, and open nothing.
+def check_address(spec: str, options: TransportOptions | None = None) -> Address | None:
+    """Parse an address and refuse one that cannot be opened; open nothing.
+
+    Returns:
+        The address; None for the URL of an endpoint.
 
     Raises:
         InputError: An unknown scheme, or a URL or description that cannot be used.
     """
-    if spec.strip().lower().startswith(_URLS):
+    if spec.strip().lower().startswith(("http://", "https://")):
         parse_endpoint(spec)
         return None
-    address = parse_address(spec, options, clock)
-    if address is None or address.scheme not in SCHEMES.names():
+    match = _FORM.fullmatch(spec.strip())
+    scheme = match[1].lower() if match else ""
+    if match is None or scheme not in SCHEMES.names():
         # A mistyped URL may hold a password: only its beginning is repeated.
-        said = quote(spec[:40].partition("@")[0]) if address is None else f"{address.scheme}/…"
+        form = f"{scheme}/…" if match else quote(spec[:40].partition("@")[0])
         raise InputError(
-            f"There is no target of the form {said!r}.",
+            f"There is no target of the form {form!r}.",
             f"Known forms: {'; '.join(target_schemes())} (e.g. http://127.0.0.1:8000/v1).",
         )
-    if address.scheme == "http":
-        address.without_key()
+    address = Address(scheme, match[2], options or TransportOptions())
+    if scheme == "http":
+        address.refuse_key()
         load_service(address.rest)
     return address
 
 
-async def _foreign(factory: Callable[[Address], Any], address: Address) -> Target:
+async def _open_plugin(factory: Callable[[Address], Any], address: Address) -> Target:
     """Open a target of another package, which may fail in any way."""
     from ragwitness.targets.objects import wrap
 
     try:
-        made = factory(address)
-        opened = await made if inspect.isawaitable(made) else made
+        system = factory(address)
+        system = await system if inspect.isawaitable(system) else system
     except RagwitnessError:
         raise
     except Exception as error:
@@ -121,10 +121,10 @@ async def _foreign(factory: Callable[[Address], Any], address: Address) -> Targe
             f"The plug-in for {address.scheme}/ failed: {quote_error(error)}.",
             "See the documentation of the package that brings it.",
         ) from None
-    # Options may hold what is not for a report; the hash keeps two systems apart.
+    # Options may hold secrets, so the name has their hash; it keeps two systems apart.
     path, _, rest = address.rest.partition("?")
     mark = f"#{hashlib.sha256(rest.encode()).hexdigest()[:12]}" if rest else ""
-    return wrap(opened, name=f"{address.scheme}/{path}{mark}", options=address.transport)
+    return wrap(system, name=f"{address.scheme}/{path}{mark}", options=address.transport)
 
 
 # OpenAI-compatible providers by name: ``openai/MODEL`` and ``openai-api/NAME/MODEL``.
@@ -143,7 +143,7 @@ async def open_openai(address: Address) -> OpenAITarget:
     if not model:
         raise InputError("openai/ names no model.", "Write openai/MODEL, e.g. openai/gpt-4.1.")
     endpoint = Endpoint(_OPENAI, model).with_options(options)
-    return await OpenAITarget.at(endpoint, address.transport, clock=address.clock)
+    return await OpenAITarget.at(endpoint, address.transport)
 
 
 async def open_named(address: Address) -> OpenAITarget:
@@ -176,4 +176,10 @@ async def open_named(address: Address) -> OpenAITarget:
     if transport.key_env is None:
         transport = replace(transport, key_env=f"{prefix}_API_KEY")
     endpoint = replace(endpoint, model=model or endpoint.model).with_options(options)
-    return await OpenAITarget.at(endpoint, transport, clock=address.clock)
+    return await OpenAITarget.at(endpoint, transport)
+
+
+# What a user calls a target, taken apart.
+
+
+_FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)

@@ -11,8 +11,6 @@ from jsonpath import JSONPath
 from ragwitness.core.errors import RagwitnessError, TargetResponseError
 from ragwitness.core.quotes import hide, hide_in
 from ragwitness.core.types import Answer, Capability, Query, TokenLogprob
-from ragwitness.targets.address import Address
-from ragwitness.targets.bodies import Events
 from ragwitness.targets.failures import Failures, Key
 from ragwitness.targets.service_config import (
     ENV,
@@ -24,8 +22,8 @@ from ragwitness.targets.service_config import (
     load_service,
     places,
 )
-from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import content_text, read_logprobs
+from ragwitness.targets.transport import Address, Clock, JsonClient, TransportOptions
+from ragwitness.targets.wire import Events, content_text, read_logprobs
 
 
 class _ServiceFailures(Failures):
@@ -265,8 +263,8 @@ async def open_service(address: Address) -> ServiceTarget:
     Raises:
         InputError: The description or an environment variable cannot be used.
     """
-    address.without_key()
-    return ServiceTarget(load_service(address.rest), address.transport, address.clock)
+    address.refuse_key()
+    return ServiceTarget(load_service(address.rest), address.transport)
 
 
 async def _request(step: ServiceStep, client: JsonClient, values: Mapping[str, object]) -> object:

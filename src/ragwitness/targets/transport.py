@@ -10,20 +10,20 @@ import math
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TypeAlias
+from urllib.parse import parse_qsl
 
 import httpx2
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.quotes import hide_in
 from ragwitness.core.types import ANSWER_SECONDS
-from ragwitness.targets.bodies import STREAM, STREAM_END, Events, error_status, read_body
 from ragwitness.targets.failures import Failures, Key, check_header, check_name
-from ragwitness.targets.wire import join_chunks
+from ragwitness.targets.wire import STREAM, STREAM_END, Events, error_status, join_chunks, read_body
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
 
@@ -166,6 +166,55 @@ class Clock:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.time
     rng: random.Random = field(default_factory=random.Random)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A target's address and how to reach it: the argument of a scheme's factory.
+
+    Attributes:
+        scheme: Before the first ``/`` or ``:``, in small letters.
+        rest: The text behind it.
+        transport: Timeouts, retries, concurrency, name of the key's variable.
+    """
+
+    scheme: str
+    rest: str
+    transport: TransportOptions = field(default_factory=TransportOptions)
+
+    def split(self, known: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
+        """Return the path before a ``?``, and the options after it.
+
+        Args:
+            known: Names of the options that exist.
+
+        Raises:
+            InputError: An option is unknown or given twice.
+        """
+        path, _, options = self.rest.partition("?")
+        # A plus is a plus: defense=prompt+mirabel.
+        pairs = parse_qsl(options.replace("+", "%2B"), keep_blank_values=True)
+        values, names = dict(pairs), tuple(known)
+        if len(values) < len(pairs):
+            raise InputError(f"An option of the {self.scheme} target is given twice.")
+        if unknown := sorted(set(values) - set(names)):
+            raise InputError(
+                f"Unknown {self.scheme} option {unknown[0]!r}.",
+                f"Use: {', '.join(sorted(names))}." if names else "It takes none.",
+            )
+        return path, values
+
+    def refuse_key(self) -> None:
+        """Refuse ``--key-env`` and ``--header`` for a scheme that sends neither.
+
+        Raises:
+            InputError: The user named a variable.
+        """
+        if self.transport.key_env is not None or self.transport.headers:
+            raise InputError(
+                f"--key-env and --header do not apply to {self.scheme} targets.",
+                "Leave it out; docs/targets.md says where each kind of target has its keys.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def assert_no_leak(
     from ragwitness.leakage.attack_registry import OWNERS
     from ragwitness.leakage.task import LeakTask
     from ragwitness.runner.task_runtime import as_documents
-    from ragwitness.text.near_duplicates import without_copies
+    from ragwitness.text.overlap import without_copies
 
     _check(inconclusive)
     kind = _kind("leak", fail_on)

@@ -7,30 +7,21 @@ over all pairs; what is found is compared token by token, so a hash collision cl
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
+import unicodedata
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.types import Document
+from ragwitness.text.words import WORD_RUN, canonical_text, content_tokens, plain_tokens
+
 # Texts as arrays of token numbers, so that whole corpora are compared at once.
-
-SIGNS = "\u0900-\u0963\u0966-\u0dff\u1000-\u109f"
-"""Letters of India and Burma with their vowel signs, as a regular expression's set."""
-
-_WORDS = re.compile(rf"(?:\w|[{SIGNS}])+")
-
-
-def word_tokens(text: str) -> list[str]:
-    r"""Split as NLTK's ``RegexpTokenizer(r"\w+")``; vowel signs part no word."""
-    return _WORDS.findall(text)
-
-
-def plain_tokens(text: str) -> list[str]:
-    r"""Split into runs of ``\w`` without regard to case."""
-    return _WORDS.findall(text.casefold())
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +229,7 @@ class RunOwners:
 def without_words(text: str, left_out: Flags) -> str:
     """Return a text without those words of :func:`word_tokens` that are marked, shape (words,)."""
     marks = iter(left_out.tolist())
-    return _WORDS.sub(lambda word: "" if next(marks) else word.group(), text)
+    return WORD_RUN.sub(lambda word: "" if next(marks) else word.group(), text)
 
 
 def phrases_of(texts: Tokenized, n: int, least: int = 1) -> NDArray[np.uint64]:
@@ -345,3 +336,229 @@ def in_windows(size: int, places: NDArray[np.int64], n: int) -> Flags:
     np.subtract.at(steps, places + n, 1)
     covered: Flags = np.cumsum(steps[:-1]) > 0
     return covered
+
+
+# Longest common subsequences (ROUGE-L) of every output with every record, exactly.
+#
+# The tokens that two texts share in any order bound their longest common subsequence from above:
+# LCS(a, b) <= sum over tokens of min(count in a, count in b). That overlap is had for one output
+# and all records at once from an inverted index; only the pairs it cannot rule out are computed. So
+# the pairs above a threshold are the same as a loop over all pairs finds.
+
+
+Ints = NDArray[np.int64]
+_NOTHING = np.empty(0, np.int32)
+_FREQUENT = 16  # a token in one of so many records, or more, is kept as a row of flags
+_GROUP = 255  # rows of flags that fit one byte
+
+
+@dataclass(frozen=True, slots=True)
+class SubsequencePair:
+    """An output and a record with the length of their longest common subsequence.
+
+    Attributes:
+        record: Place of the record.
+        lcs: Tokens.
+        output_size: Tokens of the output.
+        record_size: Tokens of the record.
+    """
+
+    record: int
+    lcs: int
+    output_size: int
+    record_size: int
+
+    @property
+    def recall(self) -> float:
+        """Share of the record's tokens (ROUGE-L recall, the record as reference)."""
+        return self.lcs / self.record_size if self.record_size else 0.0
+
+    @property
+    def precision(self) -> float:
+        """Share of the output's tokens."""
+        return self.lcs / self.output_size if self.output_size else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of both."""
+        sizes = self.output_size + self.record_size
+        return 2 * self.lcs / sizes if sizes else 0.0
+
+
+def lcs_length(first: NDArray[np.int32], second: NDArray[np.int32]) -> int:
+    """Return the length of the longest common subsequence of two token sequences."""
+    from rapidfuzz.distance import LCSseq
+
+    return LCSseq.similarity(first.tolist(), second.tolist())
+
+
+class SubsequenceIndex:
+    """Finds the records whose longest common subsequence with an output is long.
+
+    Args:
+        records: Tokenized texts.
+    """
+
+    def __init__(self, records: Tokenized) -> None:
+        self.records = records
+        self.sizes = records.sizes
+        self._index()
+
+    def _index(self) -> None:
+        """Postings of (token, occurrence): the n-th "the" of a text matches another's n-th."""
+        records = self.records
+        owners = records.owners()
+        order = np.lexsort((owners, records.ids))
+        ids, texts = records.ids[order], owners[order]
+        fresh = np.ones(len(ids), np.bool_)
+        fresh[1:] = (ids[1:] != ids[:-1]) | (texts[1:] != texts[:-1])
+        starts = np.flatnonzero(fresh)
+        # Number the occurrences of a token within each text.
+        nth = np.arange(len(ids)) - np.repeat(starts, np.diff(np.append(starts, len(ids))))
+        order = np.lexsort((nth, ids))
+        self._docs = texts[order]
+        keys = ids[order].astype(np.int64) << 32 | nth[order]
+        self._keys, self._from = np.unique(keys, return_index=True)
+        self._to = np.append(self._from[1:], len(keys))
+        # Frequent tokens: a row of flags is added faster than a long list is counted.
+        often = np.flatnonzero((self._to - self._from) * _FREQUENT >= max(1, len(records)))
+        self._row_of = np.full(len(self._keys), -1)
+        self._row_of[often] = np.arange(len(often))
+        self._rows = np.zeros((len(often), len(records)), np.uint8)
+        for row, place in enumerate(often):
+            self._rows[row, self._docs[self._from[place] : self._to[place]]] = 1
+
+    def overlaps(self, output: NDArray[np.int32]) -> Ints:
+        """Return the tokens that an output shares with every record, in any order."""
+        places = self._postings(output)
+        rows = self._row_of[places]
+        rare = [self._docs[self._from[p] : self._to[p]] for p in places[rows < 0]]
+        found = np.bincount(np.concatenate([*rare, _NOTHING]), minlength=len(self.sizes))
+        rows = rows[rows >= 0]
+        for start in range(0, len(rows), _GROUP):
+            counts = np.zeros(len(self.sizes), np.uint8)
+            for row in rows[start : start + _GROUP]:
+                counts += self._rows[row]
+            found += counts
+        return found
+
+    def _postings(self, output: NDArray[np.int32]) -> Ints:
+        ids = np.sort(output)
+        _, starts, counts = np.unique(ids, return_index=True, return_counts=True)
+        nth = np.arange(len(ids)) - np.repeat(starts, counts)
+        keys = ids.astype(np.int64) << 32 | nth
+        places = np.searchsorted(self._keys, keys)
+        places = np.minimum(places, len(self._keys) - 1)
+        return places[self._keys[places] == keys] if len(self._keys) else places[:0]
+
+    def above_f1(self, output: NDArray[np.int32], threshold: float) -> Iterator[SubsequencePair]:
+        """Yield every record whose ROUGE-L F1 with the output is above a threshold."""
+        # F1 > t is LCS > t / 2 * (|output| + |record|).
+        yield from self._pairs(output, np.float64(threshold / 2) * (len(output) + self.sizes))
+
+    def above_recall(self, output: NDArray[np.int32], threshold: float) -> bool:
+        """Say whether more than a share of any record's tokens stand in an output, in any order."""
+        return bool((self.overlaps(output) > threshold * self.sizes).any())
+
+    def tells(self, output: NDArray[np.int32], share: float, least: int) -> bool:
+        """Say whether an output holds a share of any record of so many tokens in its order."""
+        above = np.where(self.sizes >= least, share * self.sizes, np.inf)
+        return next(self._pairs(output, above), None) is not None
+
+    def pieces(self, output: NDArray[np.int32], share: float, least: int) -> list[int]:
+        """Return the records of which a share, and so many tokens, stand in an output in order."""
+        above = np.maximum(share * self.sizes, least) - 1e-9
+        return [pair.record for pair in self._pairs(output, above)]
+
+    def _pairs(
+        self, output: NDArray[np.int32], above: NDArray[np.float64]
+    ) -> Iterator[SubsequencePair]:
+        """Yield the records whose subsequence is longer than ``above``, shape (records,)."""
+        # LCS <= shared tokens in any order: only records above the bound are computed.
+        for place in np.flatnonzero(self.overlaps(output) > above).tolist():
+            lcs = lcs_length(output, self.records[place])
+            if lcs > above[place]:
+                yield SubsequencePair(place, lcs, len(output), int(self.sizes[place]))
+
+
+# Copies of a document: texts that differ in nothing that a reader would call another text.
+
+
+# Marks that nobody sees; joiners and variation selectors are none, they make other letters.
+_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202c\u2060\u2066-\u2069\ufeff]")
+_TYPED = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb", "'''" + '"' * 5)
+_DASH = re.compile("[\u2010-\u2015\u2212]")
+# Punctuation between words; beside figures and signs every mark may make another text.
+_BORDER = re.compile(
+    r"(?<=[^\W\d_])(?=\W)[.,;:!?]?[\"')\]}]*[.,;:!?]?(?=\Z| [\"'(\[{]*[^\W\d_])"
+    r"|(?<!\S)[\"'(\[{]+(?=[^\W\d_])"
+)
+
+
+def same_text(document: Document) -> bytes:
+    """Return a digest of what a document shares with its copies, which is nearly all of it.
+
+    Case, white space, typographic quotation marks and dashes, and punctuation beside words alone
+    make no other document, and neither does the id.
+    """
+    return _read(document.text)
+
+
+@functools.lru_cache(4096)  # each document is compared in several places
+def _read(text: str) -> bytes:
+    plain = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", text)))
+    read = _BORDER.sub("", " ".join(plain.translate(_TYPED).lower().split())) or text
+    return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def without_copies(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the documents with each text once: a copy is no further evidence."""
+    found: dict[bytes, Document] = {}
+    for one in documents:
+        found.setdefault(same_text(one), one)
+    return tuple(found.values())
+
+
+_RUN = 16  # tokens in a row that two texts of one source hardly share by chance
+
+
+NEAR = 0.8
+"""ROUGE-L F1 with a record, or share in long runs, from which on a public text tells it."""
+_LONG = 10  # tokens
+_MOST_READ = 2000  # words: in a whole book most of a record stands in order by chance
+
+
+def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
+    """Return the places of public texts that nearly are a private record, or hold or are of one.
+
+    For the owner alone, before anything is made: what is found is no part of any output.
+    """
+    # Texts are what they read as, whatever is put between their letters and words.
+    public, records = (
+        list(map(canonical_text, public)),
+        list(dict.fromkeys(map(canonical_text, records))),
+    )
+    vocabulary, content = Vocabulary(), Vocabulary(content_tokens)
+    private, told = vocabulary.tokenize(records), vocabulary.tokenize(public)
+    known, in_order = SubsequenceIndex(private), SubsequenceIndex(content.tokenize(records))
+    # A text of few words is like many others by chance: there only the same words count.
+    same = {" ".join(plain_tokens(text)) for text in records}
+    # A part of a record, or several records: most of the text stands in long runs of theirs.
+    parts = shared_runs(private, told, _RUN).recovered >= NEAR * np.maximum(told.sizes, _RUN)
+    # A record among other words: the texts that hold most of one which is public as a whole.
+    bare = shared_runs(told, private, _RUN).recovered >= NEAR * np.maximum(private.sizes, _RUN)
+    given = [text for text, out in zip(records, bare, strict=True) if out]
+    whole = vocabulary.tokenize(given)
+    holds = shared_runs(told, whole, _RUN).outputs
+    for place in np.flatnonzero(holds).tolist():
+        one = shared_runs(vocabulary.tokenize([public[place]]), whole, _RUN)
+        holds[place] = bool((one.recovered >= NEAR * whole.sizes).any())
+    return [
+        place
+        for place, text in enumerate(public)
+        if " ".join(plain_tokens(text)) in same
+        or parts[place]
+        or holds[place]
+        or (len(told[place]) >= _LONG and next(known.above_f1(told[place], NEAR), None) is not None)
+        or in_order.tells(content.tokenize([text])[0][:_MOST_READ], NEAR, 2 * _LONG)
+    ]

@@ -2,23 +2,37 @@
 
 Recognising names by a model is the wrong tool where the corpus is one's own: its owner knows its
 secrets. One index finds them for the ledger, for the conditions on synthetic texts and for
-redaction, in the spellings of :mod:`ragwitness.text.spellings`.
+redaction, in the spellings of :mod:`ragwitness.text.secrets`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import accumulate, islice, pairwise, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import read_rows
-from ragwitness.text.spellings import Spelling, identity, meant, row_of, spellings
+from ragwitness.text.words import (
+    STOP_WORDS,
+    UNSPACED,
+    Span,
+    canonical_places,
+    canonical_text,
+    expression,
+    read_table,
+)
 
 _PARTS = r"[-.\s\u2010-\u2015]"
 CONTACTS = (
@@ -176,3 +190,408 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
             "List it together with the words around it, or leave it out.",
         )
     return Secret(text, kind, str(record))
+
+
+# The ways in which one secret is written, sought in the canonical form of a text.
+#
+# The table is ``spellings.toml``: words, what must stand around a spelling, and every way with
+# examples. A text is read as a row of letters and digits, so that case, punctuation and white space
+# tell no two secrets apart. A secret is a few such rows: a name in both orders or with initials, a
+# street in full and short, a telephone number with and without its country.
+
+
+TABLE = read_table("spellings.toml")
+"""Words, contexts and ways, as the file has them."""
+
+_WORDS = TABLE["words"]
+_MONTH = {name: str(n) for n, names in enumerate(_WORDS["months"], 1) for name in names.split()}
+TABLE["expressions"]["MONTH"] = f"(?:{'|'.join(_MONTH)})"
+TABLE["expressions"]["STREETS"] = "|".join(" ".join(_WORDS["streets"]).split())
+_PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
+_PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
+_FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
+_TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A text as letters and digits without anything between.
+
+    Attributes:
+        plain: The canonical form of the text, with blanks for the labels of names.
+        origin: Range of the text that each character of ``plain`` came from; None where they are
+            the same.
+        letters: The letters and digits of ``plain``, in one case.
+        begins: Where each word begins in ``letters``, and the end.
+        places: Where each word begins in ``plain``.
+    """
+
+    plain: str
+    origin: list[Span] | None
+    letters: str
+    begins: tuple[int, ...]
+    places: tuple[int, ...]
+
+    def at(self, place: int) -> int:
+        """Return the place in ``plain`` of a letter."""
+        word = bisect_right(self.begins, place) - 1
+        return self.places[word] + place - self.begins[word]
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the range of the text that a range of ``plain`` came from."""
+        return (self.origin[start][0], self.origin[end - 1][1]) if self.origin else (start, end)
+
+
+def row_of(text: str) -> Row:
+    """Return a text as a row of letters and digits."""
+    plain, origin = canonical_places(text)
+    plain = _PATTERNS["label"].sub(lambda label: " " * len(label[0]), plain)
+    tokens = list(_TOKEN.finditer(plain))
+    words = [token.group().lower() for token in tokens]
+    begins = tuple(accumulate(map(len, words), initial=0))
+    return Row(plain, origin, "".join(words), begins, tuple(token.start() for token in tokens))
+
+
+# What must stand before, at and behind a spelling, by its check.
+_CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
+for _row in TABLE["context"]:
+    _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
+    _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
+_LOOKED_AT = 24  # characters before a spelling
+_FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
+_LEAST = 5  # letters of a name that may end in an s, digits of a telephone number
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One way to write a secret.
+
+    Attributes:
+        letters: The row.
+        begins: Where its words begin within it.
+        check: What else must hold where it stands: a check of the table's contexts, or ``name``,
+            ``part``, ``number`` or "".
+        number: How a number may be parted; None for what is none.
+    """
+
+    letters: str
+    begins: frozenset[int]
+    check: str = ""
+    number: re.Pattern[str] | None = None
+
+    def stands(self, row: Row, start: int) -> bool:
+        """Say whether a row that holds these letters holds them as written words."""
+        end = start + len(self.letters)
+        first, last = row.at(start), row.at(end - 1) + 1
+        # 1. It ends where a word ends.
+        if row.begins[bisect_left(row.begins, end)] != end:
+            return False
+        # 2. What the table and the parts of a number ask for.
+        if self.number:
+            return self.number.fullmatch(row.plain[first:last]) is not None
+        if self.check in _CONTEXTS:
+            return any(
+                before.search(row.plain[max(0, first - _LOOKED_AT) : first])
+                and itself.match(row.plain[first : last + 1])
+                and behind.match(row.plain, last)
+                for before, itself, behind in _CONTEXTS[self.check]
+            )
+        # 3. Few letters are the words of the secret: no "Al Lin" in "all in".
+        among = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
+        inner = {place - start for place in among}
+        whole = len(self.letters) >= _JOINED or bool(inner) or not self.begins
+        return len(self.letters) >= _FREE or (inner <= self.begins and whole)
+
+
+# Numbers.
+
+_NUMBER = 7  # digits that nobody writes by chance, whatever parts them
+
+
+def _parted(row: Row, loose: bool) -> re.Pattern[str]:
+    """The ways to part a number: as listed, as thousands are, six digits in groups of a size."""
+    if loose or len(row.letters) >= _NUMBER:
+        return _PATTERNS["loose"]
+    listed = row.plain[row.places[0] : row.at(len(row.letters) - 1) + 1]
+    dot, dash, thousands = (_PATTERNS[name].pattern for name in ("dot", "dash", "thousands"))
+    like = (
+        next((sign for sign in (dot, dash) if re.fullmatch(sign, part)), re.escape(part))
+        for part in re.split(r"(\D+)", listed)
+    )
+    ways = ["".join(like)]
+    for size, sign in ((3, thousands), (2, f"{dash}?"))[: 1 + (len(row.letters) == 6)]:
+        way = sign.join(re.split(rf"(?<=\d)(?=(?:\d{{{size}}})+$)", row.letters))
+        ways += [way] if re.fullmatch(way, listed) else []
+    return re.compile("|".join(ways))
+
+
+def _national(written: str, home: str | None = None) -> tuple[str, str]:
+    """The code of its country and a telephone number without it; empty where it is none."""
+    import phonenumbers
+
+    with suppress(phonenumbers.NumberParseException):
+        number = phonenumbers.parse(written, home)
+        if home is None or written.startswith("+") or phonenumbers.is_valid_number(number):
+            return str(number.country_code), phonenumbers.national_significant_number(number)
+    return "", ""
+
+
+def _dialled(text: str) -> Iterator[str]:
+    """A telephone number as written, nationally and internationally."""
+    match = _PATTERNS["phone"].match(text.strip())
+    written = re.sub("^00(?=[1-9])", "+", match[1].strip() if match else "")
+    digits = "".join(filter(str.isdecimal, written))
+    if len(digits.lstrip("0")) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
+        yield from (digits, digits.lstrip("0"))
+    country, national = _national(written, "US")
+    yield from (national, f"0{national}", country + national) if national else ()
+
+
+# Dates.
+
+_ORDERS = ("%Y %m %d", "%d %m %Y", "%m %d %Y")
+
+
+def days_of(text: str) -> list[date]:
+    """Return the days that a date may mean, the likeliest first; none where it is no date."""
+    plain = _PATTERNS["midnight"].sub("", canonical_text(text).strip()).casefold()
+    if _PATTERNS["date"].fullmatch(plain) is None:
+        return []
+    parts = re.findall(rf"\d+|\b{TABLE['expressions']['MONTH']}", plain)
+    *others, last = (_MONTH.get(part, part) for part in parts)
+    # A year of two digits is one of the last century or of this.
+    short = max(map(len, (*others, last))) < 3
+    centuries = (("19", "20") if last > "30" else ("20", "19")) if short else ("",)
+    # The place of a month by its name is known.
+    named = next((place for place, part in enumerate(parts) if part in _MONTH), None)
+    orders = [order for order in _ORDERS if named is None or order.split()[named] == "%m"]
+    days = []
+    for century, order in product(centuries, orders):
+        with suppress(ValueError):
+            days.append(datetime.strptime(" ".join((*others, century + last)), order).date())
+    return days
+
+
+# Addresses.
+
+_STREETS = {word: names for names in map(str.split, _WORDS["streets"]) for word in names}
+
+
+def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """An address with the words for its streets in full and short; what is none as it is."""
+    known = _STREETS if any(map(str.isdigit, words)) else {}
+    parts = re.sub(r"(?<=\w{3})(str|strasse)\b", r" \1", " ".join(words)).split()
+    return islice(product(*(known.get(part, [part]) for part in parts)), 64)
+
+
+def _part(form: str, text: str) -> str:
+    """What its pattern takes out of a secret of this form."""
+    return match[1] if (match := _PATTERNS[form].match(text.strip())) else ""
+
+
+def _street(text: str) -> Iterator[str]:
+    """A street with its number in front and behind."""
+    number, _, street = text.partition(" ")
+    yield from (text, f"{street} {number}") if number[:1].isdigit() else (text,)
+
+
+def _spoken(text: str) -> Iterator[str]:
+    local, _, domain = text.strip().removeprefix("mailto:").rpartition("@")
+    spoken = domain.replace(".", " dot ")
+    yield from (f"{local}@{domain}", f"{local} at {domain}", f"{local} at {spoken}")
+    yield f"{local.replace('.', ' dot ')} at {spoken}"
+
+
+# Names of people.
+
+_MOST_WORDS = 6
+_PERSON = re.compile(r"(?i)name|person|patient|doctor|author")
+
+
+class PersonName(NamedTuple):
+    """A person's name.
+
+    Attributes:
+        given: Its words in front of the family name.
+        family: With its particles.
+    """
+
+    given: tuple[str, ...]
+    family: tuple[str, ...]
+
+    def orders(self) -> Iterator[str]:
+        """Yield the name in every order, as a whole and without particles or further names."""
+        whole = (*self.given, *self.family)
+        core = _without_particles(whole)
+        some = [whole, (*self.given[:1], *self.family)]
+        some += [core, (core[0], core[-1])] if len(core) > 1 else []
+        if len(core) > 3:  # María García of María del Carmen García López, and both family names
+            some += [(core[0], core[-2]), (core[0], *core[-2:])]
+        for words in dict.fromkeys(some):
+            for cut in range(len(words)):
+                yield " ".join(words[cut:] + words[:cut])
+
+    def families(self) -> list[str]:
+        """The family name with its particles and without, also with a genitive s."""
+        core = _without_particles(self.family) or self.family
+        sought = self.given and core[-1].casefold() not in _FUNCTION
+        names = [" ".join(self.family), " ".join(core)] if sought else []
+        return names + [f"{name}s" for name in names if len(name) >= _LEAST]
+
+    def initials(self) -> Iterator[str]:
+        """Yield the family name with the letters of the others, in both orders."""
+        apart = tuple(part for word in self.given for part in re.split("[-\u2010]", word) if part)
+        for family in (name for name in self.families() if len(name) > 2):
+            for given in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
+                letters = " ".join(word[0] for word in given)
+                yield from (f"{letters} {family}", f"{family} {letters}")
+            if len(self.given) > 1:  # Evelyn M. Linden
+                yield " ".join((self.given[0], *(word[0] for word in self.given[1:]), family))
+
+    def genitives(self) -> Iterator[str]:
+        """Yield the name in every order with a genitive s."""
+        yield from (f"{name}s" for name in self.orders() if len(name) >= _LEAST)
+
+    def parts(self) -> Iterator[str]:
+        """Yield each word that is no particle, and the family name."""
+        yield " ".join(self.family)
+        for word in _without_particles((*self.given, *self.family)):
+            yield from (word, *word.replace("\u2019", "'").split("-"))
+
+
+def _without_particles(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for word in words if word.casefold() not in _PARTICLES)
+
+
+def name_of(text: str, kind: str) -> PersonName | None:
+    """Return a secret as a name; None where it is none by its kind or its capitals."""
+    front, _, rest = (
+        tuple(w for w in part.split() if w.strip(".").casefold() not in _TITLES)
+        for part in re.sub(r'[;:()"]|\.(?=\s|$)', " ", _PATTERNS["nick"].sub(" ", text)).partition(
+            ","
+        )
+    )
+    words = (*front, *rest)
+    if not words or len(words) > _MOST_WORDS or any(map(str.isdigit, text)):
+        return None
+    shaped = all(word[0].isupper() or word.casefold() in _PARTICLES for word in words)
+    if not ((shaped and len(words) > 1) or _PERSON.search(kind)):
+        return None
+    # The family name begins with the first particle behind a name, or is the last word; in
+    # "Linden, Evelyn van der" particles at the end belong to it.
+    turned = bool(front and rest)
+    ordered = rest if turned else words
+    cut = len(ordered) - (not turned)
+    while cut > 1 and ordered[cut - 1].casefold() in _PARTICLES:
+        cut -= 1
+    return PersonName(ordered[:cut], (*ordered[cut:], *(front if turned else ())))
+
+
+def _names(text: str, kind: str = "name") -> Iterator[PersonName]:
+    """A secret as a name, and by the nickname that it was listed with."""
+    if name := name_of(text, kind):
+        yield name
+        yield from (name._replace(given=(nick,)) for nick in _PATTERNS["nick"].findall(text))
+
+
+def _of_name(part: Callable[[PersonName], Iterable[str]]) -> Callable[[str], Iterable[str]]:
+    return lambda text: (one for name in _names(text) for one in part(name))
+
+
+# The ways of the table, and what is read by its meaning.
+
+_TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
+    "initials": _of_name(PersonName.initials),
+    "titled": _of_name(PersonName.families),
+    "genitive": _of_name(PersonName.genitives),
+    "listed": lambda text: [text],
+    "name": _of_name(PersonName.orders),
+    "date": lambda text: (f"{day:{order}}" for day in days_of(text) for order in _ORDERS),
+    "phone": _dialled,
+    "mail": _spoken,
+    "local": lambda text: [text.strip().removeprefix("mailto:").rpartition("@")[0]],
+    "street": lambda text: _street(_part("street", text)),
+    "labelled": lambda text: [] if days_of(_part("labelled", text)) else [_part("labelled", text)],
+    "web": lambda text: [_PATTERNS["web"].sub("", text, count=1).rstrip("/ ")],
+}
+"""What each way of the table yields of a secret."""
+
+
+def _form_of(text: str, kind: str) -> str:
+    """The form of a secret; a canary has none, as it is sought as it stands."""
+    if kind == "canary":
+        return kind
+    if days_of(text):
+        return "date"
+    forms = ("web", "mail", "phone", "street", "labelled")
+    matching = (form for form in forms if _PATTERNS[form].match(text.strip()))
+    return next(matching, "name" if name_of(text, kind) else "text")
+
+
+def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False) -> list[Spelling]:
+    """Return the ways in which a secret is sought; none if it is too short.
+
+    Args:
+        text: The secret.
+        kind: Its kind; a ``canary`` is sought as it stands.
+        parts: Whether each word of a name is sought too, alone.
+        whole: Whether the parts of a secret that tell it alone are left out.
+    """
+    form, phone = _form_of(text, kind), "phone" in kind.lower()
+    ways = [
+        way for way in TABLE["way"] if way["form"] in ("", form) and not (whole and way.get("part"))
+    ]
+    written = [(way["check"], one) for way in ways for one in _TEXTS[way["name"]](text)]
+    if parts:
+        written += [("part", one) for name in _names(text, kind) for one in name.parts()]
+    made: dict[Spelling, None] = {}
+    for check, one in dict.fromkeys(written):
+        for words in _words(one):
+            letters, holds, number = "".join(words), check, None
+            if letters.isdigit():
+                holds, number = "number", _parted(row_of(one), phone and len(letters) >= _LEAST)
+            elif len(letters) < 3 and letters.isascii() and check != "titled":
+                holds = "function" if letters in STOP_WORDS else "short"
+            begins = frozenset(accumulate(map(len, words[:-1])))
+            made[Spelling(letters, begins, holds, number)] = None
+    # A single letter and two digits stand in every text.
+    return [one for one in made if len(one.letters) > 1 + one.letters.isdigit()]
+
+
+_SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
+
+
+def _words(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a text, also with the other ways to write umlauts and streets."""
+    composed = unicodedata.normalize("NFC", text)
+    long = "".join(_WORDS["umlauts"].get(c, c) for c in composed.casefold())
+    for row in map(row_of, {composed.casefold(): None, long: None}):
+        words = tuple(row.letters[a:b] for a, b in pairwise(row.begins))
+        short = (_SPELLED_OUT.sub(r"\1", word) if len(word) > 4 else word for word in words)
+        for form in dict.fromkeys((words, tuple(short))):
+            yield from _streets(form)
+
+
+def meant(row: Row) -> Iterator[tuple[int, int, str]]:
+    """Yield stretches of ``plain`` that mean more than their letters, with letters to seek.
+
+    They are dates of any form, telephone numbers behind their country, and names with one more
+    word between.
+    """
+    for match in _PATTERNS["date"].finditer(row.plain):
+        yield from ((*match.span(), f"{day:%Y%m%d}") for day in days_of(match[0]))
+    for match in _PATTERNS["abroad"].finditer(row.plain):
+        yield *match.span(), _national(re.sub("^00", "+", match[0]))[1]
+    for match in _PATTERNS["middle"].finditer(row.plain):
+        yield *match.span(1), row_of(f"{match[2]} {match[3]}").letters
+
+
+def identity(text: str, kind: str) -> str:
+    """Return what two listings of one secret share, however each is written."""
+    form = _form_of(text, kind)
+    if form == "date":
+        return f"{days_of(text)[0]:%Y%m%d}"
+    if form == "name" and (name := name_of(text, kind)):
+        return " ".join(sorted(row_of(word).letters for word in (*name.given, *name.family)))
+    letters = (one.letters for one in spellings(text, kind, whole=True))
+    return min(letters, key=lambda one: (len(one), one), default=text)

@@ -16,7 +16,7 @@ def pinned(made):
     from dataclasses import replace
 
     from ragwitness.attest.commitments import CommittedEmbedder
-    from ragwitness.attest.pins import Pins
+    from ragwitness.attest.trust import Pins
 
     embedder = CommittedEmbedder.parse(made.files["embedder.json"])
     return replace(

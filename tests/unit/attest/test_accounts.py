@@ -9,7 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from ragwitness.attest.accounts import (
+from ragwitness.attest.commit import draw_seed
+from ragwitness.attest.receipts import (
     RequestSignature,
     check_admission,
     check_key,
@@ -17,11 +18,10 @@ from ragwitness.attest.accounts import (
     sign_request,
     verify_request,
 )
-from ragwitness.attest.commit import draw_seed
 from ragwitness.attest.window import Window, noise_record
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.transcript.records import SignedQueryRecord, decode
+from ragwitness.crypto.records import SignedQueryRecord, decode
 from ragwitness.privacy.mechanism.release import SlotIndex, release
 from ragwitness.privacy.streams import answer_key
 from tests.support.windows import KEY, ask, window

@@ -18,9 +18,9 @@ from ragwitness.attest.bundle import (
     write_bundle,
 )
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical, parse
+from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.notes.note import sign_note
+from ragwitness.crypto.notes import sign_note
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 OTHER = PrivateKey("example.org/log", KeyKind.NOTE, bytes([2]) * 32)

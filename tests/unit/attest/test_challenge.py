@@ -24,8 +24,7 @@ from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.trust import Trust, parse_trust
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.notes.note import Checkpoint
-from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.notes import Checkpoint, Signers
 
 CLOSE = Checkpoint("example.org/log", 7, bytes(range(32)))
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32).public
@@ -110,7 +109,7 @@ def test_impossible_challenges_are_refused(beacon, count):
     ],
 )
 def test_a_challenge_has_one_form(change, check):
-    from ragwitness.crypto.canonical import canonical
+    from ragwitness.crypto.hashing import canonical
 
     value = json.loads(make_challenge(bytes(32), CLOSE, 500, 3).encode()) | change
     with pytest.raises(VerificationError) as found:

@@ -9,10 +9,11 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import Disclosure, noise_record_of
-from ragwitness.attest.commitments import link_context, proof_shape
-from ragwitness.attest.noise import (
+from ragwitness.attest.commitments import (
     coins_of,
     drawn_noise,
+    link_context,
+    proof_shape,
     public_coins_of,
     public_numbers,
     secret_coins,
@@ -21,8 +22,8 @@ from ragwitness.attest.noise import (
 from ragwitness.attest.policy import EXAMPLE, WindowPolicy, read_policy
 from ragwitness.attest.verifier import verify
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.proofs.answers import AnswerClaim
-from ragwitness.crypto.proofs.prove_answers import prove_answer
+from ragwitness.crypto.proofs.prove_selection import prove_answer
+from ragwitness.crypto.proofs.selection import AnswerClaim
 from ragwitness.privacy.mechanism.config import coin_mechanism
 from ragwitness.privacy.sampler.coins import CoinNoise
 from ragwitness.privacy.streams import sub_seed
@@ -135,7 +136,7 @@ def test_a_commitment_that_no_leaf_holds_is_refused(proved):
     place, record, _, opened = challenged(proved)
     fresh = secret_coins(PROVED, sha256(b"fresh").digest())
     points = b"".join(fresh.commit(SHAPE))
-    from ragwitness.attest.noise import coin_leaf
+    from ragwitness.attest.commitments import coin_leaf
 
     made_of = noise_record_of(record, opened.query)
     limbs = public_numbers(NOISE, proved.window.ledger.beacon, made_of, int(record.number), 16)
@@ -281,7 +282,7 @@ def test_tenants_with_different_noise_are_refused():
 
 def test_where_the_floor_of_proved_noise_decided_it_is_said(tmp_path):
     """Epsilon 50 is asked for, and noise of coins gives 2.4: retrieval is chance either way."""
-    from ragwitness.attest.pins import worth_of
+    from ragwitness.attest.trust import worth_of
 
     asked = ("epsilon = 1.0 ", "epsilon = 50.0 ")
     one = {"q": ("queries = 25 ", "queries = 1 "), "k": ("k_max = 4 ", "k_max = 1 ")}

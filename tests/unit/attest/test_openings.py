@@ -8,16 +8,14 @@ import pytest
 
 from ragwitness.attest.bundle import OPENINGS, read_bundle
 from ragwitness.attest.openings import OpeningsLog, WindowOpening, log_opening
-from ragwitness.attest.steps import NotCheckedError
 from ragwitness.attest.trust import parse_trust
-from ragwitness.attest.verdict import BundleVerdict
+from ragwitness.attest.verdict import BundleVerdict, NotCheckedError
 from ragwitness.attest.verifier import terms
-from ragwitness.attest.verifier.case import VerifierCase
-from ragwitness.attest.verifier.evidence import read_evidence
-from ragwitness.attest.verifier.numbers import numbers_of
+from ragwitness.attest.verifier.bundle_evidence import VerifierCase, read_evidence
+from ragwitness.attest.verifier.terms import numbers_of
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import leaf_hash
-from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.notes import Signers
 from ragwitness.evidence.result import RESULT_TYPE
 from ragwitness.privacy.odometer.spectral import worst_epsilon
 from tests.support.attested import LOG, STRANGER

@@ -5,12 +5,19 @@ import json
 
 import pytest
 
-from ragwitness.attest.pins import Pins, PolicyBounds, parse_pins, weak_points, worst_epsilon
 from ragwitness.attest.policy import Estimator
-from ragwitness.attest.trust import Trust, parse_trust
+from ragwitness.attest.trust import (
+    Pins,
+    PolicyBounds,
+    Trust,
+    parse_pins,
+    parse_trust,
+    weak_points,
+    worst_epsilon,
+)
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.notes.witness import Signers
+from ragwitness.crypto.notes import Signers
 from ragwitness.privacy.mechanism.config import Mechanism
 from tests.support.attested import POLICY
 from tests.support.windows import policy

@@ -17,9 +17,8 @@ from ragwitness.attest.commitments import (
 )
 from ragwitness.attest.policy import EXAMPLE, Estimator, WindowPolicy, read_policy
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.commitments import commit
-from ragwitness.crypto.log.tree import MerkleLog
+from ragwitness.crypto.hashing import canonical, commit
+from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.privacy.accounting.gaussian import epsilon_at
 from ragwitness.privacy.mechanism.config import Mechanism
 from ragwitness.privacy.odometer.spectral import Terms

@@ -10,24 +10,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.checkpoints import count_queries, watch
-from ragwitness.attest.close import close_window
 from ragwitness.attest.coalition import certificate, estimate
+from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
+from ragwitness.attest.window_log import count_queries, watch
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.canonical import canonical
+from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tiles import TileFolder
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
-from ragwitness.crypto.notes.witness import LogProof, Signers, open_checkpoint
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    LogProof,
+    Signers,
+    open_checkpoint,
+    sign_checkpoint,
+)
+from ragwitness.crypto.records import (
     CloseRecord,
     QueryRecord,
     decode,
     encode,
 )
+from ragwitness.crypto.tiles import TileFolder
 from tests.support.windows import DIGEST, KEY, ask, policy, window
 
 SIGNERS = Signers((KEY.public,))
@@ -200,7 +205,7 @@ def _rewritten(held: Window, place: int) -> tuple[Path, bytes]:
     record = decode(entries[place])
     entries[place] = encode(record.model_copy(update={"account": "somebody"}))
     log = _logged(entries)
-    from ragwitness.crypto.log.tiles import write_tiles
+    from ragwitness.crypto.tiles import write_tiles
 
     folder = held.public.parent / "other-log"
     write_tiles(folder, log)

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.attest.checkpoints import window_key
-from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import (
     CommittedEmbedder,
@@ -19,12 +17,14 @@ from ragwitness.attest.commitments import (
     parse_token,
 )
 from ragwitness.attest.policy import WindowPolicy
+from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import check_receipt
 from ragwitness.attest.window import Window
+from ragwitness.attest.window_log import window_key
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.notes.witness import Signers, open_checkpoint
-from ragwitness.crypto.seeds import verify_seed
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.merkle import verify_seed
+from ragwitness.crypto.notes import Signers, open_checkpoint
+from ragwitness.crypto.records import (
     AdmitRecord,
     OpenRecord,
     QueryRecord,

@@ -13,9 +13,9 @@ from ragwitness.attest.receipts import check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.core.errors import InputError, RagwitnessError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.transcript.records import QueryRecord, decode
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Signers
+from ragwitness.crypto.records import QueryRecord, decode
 from tests.support.windows import KEY, ask, policy, window
 
 SIGNERS = Signers((KEY.public,))

@@ -23,8 +23,8 @@ from ragwitness.canary.run import CanaryResult, canary_report, probe_canaries
 from ragwitness.canary.verdict import ModelVerdict
 from ragwitness.core.errors import CapabilityError, CapReachedError, InputError, VerificationError
 from ragwitness.core.types import Answer, Capability, Document, Query, TokenLogprob
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.rate_limiter import Pace, RateLimiter

@@ -22,6 +22,7 @@ from ragwitness.comparison.run import (
     with_originals,
     worst_case,
 )
+from ragwitness.comparison.usefulness import rouge_l
 from ragwitness.comparison.variants import (
     ComparisonPlan,
     Material,
@@ -39,17 +40,15 @@ from ragwitness.comparison.variants import (
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.leakage.attack_registry import build_attack
-from ragwitness.leakage.attacks.base import Limits
+from ragwitness.leakage.attacks.base import Limits, Transcript
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript
-from ragwitness.leakage.utility import rouge_l
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.lab import lab_target
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers
 from ragwitness.stats.evaluation import Rate
-from ragwitness.text.overlap import plain_tokens
 from ragwitness.text.secrets import Secret
+from ragwitness.text.words import plain_tokens
 from tests.support.parrot import parrot_speaks
 
 

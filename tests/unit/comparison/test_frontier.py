@@ -13,10 +13,9 @@ from ragwitness.comparison.frontier import (
     beaten_by,
     floor_warning,
     frontier_table,
-    headline,
+    ranking,
 )
-from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import Rate, proportion_interval
 
 
 def _one(
@@ -35,7 +34,7 @@ _LOSS = Rate(-0.04, -0.06, -0.02, 50)
 
 
 def test_it_says_what_ends_the_leak_and_what_that_costs() -> None:
-    title, sentence = headline(_BASE, [_one("redact", 50, 0.1), _one("keywords", 0, 0.06, _LOSS)])
+    title, sentence = ranking(_BASE, [_one("redact", 50, 0.1), _one("keywords", 0, 0.06, _LOSS)])
     assert title == "keywords ends the leak and costs 4 of 10 points of usefulness"
     assert (
         "58 of 100 prompts (0.480 to 0.680) leaked with the records; none did with key" in sentence
@@ -45,7 +44,7 @@ def test_it_says_what_ends_the_leak_and_what_that_costs() -> None:
 
 def test_of_two_that_end_it_the_more_useful_is_named() -> None:
     pair = [_one("keywords", 0, 0.06, _LOSS), _one("sage", 0, 0.09, Rate(-0.01, -0.03, 0.01, 50))]
-    title, sentence = headline(_BASE, pair)
+    title, sentence = ranking(_BASE, pair)
     assert title == "sage ends the leak; 50 questions show no loss of usefulness"
     assert "keywords, sage" in sentence
 
@@ -60,23 +59,23 @@ def test_of_two_that_end_it_the_more_useful_is_named() -> None:
     ],
 )
 def test_it_says_so_where_the_leak_does_not_end(others: list[Contender], said: str) -> None:
-    assert headline(_BASE, others)[0].startswith(said)
+    assert ranking(_BASE, others)[0].startswith(said)
 
 
 def test_a_few_prompts_end_no_leak() -> None:
     half, none = (Rate(n / 2, *proportion_interval(n, 2), 2) for n in (1, 0))
-    title, sentence = headline(Contender("origin", 1, 2, half), [Contender("x", 0, 2, none)])
+    title, sentence = ranking(Contender("origin", 1, 2, half), [Contender("x", 0, 2, none)])
     assert title == "Too few prompts to say that x leaks less than the records themselves"
     assert "1 of 2 prompts (0.013 to 0.987) leaked with the records; none did with x" in sentence
-    assert headline(_BASE, [_one("x", 52)])[0].startswith("Too few prompts to say that x leaks")
+    assert ranking(_BASE, [_one("x", 52)])[0].startswith("Too few prompts to say that x leaks")
 
 
 def test_what_chance_explains_is_no_leak() -> None:
     by_chance = Contender("other", 11, 60, Rate(0.0, -0.1, 0.1, 60))
-    title, sentence = headline(_BASE, [by_chance])
+    title, sentence = ranking(_BASE, [by_chance])
     assert title.startswith("other leaks nothing beyond chance")
     assert "; nothing beyond chance with other (which leaves room for 10 %)" in sentence
-    alone, why = headline(replace(by_chance, name="origin"), [_one("x", 0)])
+    alone, why = ranking(replace(by_chance, name="origin"), [_one("x", 0)])
     assert alone == "Nothing leaked beyond chance even of the records themselves"
     assert why.startswith("11 of 60 prompts (-0.100 to 0.100) leaked with the records, no more")
 
@@ -93,7 +92,7 @@ def test_at_its_floor_usefulness_is_no_ground_for_a_choice() -> None:
     )
     assert at_floor(low)
     assert not at_floor(_BASE)
-    title, _ = headline(low, [_one("keywords", 0, 0.02, Rate(0.01, 0.005, 0.02, 50))])
+    title, _ = ranking(low, [_one("keywords", 0, 0.02, Rate(0.01, 0.005, 0.02, 50))])
     assert title.endswith("what it costs cannot be told: usefulness is at its floor")
     assert "ROUGE-L of the answers" in floor_warning(low, "ROUGE-L")
     assert floor_warning(_BASE, "ROUGE-L") == ""

@@ -14,8 +14,8 @@ from ragwitness.core.registry import Listing, Registry
 from ragwitness.core.types import Answer, Capability, Query, Target
 from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
 from ragwitness.rag.defenses.defense_registry import load_defense
-from ragwitness.targets.address import Address
 from ragwitness.targets.resolve import open_target, target_schemes
+from ragwitness.targets.transport import Address
 from tests.support.packages import install
 
 _SECRET = "hunter2-hunter2-hunter2"

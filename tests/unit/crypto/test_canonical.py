@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.canonical import MAX_SAFE, U64_MAX, canonical, parse, parse_u64, u64_text
+from ragwitness.crypto.hashing import MAX_SAFE, U64_MAX, canonical, parse, parse_u64, u64_text
 
 LIMIT = 10_000
 VALUES = st.recursive(
@@ -138,7 +138,7 @@ def test_deep_nesting_is_refused_whatever_the_recursion_limit():
     """Packages raise that limit; Python's reader then overflows the stack of the process."""
     script = """
 import sys
-from ragwitness.crypto.canonical import parse
+from ragwitness.crypto.hashing import parse
 from ragwitness.core.errors import VerificationError
 sys.setrecursionlimit(1_000_000)
 for text in (b"[" * 500_000, b'{"a":' * 500_000, b'["\\\\\\\\",' * 500_000, b'["]]]",' * 500_000):

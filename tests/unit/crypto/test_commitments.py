@@ -7,14 +7,14 @@ from hashlib import sha256
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.commitments import (
+from ragwitness.crypto.hashing import (
     Opening,
     commit,
     commit_digests,
     draw_blinding,
     verify_opening,
 )
-from ragwitness.crypto.seeds import SeedOpening, SeedTree, verify_seed
+from ragwitness.crypto.merkle import SeedOpening, SeedTree, verify_seed
 from ragwitness.privacy.streams import sub_seed
 
 OPENING = Opening("ragwitness/window-seed/v1", bytes(range(32)), bytes(reversed(range(32))))

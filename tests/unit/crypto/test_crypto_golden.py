@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
-from ragwitness.crypto.commitments import Opening, commit
+from ragwitness.crypto.hashing import Opening, commit
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.map import MapEntry, account_key, map_root
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint
-from ragwitness.crypto.notes.witness import LogProof, Signers, cosign, open_proof
-from ragwitness.crypto.seeds import SeedTree
+from ragwitness.crypto.merkle import MapEntry, MerkleLog, SeedTree, map_key, map_root
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    LogProof,
+    Signers,
+    cosign,
+    open_proof,
+    sign_checkpoint,
+)
 from ragwitness.privacy.streams import sub_seed
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
@@ -21,7 +25,7 @@ def _receipt():
     log = MerkleLog()
     log.extend(RECORDS)
     note = sign_checkpoint(Checkpoint("example.org/log", 5, log.root()), [LOG])
-    note, _ = cosign(None, note, (), Signers((LOG.public,)), WITNESS, 1_700_000_000)
+    note = cosign(None, note, (), Signers((LOG.public,)), WITNESS, 1_700_000_000)
     return LogProof(2, log.inclusion(2), note).encode()
 
 
@@ -33,7 +37,7 @@ def test_a_receipt():
 
 
 def test_roots_and_commitments():
-    keys = [account_key("w", "t", str(i)) for i in range(3)]
+    keys = [map_key("w", "t", str(i)) for i in range(3)]
     root = map_root({key: MapEntry(i + 1, bytes(32)) for i, key in enumerate(keys)})
     seeds = SeedTree(sub_seed(bytes(32), "w", number) for number in range(5))
     assert {

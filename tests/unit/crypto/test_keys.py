@@ -6,16 +6,14 @@ import stat
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto import keys
 from ragwitness.crypto.keys import (
     KeyKind,
     PrivateKey,
     PublicKey,
-    ml_dsa_available,
     read_key,
     write_key,
 )
-from ragwitness.crypto.notes.note import Note, sign_note
+from ragwitness.crypto.notes import Note, sign_note
 
 RFC_8032 = [  # §7.1, tests 1 to 3: seed, public key, message, signature
     (
@@ -51,7 +49,6 @@ GO_LINE = (
     "— PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpR"
     "Zb6KE6RyyBwJnAM=\n"
 )
-needs_ml_dsa = pytest.mark.skipif(not ml_dsa_available(), reason="cryptography without ML-DSA")
 
 
 @pytest.mark.parametrize(("seed", "public", "message", "signature"), RFC_8032)
@@ -72,28 +69,6 @@ def test_a_note_of_another_implementation():
     line = Note.parse(signed).signatures[0]
     assert line.key_id.hex() == "c74f20a3"
     key.public.verify(GO_TEXT.encode(), line.data)
-
-
-@needs_ml_dsa
-@pytest.mark.parametrize(
-    ("seed", "public"),
-    [
-        # NIST's ACVP vectors, ML-DSA-keyGen-FIPS204, test 1: first bytes of the public key
-        (
-            "d71361c000f9a7bc99dfb425bcb6bb27c32c36ab444ff3708b2d93b4e66d5b5b",
-            "b845fa2881407a59183071629b08223128116014fb58ff6bb4c8c9fe19cf5b0b",
-        ),
-    ],
-)
-def test_ml_dsa_44_by_nist(seed, public):
-    key = PrivateKey("k", KeyKind.COSIGNATURE_ML_DSA_44, bytes.fromhex(seed))
-    assert key.public.material.hex().startswith(public)
-    signature = key.sign(b"message")
-    assert (len(key.public.material), len(signature)) == (1312, 2420)
-    key.public.verify(b"message", signature)
-    with pytest.raises(VerificationError) as found:
-        key.public.verify(b"messagf", signature)
-    assert found.value.check == "signature.invalid"
 
 
 def test_no_bit_of_a_signature_or_key_can_change():
@@ -187,9 +162,3 @@ def test_a_wrong_key_file_never_shows_its_content(tmp_path):
         read_key(tmp_path / "none")
     assert secret not in repr(key)
     assert repr(key.seed) not in repr(key)
-
-
-def test_without_ml_dsa_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(keys, "ml_dsa_available", lambda: False)
-    with pytest.raises(InputError, match="pip install --upgrade cryptography"):
-        PrivateKey.generate("k", KeyKind.COSIGNATURE_ML_DSA_44)

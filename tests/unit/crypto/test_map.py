@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.map import EMPTY, MapEntry, account_key, map_root
+from ragwitness.crypto.merkle import EMPTY_MAP, MapEntry, map_key, map_root
 
 
 def _entries(count):
@@ -58,7 +58,7 @@ def test_every_change_is_another_root():
     ]
     others = [entries | {key: one} for one in changed]
     others += [{k: e for k, e in entries.items() if k != key}, entries | {bytes(32): entry}]
-    assert len({root, EMPTY, *map(map_root, others)}) == 6
+    assert len({root, EMPTY_MAP, *map(map_root, others)}) == 6
 
 
 @pytest.mark.parametrize(("count", "last"), [(0, 32), (1 << 64, 32), (1, 31)])
@@ -68,5 +68,5 @@ def test_an_entry_says_only_what_can_be(count, last):
 
 
 def test_a_key_is_of_window_tenant_and_account():
-    keys = {account_key(*names) for names in (("w", "t", "a"), ("w", "ta", ""), ("v", "t", "a"))}
+    keys = {map_key(*names) for names in (("w", "t", "a"), ("w", "ta", ""), ("v", "t", "a"))}
     assert len(keys) == 3

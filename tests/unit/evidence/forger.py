@@ -17,7 +17,7 @@ from ragwitness.attest.bundle import contents, listing
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.cli.main import run as ragwitness
 from ragwitness.core.run_files import SEAL
-from ragwitness.crypto.commitments import Opening, commit
+from ragwitness.crypto.hashing import Opening, commit
 from ragwitness.crypto.keys import PrivateKey, PublicKey, read_key
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import ANSWERS_FILE, MANIFEST, NOTE, TEXTS, PackChain, signed_pack

@@ -67,7 +67,7 @@ def test_whatever_computes_counts(before: str, after: str) -> None:
             "audit",
             {"ragwitness.membership.methods.s2mia", "ragwitness.membership.methods.mba.audit"},
         ),
-        ("leak", {"ragwitness.leakage.attacks.composite", "ragwitness.leakage.score.table"}),
+        ("leak", {"ragwitness.leakage.attacks.single_turn", "ragwitness.leakage.score.table"}),
         ("canary", {"ragwitness.canary.verdict", "ragwitness.canary.draw"}),
     ],
 )

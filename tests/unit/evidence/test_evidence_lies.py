@@ -19,9 +19,9 @@ from ragwitness.attest.bundle import pack
 from ragwitness.core.errors import VerificationError
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.log.tiles import read_entries
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, sign_checkpoint, sign_note
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, sign_checkpoint, sign_note
+from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,

@@ -17,7 +17,7 @@ from ragwitness.core.errors import UnlistedError
 from ragwitness.core.registry import nothing_but
 from ragwitness.core.run_files import SEAL, SEAL_NOTE
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.notes.note import sign_note
+from ragwitness.crypto.notes import sign_note
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import ROWS
 from ragwitness.evidence.subject import seal_text

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from ragwitness.attest.checkpoints import watch
 from ragwitness.attest.window import Window
+from ragwitness.attest.window_log import watch
 from ragwitness.core.errors import (
     InputError,
     TargetResponseError,
@@ -18,9 +18,15 @@ from ragwitness.core.errors import (
 )
 from ragwitness.crypto.hashing import b64
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint, signature_of
-from ragwitness.crypto.notes.witness import Signers, open_checkpoint
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    Note,
+    Signers,
+    open_checkpoint,
+    sign_checkpoint,
+    signature_of,
+)
 from ragwitness.evidence.log_client import HttpPrefix, WitnessAddress, ask_witness, gather
 from tests.support.windows import KEY, ask, policy, window
 from tests.support.witness import witness_app
@@ -213,7 +219,7 @@ def test_a_log_that_forks_or_rolls_back_is_named(held: Window, tmp_path: Path):
     fork = MerkleLog()
     fork.extend([*entries[:-1], b"another", b"more"])
     note = sign_checkpoint(Checkpoint(KEY.name, fork.size, fork.root()), [KEY])
-    from ragwitness.crypto.log.tiles import write_tiles
+    from ragwitness.crypto.tiles import write_tiles
 
     write_tiles(tmp_path / "fork", fork)
     (tmp_path / "fork/checkpoint").write_bytes(note)

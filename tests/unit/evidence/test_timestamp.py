@@ -20,8 +20,8 @@ from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import STAMPED, CanaryPlan, make_plan, read_plan, write_plan
 from ragwitness.core.errors import TargetResponseError, TargetUnreachableError, VerificationError
 from ragwitness.core.run_files import SEAL_STAMP
-from ragwitness.crypto import stamps
-from ragwitness.crypto.stamps import Stamp
+from ragwitness.crypto import keys as stamps
+from ragwitness.crypto.keys import Stamp
 from ragwitness.evidence import timestamp
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.verifier import verify_pack

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from ragwitness.comparison.usefulness import BOTH_EMPTY, Correctness, JudgedAnswer
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query, Score
-from ragwitness.leakage.correctness import BOTH_EMPTY, Correctness, JudgedAnswer
 from tests.support.library import run
 
 

@@ -16,7 +16,7 @@ from ragwitness.core.errors import ExitCode, InputError, TargetResponseError, Ta
 from ragwitness.core.run_files import TRANSCRIPTS
 from ragwitness.core.types import Answer, Capability, Document, Query
 from ragwitness.leakage.attack_registry import build_attack
-from ragwitness.leakage.attacks.base import Limits
+from ragwitness.leakage.attacks.base import Limits, Transcript, read_transcripts
 from ragwitness.leakage.result import (
     RESULT_TYPE,
     LeakResult,
@@ -27,7 +27,6 @@ from ragwitness.leakage.result import (
 )
 from ragwitness.leakage.run import AttackRun, ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript, read_transcripts
 from ragwitness.report.result_type import Ruling
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.rate_limiter import RateLimiter

@@ -9,8 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from ragwitness.core.errors import InputError, MissingExtraError
-from ragwitness.leakage.utility import (
+from ragwitness.comparison.usefulness import (
     MEASURES,
     answer_lengths,
     bleu_1,
@@ -22,6 +21,7 @@ from ragwitness.leakage.utility import (
     rouge_l,
     token_f1,
 )
+from ragwitness.core.errors import InputError, MissingExtraError
 
 _WORDS = "the cat sat on a mat. The dog, it barked! pain relief twice daily 20 mg Mg".split()
 

@@ -14,7 +14,7 @@ from ragwitness.membership.pilot import FIRST, Pilot
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
-from ragwitness.targets.probe import CapabilityReport
+from ragwitness.runner.capabilities import CapabilityReport
 from ragwitness.text.sample import load_sample
 
 _TEXT = frozenset({Capability.TEXT})

@@ -16,10 +16,10 @@ from ragwitness.core.types import Document
 from ragwitness.membership.baselines import divide, questions_of, weigh_defense
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
 from ragwitness.membership.results.evaluation import Battery
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.defenses.base import Defense, defend, undefended
 from ragwitness.rag.defenses.defense_registry import load_defense
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
 from ragwitness.report.result_registry import to_json

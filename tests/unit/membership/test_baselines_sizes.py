@@ -13,8 +13,8 @@ from ragwitness.membership.baselines import CorpusSplit, divide
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
 from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.models import model_registry as registry
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.text import sample
 from ragwitness.text.sample import load_sample

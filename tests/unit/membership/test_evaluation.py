@@ -22,13 +22,13 @@ from ragwitness.membership.evaluation import AnswersSeen, BatteryPlan, run_batte
 from ragwitness.membership.measure import best_threshold, measure, paired_differences
 from ragwitness.membership.results.evaluation import Battery, Cost, controls_of
 from ragwitness.models import model_registry as registry
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
 from ragwitness.report.result_registry import to_json
-from ragwitness.stats.conformal import conformal_p_values
 from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.p_values import conformal_p_values
 from tests.support.copier import Copier
 from tests.support.reports import terminal_of
 

@@ -14,8 +14,8 @@ from ragwitness.membership.results.audit import read_conditions, rule
 from ragwitness.membership.run import run_audit
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.models import model_registry as registry
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from tests.support.copier import Copier
 

@@ -18,9 +18,9 @@ from ragwitness.membership.prepared import fitted
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
+from ragwitness.runner.capabilities import probe_capabilities
 from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.replay import read_recording
-from ragwitness.targets.probe import probe_capabilities
 from ragwitness.text.sample import load_sample
 
 _SAMPLE = load_sample()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower, VerdictReach
-from ragwitness.stats.conformal import benjamini_hochberg
+from ragwitness.stats.p_values import benjamini_hochberg
 
 
 @pytest.mark.parametrize(

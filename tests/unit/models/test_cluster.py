@@ -14,9 +14,8 @@ from ragwitness.core.cluster import Cluster
 from ragwitness.core.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.types import Message, Role
 from ragwitness.models import cluster as module
-from ragwitness.models.base import ChatPrompt
+from ragwitness.models.base import ChatPrompt, EchoModel
 from ragwitness.models.cluster import ClusterModel, models_on
-from ragwitness.models.echo_model import EchoModel
 from ragwitness.models.model_registry import load_embedder, load_language_model
 from ragwitness.models.reader.model import Reader
 

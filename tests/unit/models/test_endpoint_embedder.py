@@ -24,8 +24,8 @@ from ragwitness.core.errors import (
 from ragwitness.core.types import Query
 from ragwitness.models.endpoint import KEY_VARIABLE, EndpointEmbedder
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, served
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import MissingExtraError, ModelError
+from ragwitness.models.base import map_to_words
 from ragwitness.models.hf import joined
 from ragwitness.models.reader.model import Reader
-from ragwitness.models.words import map_to_words
 from tests.unit.models.models_fakes import TEXT, conversation
 
 torch = pytest.importorskip("torch")

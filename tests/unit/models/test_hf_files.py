@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragwitness.models.hf_files import cache_name
+from ragwitness.models.hf import cache_name
 
 
 class _Earlier:

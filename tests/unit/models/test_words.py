@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ragwitness.core.types import Message, Role
-from ragwitness.models.base import ChatPrompt, TextScores
+from ragwitness.models.base import ChatPrompt, TextScores, map_to_words, word_scores
 from ragwitness.models.reader.model import Reader
-from ragwitness.models.words import map_to_words, word_scores
 from ragwitness.text.words import split_words
 
 

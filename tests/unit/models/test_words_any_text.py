@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragwitness.models.base import map_to_words
 from ragwitness.models.reader.model import Reader
 from ragwitness.models.reader.tokens import spoken
-from ragwitness.models.words import map_to_words
 from ragwitness.text.words import split_words
 
 TEXTS = st.text(

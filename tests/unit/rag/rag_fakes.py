@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import ModelError
 from ragwitness.core.types import Document, Role, TokenLogprob
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.pipeline import RagSystem
+from ragwitness.rag.pipeline import RagSystem, build_system
 
 CORPUS = [
     Document("d0", "Maria Keller came on 2024-03-01 with a fever of 39.4 degrees and a red rash."),

@@ -10,8 +10,6 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Query
-from ragwitness.models.model_registry import load_language_model
-from ragwitness.rag.defenses.defense_registry import load_defense
 from ragwitness.rag.target import LabTarget
 from ragwitness.targets.resolve import open_target
 
@@ -29,16 +27,6 @@ def opened(spec: str) -> LabTarget:
     target = asyncio.run(open_target(spec))
     assert isinstance(target, LabTarget)
     return target
-
-
-def test_a_paraphrasing_defense_asks_the_model_that_is_given() -> None:
-    by_rules, by_model = (
-        load_defense("paraphrase", model) for model in (None, load_language_model())
-    )
-    assert by_rules is not None
-    assert by_model is not None
-    assert by_rules.name != by_model.name
-    assert load_language_model().name in by_model.name
 
 
 def test_lab_is_opened_from_python(corpus: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,11 +4,10 @@ import pytest
 
 from ragwitness.core.errors import InputError, TargetResponseError
 from ragwitness.core.types import Capability, Query, Role, Target
-from ragwitness.rag.build import build_system
 from ragwitness.rag.chunk import chunk_documents, fit_passages
 from ragwitness.rag.config import TEMPLATES, RagConfig
-from ragwitness.rag.index.lexical import LexicalIndex
-from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem
+from ragwitness.rag.index import LexicalIndex
+from ragwitness.rag.pipeline import PARALLEL, QueryTooLongError, RagSystem, build_system
 from ragwitness.rag.target import LabTarget
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder, FakeModel, make_system
 

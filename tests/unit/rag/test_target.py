@@ -18,8 +18,8 @@ from ragwitness.models.base import Generation
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.server import KEY_VARIABLE, create_app
 from ragwitness.rag.target import LabTarget
+from ragwitness.runner.capabilities import probe_capabilities
 from ragwitness.targets.openai import OpenAITarget
-from ragwitness.targets.probe import probe_capabilities
 from tests.unit.rag.rag_fakes import CORPUS, FakeModel, make_system, served
 
 HALF = "Maria Keller came on 2024-03-01 with a"

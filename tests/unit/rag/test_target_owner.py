@@ -3,8 +3,8 @@
 import asyncio
 
 from ragwitness.core.types import Capability, Document, Query
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.server import create_app
 from ragwitness.rag.target import LabTarget
 

@@ -11,6 +11,7 @@ import pytest
 
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.types import Document
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.result import (
     RESULT_TYPE,
     LeakResult,
@@ -23,7 +24,6 @@ from ragwitness.leakage.result import beside as rows
 from ragwitness.leakage.result import read_leak_conditions as parse_leak_conditions
 from ragwitness.leakage.run import score_leaks
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.report.html import render_page
 from ragwitness.report.result_registry import to_json as leak_json
 from ragwitness.text.secrets import Secret

@@ -13,7 +13,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.leakage.task import LeakTask
 from ragwitness.membership.task import AuditTask
-from ragwitness.runner.option_validation import refuse_types
+from ragwitness.runner.task_options import refuse_types
 from ragwitness.text.sample import load_sample
 
 _TEXTS = [document.text for document in load_sample()]

@@ -11,10 +11,10 @@ import pytest
 
 from ragwitness.core.errors import InputError, TargetResponseError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
+from ragwitness.runner.capabilities import probe_capabilities
 from ragwitness.runner.replay import ReplayTarget, question_key
 from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import Worker
-from ragwitness.targets.probe import probe_capabilities
 from ragwitness.targets.resolve import open_target
 
 _TOKENS = (TokenLogprob("yes", -0.5, (("yes", -0.5), ("no", -1.0))),)

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import open_window
 from ragwitness.attest.commitments import CommittedEmbedder
 from ragwitness.attest.policy import WindowPolicy, read_policy
+from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import write_key
-from ragwitness.crypto.notes.witness import Signers, open_checkpoint
-from ragwitness.crypto.transcript.records import QueryRecord
+from ragwitness.crypto.notes import Signers, open_checkpoint
+from ragwitness.crypto.records import QueryRecord
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
@@ -231,7 +231,7 @@ def test_a_crash_after_the_charge_wastes_one_query_and_leaves_no_gap(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragwitness.attest.ledger.os.fsync", fails)
+        patch.setattr("ragwitness.attest.window_log.os.fsync", fails)
         failed = world.ask(checkpoint=named)
     assert failed.status_code == 500
     assert "receipt" not in failed.text

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.attest.noise import coin_leaf, drawn_noise
+from ragwitness.attest.commitments import coin_leaf, drawn_noise
 from ragwitness.attest.policy import read_policy
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.seeds import verify_seed
+from ragwitness.crypto.merkle import verify_seed
+from ragwitness.crypto.notes import Signers
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.conformal import (
+from ragwitness.stats.p_values import (
     benjamini_hochberg,
     conformal_p_values,
     documents_needed,

@@ -9,12 +9,16 @@ from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.metrics import roc_curve as sklearn_roc
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import auc, evaluate, mean_rate, roc_curve, tpr_at_fpr
-from ragwitness.stats.intervals import (
+from ragwitness.stats.evaluation import (
+    auc,
     auc_interval,
     bootstrap_interval,
     bootstrap_mean_interval,
+    evaluate,
+    mean_rate,
     proportion_interval,
+    roc_curve,
+    tpr_at_fpr,
 )
 
 _CASES = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_size=60).filter(

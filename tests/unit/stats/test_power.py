@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Decision, Document, Score
 from ragwitness.membership.verdicts import Judged, judge
-from ragwitness.stats.conformal import benjamini_hochberg, documents_needed
+from ragwitness.stats.p_values import benjamini_hochberg, documents_needed
 from ragwitness.stats.power import (
     Binormal,
     MeasuredRoc,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.sequential import LabelBets, permutation_test
+from ragwitness.stats.p_values import LabelBets, permutation_test
 
 
 def _paths(order, *, alpha=0.05):

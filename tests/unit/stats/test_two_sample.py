@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.two_sample import _RIDGE, _aucs, _differences, _out_of_fold, two_sample
+from ragwitness.stats.p_values import _RIDGE, _aucs, _differences, _out_of_fold, two_sample
 
 
 def _rows(n: int, columns: int, seed: int) -> np.ndarray:

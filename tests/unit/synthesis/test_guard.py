@@ -12,8 +12,7 @@ from benchmarks.guard import ALIKE, OTHERWISE
 from ragwitness.core.errors import InputError
 from ragwitness.synthesis.generator import Fate, Synthesis, checked
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.text.near_duplicates import overlapping
-from ragwitness.text.overlap import RunIndex, Vocabulary, shared_runs
+from ragwitness.text.overlap import RunIndex, Vocabulary, overlapping, shared_runs
 from ragwitness.text.secrets import Secret
 from ragwitness.text.words import same_language
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.local import Redact
+from ragwitness.synthesis.baselines import Redact
 from ragwitness.text.secrets import Secret
 
 TEXT = (

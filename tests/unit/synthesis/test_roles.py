@@ -10,9 +10,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.stored_names import stored_text
 from ragwitness.core.types import Answer, Query
 from ragwitness.runner.response_store import query_key
-from ragwitness.synthesis.agents import Asking, MakingConfig
+from ragwitness.synthesis.agents import Asking, ByRole, MakingConfig, RoleQuery, described, roles_of
 from ragwitness.synthesis.generator_registry import build_method, needs_model, parse_spec
-from ragwitness.synthesis.roles import ByRole, RoleQuery, described, roles_of
 from ragwitness.synthesis.sage import Sage
 from tests.support.writers import good, kind_of
 from tests.unit.synthesis.test_sage import play

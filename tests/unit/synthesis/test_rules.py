@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig
+from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig, roles_of
 from ragwitness.synthesis.generator import Fate, Synthesis
 from ragwitness.synthesis.generator_registry import METHODS, build_method
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.synthesis.roles import roles_of
 from ragwitness.synthesis.rules import Rules
 from ragwitness.text.secrets import Secret
 

@@ -9,9 +9,9 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig, load_domain
+from ragwitness.synthesis.baselines import Paraphrase
 from ragwitness.synthesis.generator import Fate, Method, Synthesis, flaw
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.synthesis.paraphrase import Paraphrase
 from ragwitness.synthesis.sage import Sage, identify, judgement_of
 from ragwitness.text.secrets import Secret
 from tests.support.writers import blocks, good, kind_of

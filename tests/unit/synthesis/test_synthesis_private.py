@@ -15,8 +15,7 @@ from ragwitness.core.run_files import VOTES
 from ragwitness.core.types import Document
 from ragwitness.runner.budget import Budget
 from ragwitness.synthesis.agents import Domain, MakingConfig
-from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig
-from ragwitness.synthesis.private.sources import load_embedding
+from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig, load_embedding
 from ragwitness.synthesis.run import SynthesisResult, write_made
 from ragwitness.text.sample import load_sample
 from tests.support.synthesis import NAMES, corpus, make

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ragwitness.targets.bodies import Events, error_status, read_body
+from ragwitness.targets.wire import Events, error_status, read_body
 
 WORDS = {"text": "für"}
 

@@ -186,7 +186,7 @@ def test_what_a_framework_shows_is_what_doctor_finds() -> None:
     pytest.importorskip("haystack")
     from haystack import Pipeline, component
 
-    from ragwitness.targets.probe import probe_capabilities
+    from ragwitness.runner.capabilities import probe_capabilities
 
     @component
     class Reader:

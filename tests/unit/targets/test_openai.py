@@ -582,7 +582,7 @@ MODELS = reply({"data": [{"id": "one"}, {"id": "two"}]})
 
 def connect(url: str) -> str:
     async def main() -> str:
-        target: Target = await open_target(url, clock=Waits().clock)
+        target: Target = await open_target(url, TransportOptions(retry=RetryPolicy(0)))
         await target.close()
         return target.name
 

@@ -6,11 +6,11 @@ import pytest
 
 from ragwitness.core.errors import TargetResponseError
 from ragwitness.core.types import Answer, Capability, Query
-from ragwitness.targets.openai import Endpoint, OpenAITarget
-from ragwitness.targets.probe import (
+from ragwitness.runner.capabilities import (
     CapabilityReport,
     probe_capabilities,
 )
+from ragwitness.targets.openai import Endpoint, OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
 from tests.support.loopback import Step, chat_body, loopback, reply
 

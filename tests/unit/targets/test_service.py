@@ -19,7 +19,7 @@ from ragwitness.core.errors import (
     TargetUnreachableError,
 )
 from ragwitness.core.types import Answer, Capability, Query
-from ragwitness.targets.probe import probe_capabilities
+from ragwitness.runner.capabilities import probe_capabilities
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service_config import fill, places
 from ragwitness.targets.transport import RetryPolicy, TransportOptions

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.text.canonical import TABLE, canonical_places, canonical_text, unquoted, unseen
+from ragwitness.text.words import TABLE, canonical_places, canonical_text, unquoted, unseen
 
 
 @pytest.mark.parametrize("rule", TABLE["rule"], ids=lambda rule: rule["name"])

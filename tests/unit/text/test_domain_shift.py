@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ragwitness.stats.conformal import conformal_p_values
+from ragwitness.stats.p_values import conformal_p_values
 from ragwitness.text.domain_shift import unlikeness
 from ragwitness.text.sample import load_sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.text.near_duplicates import same_text, without_copies
+from ragwitness.text.overlap import same_text, without_copies
 
 
 @pytest.mark.parametrize(

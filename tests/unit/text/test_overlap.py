@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.text.overlap import Vocabulary, plain_tokens, shared_runs, word_tokens
-from ragwitness.text.subsequence import SubsequenceIndex, lcs_length
+from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, lcs_length, shared_runs
+from ragwitness.text.words import plain_tokens, word_tokens
 
 # Few letters, so that runs repeat, overlap and meet the ends of texts.
 _TEXT = st.lists(st.sampled_from("abc"), max_size=14).map(" ".join)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ragwitness.text.replies import declines, preamble, tongues, yes_or_no
-from ragwitness.text.rules import read_table
+from ragwitness.text.words import read_table
 
 
 @pytest.mark.parametrize("tongue", tongues(), ids=lambda one: one.name)

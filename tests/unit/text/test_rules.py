@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ragwitness.text.rules import expression, read_table
+from ragwitness.text.words import expression, read_table
 
 
 @pytest.mark.parametrize("name", ["canonical", "replies", "spellings", "words"])

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.spellings import TABLE, identity, row_of
+from ragwitness.text.secrets import TABLE, Secret, SecretIndex, identity, row_of
 
 EXAMPLES = [
     pytest.param(way["form"] or "id", example, id=f"{way['name']}: {example['listed']}")

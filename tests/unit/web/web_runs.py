@@ -15,9 +15,9 @@ from ragwitness.canary.run import CanaryResult, SlotResult, canary_report
 from ragwitness.canary.verdict import decide
 from ragwitness.core.run_files import SPENT, TARGET
 from ragwitness.core.types import Answer, Document, Query, TokenLogprob
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.run import score_leaks
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.result_registry import to_json
 from ragwitness.report.spending import Spending

@@ -10,12 +10,18 @@ from dataclasses import replace
 
 from ragwitness.attest.bundle import EARLIER, Archive, read_bundle
 from ragwitness.attest.challenge import detection
-from ragwitness.attest.steps import VerifierStep, all_steps, unread, verdict_on
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.verdict import BundleVerdict, Check, Sampling
-from ragwitness.attest.verifier import checks, numbers, proofs, terms
-from ragwitness.attest.verifier.case import Embed, VerifierCase
-from ragwitness.attest.verifier.evidence import read_evidence
+from ragwitness.attest.verdict import (
+    BundleVerdict,
+    Check,
+    Sampling,
+    VerifierStep,
+    all_steps,
+    unread,
+    verdict_on,
+)
+from ragwitness.attest.verifier import checks, proofs, terms
+from ragwitness.attest.verifier.bundle_evidence import Embed, VerifierCase, read_evidence
 from ragwitness.core.errors import VerificationError
 
 CHEAP = (
@@ -97,13 +103,13 @@ def verify(
     made, lacking = all_steps(made, CHEAP, PROOFS, case)
     listed = any(check.name == "log.openings" and check.status == "pass" for check in made)
     told = tuple(
-        numbers.numbers_of(evidence, name, listed=listed)
+        terms.numbers_of(evidence, name, listed=listed)
         for name in evidence.policy.tenants
         if all(check.status != "fail" for check in made)
     )
     found = verdict_on(
         made,
-        [*lacking, *numbers.hollow(told)],
+        [*lacking, *terms.hollow(told)],
         "every check that was made holds",
         bundle.window,
     )
@@ -116,7 +122,7 @@ def verify(
         sampling=sampling_of(len(evidence.queries), len(evidence.challenge.records)),
         listed=terms.listed(evidence, case.provider) if listed else "",
         covers=terms.covers(case),
-        notes=(*numbers.remarks(case, told), *terms.remarks(evidence)),
+        notes=(*terms.number_remarks(case, told), *terms.remarks(evidence)),
         learned=terms.learned(evidence),
         rests=terms.rests(case),
         uncovered=terms.uncovered(case, listed=listed),

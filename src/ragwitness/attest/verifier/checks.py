@@ -11,19 +11,17 @@ from hashlib import sha256
 
 import numpy as np
 
-from ragwitness.attest.accounts import check_key, verify_request
 from ragwitness.attest.bundle import verify_note
 from ragwitness.attest.commitments import index_commitment, parse_token, vector_opening
-from ragwitness.attest.ledger import LoggedAccount, accounts_root
-from ragwitness.attest.receipts import Receipt, check_receipt
-from ragwitness.attest.steps import NotCheckedError, extends, refuse
+from ragwitness.attest.receipts import Receipt, check_key, check_receipt, verify_request
 from ragwitness.attest.trust import Trust
-from ragwitness.attest.verifier.case import VerifierCase
+from ragwitness.attest.verdict import NotCheckedError, extends, refuse
+from ragwitness.attest.verifier.bundle_evidence import VerifierCase
+from ragwitness.attest.window_log import LoggedAccount, accounts_root
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.commitments import commit
-from ragwitness.crypto.hashing import leaf_hash
-from ragwitness.crypto.notes.witness import open_checkpoint
-from ragwitness.crypto.transcript.records import (
+from ragwitness.crypto.hashing import commit, leaf_hash
+from ragwitness.crypto.notes import open_checkpoint
+from ragwitness.crypto.records import (
     AdmitRecord,
     BeaconRecord,
     KeyedAdmitRecord,

@@ -12,21 +12,25 @@ from ragwitness.attest.challenge import Disclosure, draw_records, noise_of, nois
 from ragwitness.attest.commitments import (
     answer_opening,
     checkpoint_token,
+    coin_leaf,
+    coins_of,
+    largest,
     link_context,
     norm_context,
+    public_coins_of,
+    public_numbers,
     query_opening,
 )
-from ragwitness.attest.noise import coin_leaf, coins_of, largest, public_coins_of, public_numbers
-from ragwitness.attest.steps import NotCheckedError, refuse
-from ragwitness.attest.verifier.case import VerifierCase
+from ragwitness.attest.verdict import NotCheckedError, refuse
+from ragwitness.attest.verifier.bundle_evidence import VerifierCase
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.commitments import commit
-from ragwitness.crypto.seeds import SeedOpening, verify_seed
-from ragwitness.crypto.transcript.records import QueryRecord
+from ragwitness.crypto.hashing import commit
+from ragwitness.crypto.merkle import SeedOpening, verify_seed
+from ragwitness.crypto.records import QueryRecord
 from ragwitness.privacy.mechanism.release import scaled
 
 if TYPE_CHECKING:
-    from ragwitness.crypto.proofs.answers import AnswerClaim
+    from ragwitness.crypto.proofs.selection import AnswerClaim
 
 _FLOATS = 2**-15  # of the scale: how far apart two machines' embeddings of a text may lie
 
@@ -183,7 +187,7 @@ def norms(case: VerifierCase) -> str:
 
 def links(case: VerifierCase) -> str:
     """Check that each challenged answer is what index, vector and sub-seed select (A2 to A4)."""
-    from ragwitness.crypto.proofs.answers import verify_answers
+    from ragwitness.crypto.proofs.selection import verify_answers
 
     rows = case.evidence.challenged
     group = max(1, _SLOTS // largest(case.evidence.policy))
@@ -208,7 +212,7 @@ def links(case: VerifierCase) -> str:
 
 def _claim(case: VerifierCase, place: int, record: QueryRecord, found: Disclosure) -> AnswerClaim:
     """Return what a record's proof has to be about."""
-    from ragwitness.crypto.proofs.answers import AnswerClaim
+    from ragwitness.crypto.proofs.selection import AnswerClaim
 
     evidence, mechanism = case.evidence, case.evidence.mechanism(record)
     beacon, coins, public = evidence.beacon_value, mechanism.coins, None

@@ -14,25 +14,41 @@ prover and verifier the same factors.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import secrets
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.proofs.field import powers
-from ragwitness.crypto.proofs.group import (
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import replace_file
+from ragwitness.crypto.proofs.arithmetic import (
+    MOST_CHUNKS,
     POINT_BYTES,
     SCALAR_BYTES,
+    TAU,
     Point,
     R,
+    Shape,
+    encode_point,
     encode_scalar,
     generator,
     multiexp,
     pairs_to,
     parse_point,
     parse_scalar,
+    powers,
 )
-from ragwitness.crypto.proofs.shape import TAU
+
+if TYPE_CHECKING:
+    from ragwitness.crypto.proofs.prover import SecretGroup
 
 _WEIGHT_BITS = 128
 _TOGETHER = 64  # openings in one product, so that memory does not grow with the records
@@ -174,3 +190,188 @@ def _hold(equations: Sequence[Equation]) -> bool:
         factors.append(weight)
     terms.append((generator(), constant))
     return pairs_to(multiexp(quotients, factors), multiexp(*zip(*terms, strict=True)), TAU)
+
+
+# Commitments to an index, one per chunk and column (the paper's R6), and what opens them.
+
+
+BLINDS = 2
+"""Of a column: NORM shows one value beside the commitment, once per window."""
+
+_DAMAGES = (  # what numpy and zipfile raise for a file that is empty, cut or changed
+    OSError,
+    EOFError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    zipfile.BadZipFile,
+)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The public side of an index.
+
+    Attributes:
+        chunks: Per chunk and column the commitment, 48 bytes.
+    """
+
+    chunks: tuple[tuple[bytes, ...], ...]
+
+    def encode(self) -> bytes:
+        """Return the file: chunk after chunk, column after column."""
+        return b"".join(b"".join(chunk) for chunk in self.chunks)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of :meth:`encode` in hex."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+    @cached_property
+    def points(self) -> tuple[tuple[Point, ...], ...]:
+        """The commitments as points.
+
+        Raises:
+            VerificationError: ``columns.curve``, ``columns.encoding`` or ``columns.subgroup``.
+        """
+        return tuple(tuple(parse_point(p, "columns") for p in chunk) for chunk in self.chunks)
+
+    @classmethod
+    def parse(cls, data: bytes, shape: Shape) -> Columns:
+        """Return what :meth:`encode` wrote, every point checked.
+
+        Raises:
+            VerificationError: ``columns.size`` (not a whole number of chunks from 1 to 1,024), or
+                as :attr:`points`.
+        """
+        size = shape.dimension * POINT_BYTES
+        chunks, rest = divmod(len(data), size)
+        if rest or not 1 <= chunks <= MOST_CHUNKS:
+            raise VerificationError(
+                "columns.size",
+                f"{shape.dimension} columns take {size:,} bytes per chunk, for 1 to"
+                f" {MOST_CHUNKS:,} chunks; there are {len(data):,}.",
+            )
+        found = cls(tuple(tuple(cut(part, POINT_BYTES)) for part in cut(data, size)))
+        found.points  # noqa: B018  # checks each
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SecretColumns:
+    """An index with what opens its commitments; never published.
+
+    Attributes:
+        rows: Integer vectors, int16, shape (capacity, dimension).
+        blinds: Per chunk and column two scalars.
+        public: The commitments.
+    """
+
+    rows: NDArray[np.int16] = field(repr=False)
+    blinds: tuple[tuple[tuple[int, ...], ...], ...] = field(repr=False)
+    public: Columns
+
+    def group(self, chunk: int, shape: Shape) -> SecretGroup:
+        """Return a chunk's columns; rows behind the capacity are zeros."""
+        from ragwitness.crypto.proofs.prover import SecretGroup
+
+        return SecretGroup(_padded(self.rows, chunk, shape), self.blinds[chunk])
+
+    def save(self, path: Path) -> None:
+        """Write everything to ``path`` (.npz), readable for its owner alone.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
+        each = (value for chunk in self.blinds for column in chunk for value in column)
+        raw = b"".join(value.to_bytes(SCALAR_BYTES, "big") for value in each)
+        shape = (len(self.blinds), self.rows.shape[1], BLINDS, SCALAR_BYTES)
+        blinds = np.frombuffer(raw, np.uint8).reshape(shape)
+        public = np.frombuffer(self.public.encode(), np.uint8)
+        file = io.BytesIO()
+        np.savez(file, rows=self.rows, blinds=blinds, public=public)
+        replace_file(path, file.getvalue(), secret=True)
+
+    @classmethod
+    def load(cls, path: Path, shape: Shape) -> SecretColumns:
+        """Return what :meth:`save` wrote.
+
+        Raises:
+            InputError: The file cannot be read, or is not of this shape.
+        """
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                held = {name: stored[name] for name in ("rows", "blinds", "public")}
+            public = Columns.parse(held["public"].tobytes(), shape)
+            rows = held["rows"]
+            chunks = len(public.chunks)
+            if (
+                rows.dtype != np.int16
+                or rows.shape[1:] != (shape.dimension,)
+                or shape.chunks(len(rows)) != chunks
+                or held["blinds"].shape != (chunks, shape.dimension, BLINDS, SCALAR_BYTES)
+            ):
+                raise ValueError("another shape")
+        except (*_DAMAGES, VerificationError) as error:
+            raise InputError(
+                f"{path} does not hold an index of this window: {error}.",
+                "Restore the window's secret folder from its backup.",
+            ) from error
+        raw = (int.from_bytes(part, "big") for part in cut(held["blinds"].tobytes(), SCALAR_BYTES))
+        blinds = tuple(
+            tuple(tuple(next(raw) for _ in range(BLINDS)) for _ in range(shape.dimension))
+            for _ in range(chunks)
+        )
+        return cls(rows, blinds, public)
+
+
+def check_integer_rows(rows: NDArray[np.int16], shape: Shape) -> None:
+    """Refuse rows that no proof of their norms covers.
+
+    Raises:
+        InputError: They are not int16 of the shape's dimension, too many, or one is too long.
+    """
+    most = MOST_CHUNKS * shape.slots
+    if rows.dtype != np.int16 or rows.ndim != 2 or rows.shape[1] != shape.dimension:
+        raise InputError(
+            f"The rows are {rows.dtype} of shape {rows.shape}, not int16 of {shape.dimension}."
+        )
+    if not 1 <= len(rows) <= most:
+        raise InputError(f"An index has 1 to {most:,} slots, not {len(rows):,}.")
+    longest = int((rows.astype(np.int64) ** 2).sum(axis=1).max())
+    if longest > shape.scale**2:
+        raise InputError(
+            f"A row has the squared norm {longest:,}; the proofs allow {shape.scale**2:,}.",
+            "Quantise the vectors with the mechanism's scale.",
+        )
+
+
+def commit_columns(rows: NDArray[np.int16], shape: Shape) -> SecretColumns:
+    """Draw blinds and commit to every column of every chunk, for one window.
+
+    Args:
+        rows: Integer vectors, shape (capacity, dimension).
+        shape: Shape of the window's proofs.
+
+    Raises:
+        InputError: The rows do not fit (:func:`check_integer_rows`).
+        MissingExtraError: The curve's package is not installed.
+    """
+    from ragwitness.crypto.proofs.prover import ceremony_domain
+
+    check_integer_rows(rows, shape)
+    domain, chunks, blinds = ceremony_domain(shape.slots), [], []
+    for chunk in range(shape.chunks(len(rows))):
+        drawn = tuple(
+            tuple(secrets.randbelow(R) for _ in range(BLINDS)) for _ in range(shape.dimension)
+        )
+        pairs = zip(_padded(rows, chunk, shape).T, drawn, strict=True)
+        chunks.append(tuple(encode_point(domain.commit(*pair)) for pair in pairs))
+        blinds.append(drawn)
+    return SecretColumns(rows.copy(), tuple(blinds), Columns(tuple(chunks)))
+
+
+def _padded(rows: NDArray[np.int16], chunk: int, shape: Shape) -> NDArray[np.int64]:
+    part = rows[chunk * shape.slots : (chunk + 1) * shape.slots].astype(np.int64)
+    return np.pad(part, ((0, shape.slots - len(part)), (0, 0)))

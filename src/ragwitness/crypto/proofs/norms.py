@@ -32,6 +32,7 @@ from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
+    Columns,
     Equation,
     Proof,
     ProofForm,
@@ -39,11 +40,17 @@ from ragwitness.crypto.proofs.argument import (
     first_false,
     opened,
 )
-from ragwitness.crypto.proofs.columns import Columns
-from ragwitness.crypto.proofs.field import combine, dot, lagrange_at, powers, roots, vanishing
-from ragwitness.crypto.proofs.group import R
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.proofs.transcript import ProofTranscript
+from ragwitness.crypto.proofs.arithmetic import (
+    ProofTranscript,
+    R,
+    Shape,
+    combine,
+    dot,
+    lagrange_at,
+    powers,
+    roots,
+    vanishing,
+)
 
 DOMAIN = "ragwitness/norm/v2"
 

@@ -8,11 +8,18 @@ from itertools import accumulate
 import numpy as np
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.proofs.argument import Proof, cut
-from ragwitness.crypto.proofs.columns import SecretColumns, check_integer_rows
-from ragwitness.crypto.proofs.domain import RootsDomain, ceremony_domain
-from ragwitness.crypto.proofs.field import combine, lagrange_at, powers, roots, vanishing
-from ragwitness.crypto.proofs.group import R, encode_point
+from ragwitness.crypto.proofs.argument import Proof, SecretColumns, check_integer_rows, cut
+from ragwitness.crypto.proofs.arithmetic import (
+    ProofTranscript,
+    R,
+    Shape,
+    combine,
+    encode_point,
+    lagrange_at,
+    powers,
+    roots,
+    vanishing,
+)
 from ragwitness.crypto.proofs.norms import (
     PROJECTIONS,
     NormChallenges,
@@ -27,13 +34,13 @@ from ragwitness.crypto.proofs.norms import (
 )
 from ragwitness.crypto.proofs.prover import (
     Quotient,
+    RootsDomain,
     SecretColumn,
     SecretGroup,
+    ceremony_domain,
     opening_quotient,
     weighted,
 )
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.proofs.transcript import ProofTranscript
 
 _DRAW_BYTES = 64
 

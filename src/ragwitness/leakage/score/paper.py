@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from ragwitness.core.errors import MissingExtraError
-from ragwitness.leakage.transcript import Transcript
-from ragwitness.text.overlap import Vocabulary, word_tokens
+from ragwitness.leakage.attacks.base import Transcript
+from ragwitness.text.overlap import Vocabulary, lcs_length
 from ragwitness.text.secrets import contacts
-from ragwitness.text.subsequence import lcs_length
+from ragwitness.text.words import word_tokens
 
 _ROUGE_TOKENS = re.compile(r"[a-z0-9]+")
 _STEMMED_FROM = 4  # characters; rouge-score leaves shorter words as they are

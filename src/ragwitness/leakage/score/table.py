@@ -12,24 +12,26 @@ from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.types import Document, Reading
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import paper
-from ragwitness.leakage.score.attribution import PASSAGE, explained_leaks
 from ragwitness.leakage.score.hits import (
+    HALF,
+    PASSAGE,
     Finder,
     LeakHits,
     LeakReference,
+    explained_leaks,
+    facts,
     find_secrets,
+    in_order,
     likeness,
     long_runs,
     recovered_tokens,
 )
-from ragwitness.leakage.score.paraphrase import HALF, facts, in_order
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.models.base import Embedder
 from ragwitness.stats.evaluation import Rate, less, mean_rate, share_of, share_rate
-from ragwitness.text.canonical import canonical_text
 from ragwitness.text.secrets import Secret, distinct
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import Word, canonical_text, core, split_words
 
 Values = NDArray[np.float64]
 _LENGTHS = (10, 20)  # tokens of a run: SAGE and Zeng et al.

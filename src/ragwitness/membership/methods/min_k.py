@@ -13,20 +13,23 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.fields import at_least, one_of, ordered
 from ragwitness.core.types import Answer, Capability, Document, Probe, Score, TokenLogprob
-from ragwitness.membership.methods.response_parsing.continuation import AUDIT_PROMPT, align
-from ragwitness.membership.methods.response_parsing.halves import Halves, ask_on, halve
 from ragwitness.membership.methods.response_parsing.probabilities import probability_at, token_at
 from ragwitness.membership.methods.response_parsing.replies import (
+    AUDIT_PROMPT,
     NO_LOGPROBS,
     UNSPELT,
     AnswerOutcome,
     AnswerReading,
+    Halves,
+    align,
+    answer_tokens,
+    ask_on,
+    halve,
     read_answer,
     read_continuation,
 )
-from ragwitness.membership.methods.response_parsing.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.reply_cleanup import same_word
+from ragwitness.text.replies import same_word
 from ragwitness.text.words import split_words
 
 # Parameters of Min-K% and Min-K%++.
@@ -169,7 +172,7 @@ class MinK:
         config: Variant and parameters.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.min_k.probe.MinK"
+    stored_name: ClassVar[str] = "ragwitness.membership.min_k.probe.MinK"
     requires = frozenset({Capability.TOP_LOGPROBS})
 
     def __init__(self, proxy: LanguageModel, config: MinKConfig | None = None) -> None:

@@ -53,7 +53,7 @@ class Passages:
         config: How much of the document is sent, and which words count.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.passages.Passages"
+    stored_name: ClassVar[str] = "ragwitness.membership.passages.Passages"
     name = "passages"
     requires = frozenset({Capability.CONTEXTS})  # the text of the answer is not read
 

@@ -19,8 +19,8 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
+from ragwitness.membership.methods.response_parsing.probabilities import YesNo, read_yes_no
 from ragwitness.membership.methods.response_parsing.replies import with_room
-from ragwitness.membership.methods.response_parsing.yes_no import YesNo, read_yes_no
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, cut_characters, split_words
 
@@ -107,7 +107,7 @@ class RagMia:
         config: Prompt, access and limits.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.rag_mia.probe.RagMia"
+    stored_name: ClassVar[str] = "ragwitness.membership.rag_mia.probe.RagMia"
     name = "rag-mia"
 
     def __init__(self, proxy: LanguageModel, config: RagMiaConfig | None = None) -> None:

@@ -30,8 +30,11 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.beyond import beyond, next_probability
-from ragwitness.membership.methods.response_parsing.probabilities import UNREAD
+from ragwitness.membership.methods.response_parsing.probabilities import (
+    UNREAD,
+    beyond,
+    next_probability,
+)
 from ragwitness.membership.methods.response_parsing.replies import (
     AnswerOutcome,
     read_answer,
@@ -39,7 +42,7 @@ from ragwitness.membership.methods.response_parsing.replies import (
 )
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.reply_cleanup import plain_word
+from ragwitness.text.replies import plain_word
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
@@ -359,7 +362,7 @@ class Runon:
         elsewhere: Words of the audit's documents.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.runon.Runon"
+    stored_name: ClassVar[str] = "ragwitness.membership.runon.Runon"
     name = "runon"
     requires = frozenset({Capability.TEXT})
 

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.fields import at_least, one_of, ordered
 from ragwitness.core.types import Answer, Capability, Document, Probe, Score
-from ragwitness.membership.methods.response_parsing.halves import Halves, ask_on, halve
 from ragwitness.membership.methods.response_parsing.replies import (
     NOTHING,
     REPEATED,
     AnswerOutcome,
+    Halves,
+    answer_tokens,
+    ask_on,
+    halve,
     read_answer,
 )
-from ragwitness.membership.methods.response_parsing.tokens import answer_tokens
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import STOP_WORDS, core, split_words
 
@@ -156,7 +158,7 @@ class S2Mia:
         config: Prompt and parameters.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.s2mia.probe.S2Mia"
+    stored_name: ClassVar[str] = "ragwitness.membership.s2mia.probe.S2Mia"
     name = "s2mia"
 
     def __init__(self, proxy: LanguageModel, config: S2MiaConfig | None = None) -> None:

@@ -28,8 +28,6 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.continuation import AUDIT_PROMPT
-from ragwitness.membership.methods.response_parsing.halves import words_before
 from ragwitness.membership.methods.response_parsing.probabilities import (
     UNREAD,
     log_odds,
@@ -38,16 +36,17 @@ from ragwitness.membership.methods.response_parsing.probabilities import (
     word_probability,
 )
 from ragwitness.membership.methods.response_parsing.replies import (
+    AUDIT_PROMPT,
     NO_LOGPROBS,
     AnswerOutcome,
     AnswerReading,
     read_answer,
     read_continuation,
     with_room,
+    words_before,
 )
 from ragwitness.membership.windows import Elsewhere
-from ragwitness.models.base import LanguageModel
-from ragwitness.models.words import word_scores
+from ragwitness.models.base import LanguageModel, word_scores
 from ragwitness.text.words import STOP_WORDS, Word, core, passages, split_words
 
 # Parameters of S-RAG, the paper's beside ours.
@@ -251,7 +250,7 @@ class SRag:
         elsewhere: What the documents of the audit share, which ``"few"`` asks about last.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.srag.probe.SRag"
+    stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
     requires = frozenset({Capability.TOP_LOGPROBS})
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragwitness.report import formatting as fmt
-from ragwitness.stats.conformal import documents_needed
+from ragwitness.stats.p_values import documents_needed
 from ragwitness.stats.power import needed_together
 
 FEW = 5

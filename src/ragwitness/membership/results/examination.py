@@ -12,7 +12,7 @@ from ragwitness.membership.results import forecast
 from ragwitness.membership.results.forecast import Outlook
 from ragwitness.report.document import ReportDocument, table_rows
 from ragwitness.report.result_type import ResultType, Row, plain, restored
-from ragwitness.targets.probe import CapabilityReport
+from ragwitness.runner.capabilities import CapabilityReport
 
 
 @dataclass(frozen=True, slots=True)

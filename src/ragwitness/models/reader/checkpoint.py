@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import ModelError
-from ragwitness.models.hf_files import files_digest
+from ragwitness.core.files import files_digest
 
 Float32 = NDArray[np.float32]
 

@@ -1,4 +1,4 @@
-"""What a defense may change of a RAG system, and how several stand in a row."""
+"""The steps of a RAG system that a defense may change, and several defenses in a row."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from ragwitness.core.errors import InputError
+from ragwitness.models.base import LanguageModel
 from ragwitness.rag.config import PromptTemplate, RagConfig
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import Lookup, RagSystem
 
 
 class Defense(abc.ABC):
-    """Leaves every step as it is; a defense overrides the ones it changes.
+    """Changes nothing; a defense overrides the steps that it changes.
 
     Implements :class:`~ragwitness.rag.pipeline.DefenseHook`. A system is asked by several
     threads at a time, so a defense keeps no state between its steps.
@@ -24,11 +25,15 @@ class Defense(abc.ABC):
     def name(self) -> str:
         """The defense with every parameter; part of a target's identity."""
 
+    def bound(self, generator: LanguageModel) -> Defense:  # noqa: ARG002
+        """Return the defense as it stands before a system with this generator."""
+        return self
+
     def rewrite(self, query: str) -> str:
-        """Return what the index is given in the query's stead.
+        """Return the query that the index is given.
 
         Args:
-            query: What the user typed, or what the defense before made of it.
+            query: The user's query, or the output of the defense before this one.
         """
         return query
 
@@ -57,7 +62,7 @@ class NoDefense(Defense):
 
 
 class Chain(Defense):
-    """Defenses in a row; each sees what the one before it left.
+    """Defenses in a row; each works on the output of the one before it.
 
     Args:
         parts: The defenses, in the order in which they act.
@@ -71,6 +76,10 @@ class Chain(Defense):
         """The names of the parts, joined by ``+``."""
         return "+".join(part.name for part in self.parts)
 
+    def bound(self, generator: LanguageModel) -> Defense:
+        """Bind every part."""
+        return Chain([part.bound(generator) for part in self.parts])
+
     def rewrite(self, query: str) -> str:
         """Rewrite with one part after the other."""
         for part in self.parts:
@@ -78,8 +87,8 @@ class Chain(Defense):
         return query
 
     def candidates(self, k: int, size: int) -> int:
-        """As many as the part that wants most."""
-        return max((part.candidates(k, size) for part in self.parts), default=k)
+        """Return the largest number that a part wants."""
+        return max(part.candidates(k, size) for part in self.parts)
 
     def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
         """Select with one part after the other."""
@@ -95,18 +104,11 @@ class Chain(Defense):
 
 
 def chain(*defenses: Defense) -> Defense:
-    """Return one defense that acts as the given ones in order.
-
-    Chains are flattened and :class:`NoDefense` is left out; one that remains is returned as
-    it is, and none is :class:`NoDefense`.
-    """
-    parts: list[Defense] = []
-    for defense in defenses:
-        if not isinstance(defense, NoDefense):
-            parts += defense.parts if isinstance(defense, Chain) else [defense]
-    if not parts:
-        return NoDefense()
-    return parts[0] if len(parts) == 1 else Chain(parts)
+    """Return one defense that acts as the given ones in order; without any, :class:`NoDefense`."""
+    parts = [defense for defense in defenses if not isinstance(defense, NoDefense)]
+    if len(parts) > 1:
+        return Chain(parts)
+    return parts[0] if parts else NoDefense()
 
 
 def defend(system: RagSystem, defense: Defense) -> RagSystem:
@@ -114,7 +116,7 @@ def defend(system: RagSystem, defense: Defense) -> RagSystem:
 
     Args:
         system: An undefended system; it stays as it is.
-        defense: What stands before it; with :class:`NoDefense` the system itself is returned.
+        defense: The defense; with :class:`NoDefense` the system itself is returned.
 
     Raises:
         InputError: The system is behind a defense already.
@@ -126,11 +128,14 @@ def defend(system: RagSystem, defense: Defense) -> RagSystem:
             f"The system is behind {system.defense.name!r} already.",
             "Chain the defenses, and put them before the undefended system.",
         )
-    return RagSystem(system.passages, system.index, system.generator, system.config, defense)
+    generator = system.generator
+    return RagSystem(
+        system.passages, system.index, generator, system.config, defense.bound(generator)
+    )
 
 
 def undefended(system: RagSystem) -> RagSystem:
-    """Return the system as it was before :func:`defend`; itself where nothing defends it."""
+    """Return the system without its defense; the same object where it has none."""
     if system.defense is None:
         return system
     # Without the name of the defense, which is part of the defended system's identity.

@@ -13,7 +13,7 @@ import numpy as np
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.rag.index.lexical import index_words
+from ragwitness.rag.index import index_words
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.stats.evaluation import Rate, mean_rate, share_of
 from ragwitness.text.words import STOP_WORDS, core, split_words

@@ -1,6 +1,6 @@
 """Defenses by name, as users write them in a configuration or on the command line.
 
-Other packages add theirs as entry points of the group ``ragwitness.rag.defenses``: a callable that
+Other packages add theirs as entry points of the group ``ragwitness.defenses``: a callable that
 takes what follows the name and ``:`` (or an empty text) and a language model (or None), and
 returns a :class:`~ragwitness.rag.defenses.base.Defense`. Ours are made in the same way.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry
 from ragwitness.models.base import LanguageModel
+from ragwitness.rag.config import TEMPLATES, PromptTemplate
 from ragwitness.rag.defenses.base import Defense, NoDefense, chain
 from ragwitness.rag.defenses.mirabel import Mirabel
-from ragwitness.rag.defenses.prompt import PromptModification
 from ragwitness.rag.defenses.rewriting import QueryRewriting
 
-GROUP = "ragwitness.rag.defenses"
+GROUP = "ragwitness.defenses"
 """Entry-point group of other packages' defenses."""
 
 DEFENSES = Registry(
@@ -59,3 +59,16 @@ def _load(spec: str, model: LanguageModel | None) -> Defense:
             f"The plug-in {name!r} ({GROUP}) made no defense, but a {type(defense).__name__}."
         )
     return defense
+
+
+# Prompt modification: the system prompt forbids what an audit asks for.
+
+
+class PromptModification(Defense):
+    """Puts the prompt with defense intent (S-RAG, Fig. 3) in the place of the system's own."""
+
+    name = "prompt(defended)"
+
+    def template(self, template: PromptTemplate) -> PromptTemplate:  # noqa: ARG002
+        """Return the replacement (S-RAG, §5.3: "alters the RAG prompt template")."""
+        return TEMPLATES["defended"]

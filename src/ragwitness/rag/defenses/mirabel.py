@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ragwitness.core.errors import InputError
 from ragwitness.rag.defenses.base import Defense
-from ragwitness.rag.index.interface import Hit
+from ragwitness.rag.index import Hit
 from ragwitness.rag.pipeline import Lookup
 
 # With fewer, one score's spread around itself would decide.

@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.attest.accounts import (
+from ragwitness.attest.receipts import (
+    Receipt,
     Request,
     account_key,
     check_admission,
+    check_openings,
     draw_nonce,
     sign_request,
     verify_request,
 )
-from ragwitness.attest.receipts import Receipt, check_openings
 from ragwitness.core.errors import TargetResponseError, VerificationError
 from ragwitness.core.files import replace_file
 from ragwitness.crypto.hashing import parse_hash
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.transcript.records import SignedQueryRecord
+from ragwitness.crypto.records import SignedQueryRecord
 
 KEY_HEADER = "X-Ragwitness-Account-Key"
 

@@ -9,8 +9,8 @@ import numpy as np
 from ragwitness.attest.bundle import contents, listing
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.transcript.records import encode
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.records import encode
 from tests.support.attested import MECHANISM, POLICY, signed
 from tests.support.lies import as_honest, first_drawn, judged, named, recommit
 

@@ -11,10 +11,17 @@ from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.receipts import Receipt
 from ragwitness.attest.verifier import verify
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint, signature_of
-from ragwitness.crypto.notes.witness import LogProof, Signers, cosign
-from ragwitness.crypto.transcript.records import AdmitRecord, BeaconRecord, QueryRecord, encode
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import (
+    Checkpoint,
+    LogProof,
+    Note,
+    Signers,
+    cosign,
+    sign_checkpoint,
+    signature_of,
+)
+from ragwitness.crypto.records import AdmitRecord, BeaconRecord, QueryRecord, encode
 from tests.support.attested import KEYS, LOG, NOISE, PINNED, STRANGER, believing, signed
 from tests.support.lies import judged, named
 
@@ -261,9 +268,9 @@ def test_the_time_of_a_public_beacon_and_of_the_witnesses(audited):
     files = dict(read_bundle(audited.bundle).files)
     signers = Signers((LOG.public,), (WITNESS.public,), 1)
     alone = replace(signers, quorum=0)
-    note, _ = cosign(None, files["log/open.checkpoint"], (), alone, WITNESS, 1_000)
+    note = cosign(None, files["log/open.checkpoint"], (), alone, WITNESS, 1_000)
     files["log/open.checkpoint"] = note
-    closing, _ = cosign(None, files["log/close.checkpoint"], (), alone, WITNESS, 9_000)
+    closing = cosign(None, files["log/close.checkpoint"], (), alone, WITNESS, 9_000)
     files["log/close.checkpoint"] = closing
     data = write_bundle(audited.window.policy.window, files, [LOG])
     trust = replace(audited.trust, notes=signers, noise_open="")

@@ -7,9 +7,9 @@ import pytest
 
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.canonical import canonical
-from ragwitness.crypto.log.tree import MerkleLog
-from ragwitness.crypto.notes.note import Checkpoint, Note, sign_checkpoint
+from ragwitness.crypto.hashing import canonical
+from ragwitness.crypto.merkle import MerkleLog
+from ragwitness.crypto.notes import Checkpoint, Note, sign_checkpoint
 from tests.support.attested import LOG, STRANGER
 from tests.support.lies import as_honest, named
 
@@ -53,7 +53,7 @@ def test_a_split_view(audited):
 
 def test_the_verdict_says_when_opening_and_close_were_witnessed(audited):
     from ragwitness.crypto.keys import KeyKind, PrivateKey
-    from ragwitness.crypto.notes.note import signature_of
+    from ragwitness.crypto.notes import signature_of
 
     witness = PrivateKey("w.example/1", KeyKind.COSIGNATURE, bytes([9]) * 32)
     trust = replace(
@@ -74,7 +74,7 @@ def test_the_verdict_says_when_opening_and_close_were_witnessed(audited):
 
 def test_a_log_that_no_witness_saw(audited):
     from ragwitness.crypto.keys import KeyKind, PrivateKey
-    from ragwitness.crypto.notes.witness import Signers
+    from ragwitness.crypto.notes import Signers
 
     witness = PrivateKey("w.example/1", KeyKind.COSIGNATURE, bytes([9]) * 32)
     strict = Trust(Signers((LOG.public,), (witness.public,), 1), audited.trust.beacon)
@@ -119,7 +119,7 @@ def test_a_receipt_of_a_record_that_the_log_never_had(audited, story):
     entry = entries[-1].replace(b'"nonce":"', b'"nonce":"other')
     log.extend([*entries[:-1], entry])
     from ragwitness.attest.receipts import Receipt
-    from ragwitness.crypto.notes.witness import LogProof
+    from ragwitness.crypto.notes import LogProof
 
     note = sign_checkpoint(Checkpoint(LOG.name, log.size, log.root()), [LOG])
     proof = LogProof(log.size - 1, log.inclusion(log.size - 1), note)

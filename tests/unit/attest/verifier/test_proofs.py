@@ -9,7 +9,7 @@ import pytest
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.commitments import norm_context, proof_shape
 from ragwitness.attest.verifier import verify
-from ragwitness.crypto.proofs.columns import SecretColumns
+from ragwitness.crypto.proofs.argument import SecretColumns
 from tests.support.attested import LOG, MECHANISM, POLICY
 from tests.support.lies import as_honest, first_drawn, judged, named, reindex
 
@@ -18,7 +18,7 @@ def test_a_run_that_was_stopped_goes_on(audited, monkeypatch):
     """Proofs are kept as they are made; the bundle is the same to the byte."""
     from ragwitness.attest.challenge import make_challenge
     from ragwitness.attest.prove import prove_window
-    from ragwitness.crypto.proofs import prove_answers as proving
+    from ragwitness.crypto.proofs import prove_selection as proving
 
     def never(*_):
         raise AssertionError("a proof was made again")
@@ -266,14 +266,14 @@ def test_the_proof_of_another_record(audited):
 @pytest.mark.slow
 def test_a_row_above_the_norm(audited, story):
     """The sensitivity rests on it; the best that can be shown is a proof over shorter rows."""
-    from ragwitness.crypto.proofs import columns, prove_norms
+    from ragwitness.crypto.proofs import argument, prove_norms
 
     rows = audited.window.secret_columns("archive").rows.copy()
     long = rows.copy()
     long[3] = 11  # 11 · √8 = 31 > 16
     with pytest.MonkeyPatch.context() as free:
-        free.setattr(columns, "check_integer_rows", lambda *_: None)
-        held = columns.commit_columns(long, proof_shape(POLICY))
+        free.setattr(argument, "check_integer_rows", lambda *_: None)
+        held = argument.commit_columns(long, proof_shape(POLICY))
         free.setattr(prove_norms, "verify_norms", lambda *_: None)
         short = SecretColumns(rows, held.blinds, held.public)
         context = norm_context(POLICY.window, "archive")

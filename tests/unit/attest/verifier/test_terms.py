@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 from ragwitness.attest.bundle import read_bundle
-from ragwitness.attest.pins import Pins
-from ragwitness.attest.steps import NotCheckedError
-from ragwitness.attest.trust import parse_trust
+from ragwitness.attest.trust import Pins, parse_trust
+from ragwitness.attest.verdict import NotCheckedError
 from ragwitness.attest.verifier import terms, verify
-from ragwitness.attest.verifier.case import VerifierCase
-from ragwitness.attest.verifier.evidence import read_evidence
+from ragwitness.attest.verifier.bundle_evidence import VerifierCase, read_evidence
 from ragwitness.attest.verifier.proofs import embedded
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.proofs.shape import TAU
+from ragwitness.crypto.proofs.arithmetic import TAU
 from ragwitness.privacy.mechanism.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed
 

@@ -13,9 +13,8 @@ import pytest
 from ragwitness.attest.bundle import read_bundle
 from ragwitness.attest.trust import parse_trust
 from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
-from ragwitness.attest.verifier.case import VerifierCase
-from ragwitness.attest.verifier.evidence import read_evidence
-from ragwitness.attest.verifier.numbers import remarks
+from ragwitness.attest.verifier.bundle_evidence import VerifierCase, read_evidence
+from ragwitness.attest.verifier.terms import number_remarks
 from ragwitness.evidence.result import RESULT_TYPE, sampling_line
 from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal
@@ -41,7 +40,7 @@ def verdict():
 def test_numbers_that_promise_nothing_pass_nothing(exact, said):
     """Exact noise has an epsilon however little it is; a table shows none above 60."""
     from ragwitness.attest.verdict import Numbers
-    from ragwitness.attest.verifier.numbers import hollow
+    from ragwitness.attest.verifier.terms import hollow
 
     found = hollow((Numbers("clinic", 1e-6, None, "", exact, 1.0, 9, 9),))
     assert len(found) == len(said)
@@ -154,7 +153,7 @@ def test_where_the_table_alone_fails_there_is_no_epsilon():
 def test_a_load_above_the_cap_is_said(verdict):
     case = VerifierCase(read_evidence(read_bundle(BUNDLE)), TRUST, [RECEIPT])
     heavy = replace(verdict.numbers[0], odometer=9.0)
-    said = remarks(case, (heavy, verdict.numbers[1]))[0]
+    said = number_remarks(case, (heavy, verdict.numbers[1]))[0]
     assert "the declared cap understates the load" in said
 
 

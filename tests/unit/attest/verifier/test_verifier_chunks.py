@@ -7,17 +7,14 @@ import pytest
 
 from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import make_challenge
-from ragwitness.attest.close import close_window
 from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token, proof_shape
-from ragwitness.attest.pins import Pins
-from ragwitness.attest.prove import prove_window
-from ragwitness.attest.trust import Trust
+from ragwitness.attest.prove import close_window, prove_window
+from ragwitness.attest.trust import Pins, Trust
 from ragwitness.attest.verifier import verify
 from ragwitness.attest.window import Window
-from ragwitness.crypto.notes.note import Checkpoint
-from ragwitness.crypto.notes.witness import Signers
-from ragwitness.crypto.proofs.group import POINT_BYTES
+from ragwitness.crypto.notes import Checkpoint, Signers
+from ragwitness.crypto.proofs.arithmetic import POINT_BYTES
 from tests.support.attested import BEACON, LOG, MECHANISM, POLICY, WIDE, request_of
 
 

@@ -13,23 +13,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs import answers, argument, prove_answers
-from ragwitness.crypto.proofs.answers import AnswerClaim, ClaimError, Coins, verify_answers
-from ragwitness.crypto.proofs.argument import Proof
-from ragwitness.crypto.proofs.columns import SecretColumns, commit_columns
-from ragwitness.crypto.proofs.domain import RootsDomain
-from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import R, curve, encode_point, generator, scalar
-from ragwitness.crypto.proofs.prove_answers import (
+from ragwitness.crypto.proofs import argument, prove_selection, selection
+from ragwitness.crypto.proofs.argument import Proof, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.arithmetic import (
+    ProofTranscript,
+    R,
+    Shape,
+    curve,
+    dot,
+    encode_point,
+    generator,
+    lagrange_at,
+    powers,
+    scalar,
+    vanishing,
+)
+from ragwitness.crypto.proofs.prove_selection import (
     ChunkWitness,
     SecretCoins,
     argue,
     chunk_witness,
     noisy_scores,
 )
-from ragwitness.crypto.proofs.prover import SecretGroup
-from ragwitness.crypto.proofs.shape import Shape
-from ragwitness.crypto.proofs.transcript import ProofTranscript
+from ragwitness.crypto.proofs.prover import RootsDomain, SecretGroup
+from ragwitness.crypto.proofs.selection import AnswerClaim, ClaimError, Coins, verify_answers
 
 SLOTS = 512
 SHAPE = Shape(SLOTS, 3, 3, 16, 400)
@@ -189,7 +196,7 @@ def early(domain: str, statement: bytes) -> int:
 @contextmanager
 def without_rows(*dropped: str) -> Iterator[None]:
     """A verifier who forgets an equation: bits, carry, sum, margins or winners."""
-    true = answers.row_weights
+    true = selection.row_weights
 
     def row_weights(claim: AnswerClaim, shape: Shape, kappa: int) -> Iterator[list[int]]:
         for weights in true(claim, shape, kappa):
@@ -207,8 +214,8 @@ def without_rows(*dropped: str) -> Iterator[None]:
             yield weights
 
     with (
-        instead(answers, "row_weights", row_weights),
-        instead(prove_answers, "row_weights", row_weights),
+        instead(selection, "row_weights", row_weights),
+        instead(prove_selection, "row_weights", row_weights),
     ):
         yield
 
@@ -216,19 +223,19 @@ def without_rows(*dropped: str) -> Iterator[None]:
 @contextmanager
 def without_places() -> Iterator[None]:
     """A verifier who does not check where U and A hold which numbers."""
-    true = answers.place_weights
+    true = selection.place_weights
 
     def place_weights(mu: int, columns: int, chunks: int) -> list[int]:
         *beside, last = true(mu, columns, chunks)
         return [*(0 for _ in beside), last]
 
-    with instead(answers, "place_weights", place_weights):
+    with instead(selection, "place_weights", place_weights):
         yield
 
 
 def unchecked() -> Any:
     """A verifier who takes any claim."""
-    return instead(answers, "check_claim", lambda *_: None)
+    return instead(selection, "check_claim", lambda *_: None)
 
 
 @contextmanager
@@ -240,7 +247,7 @@ def believing(hashed: str = "told", **told: object) -> Iterator[None]:
             challenges are of what was told, and only the proof's name is compared.
         told: What it takes.
     """
-    true, heads = answers._opening, AnswerClaim.heads
+    true, heads = selection._opening, AnswerClaim.heads
 
     def opening(shape: Shape, claim: AnswerClaim, data: bytes) -> object:
         believed = replace(claim, **told)  # type: ignore[arg-type]
@@ -252,7 +259,7 @@ def believing(hashed: str = "told", **told: object) -> Iterator[None]:
                 data = heads(believed, shape) + data[64:]
             return true(shape, believed, data)
 
-    with instead(answers, "_opening", opening):
+    with instead(selection, "_opening", opening):
         yield
 
 
@@ -301,7 +308,7 @@ def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
     held = [fresh(width + 4) for _ in range(chunks)]
     point = lambda value: encode_point(generator() * scalar(value))  # noqa: E731
     sent = [point(value) for part in held for value in part]
-    talk = answers.AnswerConversation(claim.heads(SHAPE))
+    talk = selection.AnswerConversation(claim.heads(SHAPE))
     kappa, c = talk.columns(sent)
     responses, values = fresh(top + 2 * chunks), fresh(width * chunks)
     # T(τ) such that F(τ) = Z(τ) T(τ): any will do, since the opening is divided by τ - ζ.
@@ -309,8 +316,8 @@ def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
     sent.append(point(quotient))
     zeta = talk.point(responses, sent[-1])
     mu = talk.weight(values)
-    challenges = answers.AnswerChallenges(kappa, c, zeta, mu)
-    factors, at_quotient = answers.chunk_factors(claim, SHAPE, challenges, responses, values)
+    challenges = selection.AnswerChallenges(kappa, c, zeta, mu)
+    factors, at_quotient = selection.chunk_factors(claim, SHAPE, challenges, responses, values)
     bits = [value for part in held for value in part[:width]]
     total = sum(pow(mu, i, R) * (b - v) for i, (b, v) in enumerate(zip(bits, values, strict=True)))
     total += at_quotient * quotient
@@ -362,8 +369,8 @@ def left_over(
     values = [x for part in parts for x in part.bits.at(basis, vanish, zeta)]
     nothing = [0] * (len(claim.ids) + 2 * len(parts))
     with without_places():
-        held = answers.AnswerChallenges(kappa, 0, zeta, 1)
-        factors, at_quotient = answers.chunk_factors(claim, SHAPE, held, nothing, values)
+        held = selection.AnswerChallenges(kappa, 0, zeta, 1)
+        factors, at_quotient = selection.chunk_factors(claim, SHAPE, held, nothing, values)
     total = at_quotient * dot(quotient, powers(zeta, len(quotient)))
     for part, factor in zip(parts, factors, strict=True):
         pairs = (

@@ -7,9 +7,8 @@ import pytest
 from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs import argument
 from ragwitness.crypto.proofs.argument import ColumnOpening, Equation, Proof, ProofForm, first_false
-from ragwitness.crypto.proofs.domain import ceremony_domain, draw_scalars
-from ragwitness.crypto.proofs.field import dot, powers
-from ragwitness.crypto.proofs.group import encode_point, generator, scalar
+from ragwitness.crypto.proofs.arithmetic import dot, encode_point, generator, powers, scalar
+from ragwitness.crypto.proofs.prover import ceremony_domain, draw_scalars
 from tests.unit.crypto.proofs.forging import instead
 
 

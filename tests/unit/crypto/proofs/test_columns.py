@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.proofs.columns import BLINDS, Columns, SecretColumns, commit_columns
-from ragwitness.crypto.proofs.domain import ceremony_domain
-from ragwitness.crypto.proofs.group import encode_point
-from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.argument import BLINDS, Columns, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.arithmetic import Shape, encode_point
+from ragwitness.crypto.proofs.prover import ceremony_domain
 
 SHAPE = Shape(512, 2, 3, 16, 100)
 ROWS = np.random.default_rng(1).integers(-9, 10, (600, 3)).astype(np.int16)

@@ -8,24 +8,29 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.proofs import domain as module
-from ragwitness.crypto.proofs.domain import (
+from ragwitness.crypto.proofs import prover as module
+from ragwitness.crypto.proofs.arithmetic import (
+    GENERATOR,
+    TAU,
+    R,
+    dot,
+    encode_point,
+    generator,
+    infinity,
+    interpolate,
+    multiexp,
+    pairs_to,
+    parse_point,
+    powers,
+    roots,
+    vanishing,
+)
+from ragwitness.crypto.proofs.prover import (
     POWERS,
     ceremony_domain,
     ceremony_powers,
     draw_scalars,
 )
-from ragwitness.crypto.proofs.field import GENERATOR, dot, interpolate, powers, roots, vanishing
-from ragwitness.crypto.proofs.group import (
-    R,
-    encode_point,
-    generator,
-    infinity,
-    multiexp,
-    pairs_to,
-    parse_point,
-)
-from ragwitness.crypto.proofs.shape import TAU
 
 SLOTS = 512
 

@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from ragwitness.crypto.proofs.field import (
+from ragwitness.crypto.proofs.arithmetic import (
+    R,
     combine,
     dot,
     interpolate,
@@ -18,7 +19,6 @@ from ragwitness.crypto.proofs.field import (
     transform,
     vanishing,
 )
-from ragwitness.crypto.proofs.group import R
 
 _DRAW = random.Random(1)
 

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from ragwitness.core.errors import VerificationError
-from ragwitness.crypto.proofs.group import (
+from ragwitness.crypto.proofs.arithmetic import (
+    TAU,
     R,
     encode_point,
     encode_scalar,
@@ -19,7 +20,6 @@ from ragwitness.crypto.proofs.group import (
     parse_scalar,
     scalar,
 )
-from ragwitness.crypto.proofs.shape import TAU
 from tests.support.py_ecc_oracle import (
     G1,
     add,

@@ -17,10 +17,17 @@ import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs import norms, prove_norms
-from ragwitness.crypto.proofs.columns import Columns, SecretColumns, commit_columns
-from ragwitness.crypto.proofs.domain import ceremony_domain
-from ragwitness.crypto.proofs.field import dot, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import R, curve, encode_point
+from ragwitness.crypto.proofs.argument import Columns, SecretColumns, commit_columns
+from ragwitness.crypto.proofs.arithmetic import (
+    R,
+    Shape,
+    curve,
+    dot,
+    encode_point,
+    lagrange_at,
+    powers,
+    vanishing,
+)
 from ragwitness.crypto.proofs.norms import (
     DOMAIN,
     PROJECTIONS,
@@ -33,8 +40,7 @@ from ragwitness.crypto.proofs.norms import (
     verify_norms,
 )
 from ragwitness.crypto.proofs.prove_norms import NormWitness, argue, norm_witness
-from ragwitness.crypto.proofs.prover import SecretGroup
-from ragwitness.crypto.proofs.shape import Shape
+from ragwitness.crypto.proofs.prover import SecretGroup, ceremony_domain
 from tests.unit.crypto.proofs.forging import (
     drawn_early,
     early,

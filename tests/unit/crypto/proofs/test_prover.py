@@ -6,13 +6,13 @@ import random
 
 import numpy as np
 
-from ragwitness.crypto.proofs.domain import ceremony_domain, draw_scalars
-from ragwitness.crypto.proofs.field import dot, interpolate, lagrange_at, powers, vanishing
-from ragwitness.crypto.proofs.group import R
+from ragwitness.crypto.proofs.arithmetic import R, dot, interpolate, lagrange_at, powers, vanishing
 from ragwitness.crypto.proofs.prover import (
     Quotient,
     SecretColumn,
     SecretGroup,
+    ceremony_domain,
+    draw_scalars,
     opening_quotient,
 )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.crypto.proofs.shape import Shape, chunk_slots
+from ragwitness.crypto.proofs.arithmetic import Shape, chunk_slots
 
 SHAPE = Shape(512, 4, 384, 128, 213_908)
 

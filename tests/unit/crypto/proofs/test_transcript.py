@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragwitness.crypto.proofs.group import R
-from ragwitness.crypto.proofs.transcript import ProofTranscript
+from ragwitness.crypto.proofs.arithmetic import ProofTranscript, R
 
 
 def test_every_part_and_every_border_between_parts_counts() -> None:

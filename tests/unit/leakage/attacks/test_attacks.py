@@ -13,8 +13,16 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
 from ragwitness.leakage.attack_registry import ATTACKS, build_attack
 from ragwitness.leakage.attacks.base import Ask, Attack, Limits
-from ragwitness.leakage.attacks.composite import Composite, CompositeConfig, Pide, PideConfig
-from ragwitness.leakage.attacks.information import CONDITIONS, LONGEST, aims, fragments
+from ragwitness.leakage.attacks.single_turn import (
+    CONDITIONS,
+    LONGEST,
+    Composite,
+    CompositeConfig,
+    Pide,
+    PideConfig,
+    aims,
+    fragments,
+)
 from ragwitness.text.words import split_words
 
 _LIMITS = Limits(prompts=23, batch=5, seed=3)

@@ -7,7 +7,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
 from ragwitness.leakage.attacks.base import REPEAT, Limits
-from ragwitness.leakage.attacks.owner import Aimed, AimedConfig
+from ragwitness.leakage.attacks.single_turn import Aimed, AimedConfig
 from ragwitness.text.sample import load_sample
 
 RECORDS = [one.text for one in load_sample()[:30]]

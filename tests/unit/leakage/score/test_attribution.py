@@ -7,7 +7,7 @@ import random
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.leakage.score.attribution import explained_leaks
+from ragwitness.leakage.score.hits import explained_leaks
 
 RNG = random.Random(1)
 GREETING = "Hello and many thanks for your trusting question to our doctors here today."

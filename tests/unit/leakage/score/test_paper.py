@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import paper
-from ragwitness.leakage.transcript import Transcript
 
 RECORD = "one two three four five six seven eight nine ten eleven twelve"
 

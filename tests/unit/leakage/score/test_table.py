@@ -8,9 +8,9 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
+from ragwitness.leakage.attacks.base import Transcript, read_transcripts, write_transcripts
 from ragwitness.leakage.score.hits import find_secrets
 from ragwitness.leakage.score.table import LeakMeasure, LeakPlan, measure_leaks
-from ragwitness.leakage.transcript import Transcript, read_transcripts, write_transcripts
 from ragwitness.text.secrets import Secret
 
 RECORDS = tuple(

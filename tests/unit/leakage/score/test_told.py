@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.leakage.score.hits import LeakReference
-from ragwitness.leakage.score.paraphrase import facts, in_order
+from ragwitness.leakage.attacks.base import Transcript
+from ragwitness.leakage.score.hits import LeakReference, facts, in_order
 from ragwitness.leakage.score.table import LeakMeasure, LeakPlan, measure_leaks
-from ragwitness.leakage.transcript import Transcript
 from ragwitness.text.secrets import Secret
 from ragwitness.text.words import content_tokens
 

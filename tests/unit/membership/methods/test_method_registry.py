@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.membership.methods.mba.settings import MbaConfig
+from ragwitness.membership.methods.mba.masks import MbaConfig
 from ragwitness.membership.methods.method_registry import AUDITS, configure
 from ragwitness.membership.methods.srag import SRagConfig
 
@@ -53,7 +53,7 @@ def test_a_preset_sets_what_the_paper_says() -> None:
     assert configure("s-rag:paper") == SRagConfig(mode="probing", missing=0.01)
     assert configure("s-rag:few") == configure("s-rag")
     assert configure("s-rag:paper-gpt").top_logprobs == 5
-    assert configure("mba:paper") == MbaConfig.paper()
+    assert configure("mba:paper").gamma == 0.5
     assert configure("min-k:paper").combine == "sum"
     assert configure("min-k++:paper").combine == "mean"
 

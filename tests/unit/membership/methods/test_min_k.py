@@ -19,7 +19,7 @@ from ragwitness.membership.methods.min_k import (
     log_probabilities,
     standardised,
 )
-from ragwitness.membership.methods.response_parsing.halves import halve
+from ragwitness.membership.methods.response_parsing.replies import halve
 from tests.support.copier import Copier
 
 _TEXT = (

@@ -12,8 +12,8 @@ from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
 from ragwitness.membership.methods.passages import Passages, PassagesConfig
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
+from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from tests.support.copier import Copier
 
@@ -114,7 +114,7 @@ def test_templates_and_twins_are_told_from_members_and_without_retrieval_nobody_
 
 
 def test_a_target_that_shows_nothing_is_refused_with_what_to_do() -> None:
-    from ragwitness.rag.build import build_system
+    from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
     from ragwitness.runner.capabilities import require_capabilities
 

@@ -12,7 +12,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Decision, Document, Query, TokenLogprob
-from ragwitness.membership.methods.response_parsing.beyond import beyond, next_probability
+from ragwitness.membership.methods.response_parsing.probabilities import beyond, next_probability
 from ragwitness.membership.methods.response_parsing.replies import AnswerOutcome
 from ragwitness.membership.methods.runon import (
     Background,
@@ -25,7 +25,7 @@ from ragwitness.membership.methods.runon import (
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import run_audit
 from ragwitness.runner.worker import Worker
-from ragwitness.text.reply_cleanup import plain_word
+from ragwitness.text.replies import plain_word
 from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 
@@ -313,7 +313,7 @@ def test_settings_with_which_nothing_can_be_asked_are_refused(options) -> None:
 
 def test_under_the_null_levels_hold_with_ties_against_the_accusation() -> None:
     """The target holds nothing and runs on with a chance word now and then; 2,000 documents."""
-    from ragwitness.stats.conformal import conformal_p_values
+    from ragwitness.stats.p_values import conformal_p_values
 
     rng = random.Random(7)
     false = 0

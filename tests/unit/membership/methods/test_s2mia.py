@@ -11,7 +11,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from ragwitness.membership.methods.method_registry import configure
-from ragwitness.membership.methods.response_parsing.halves import halve
+from ragwitness.membership.methods.response_parsing.replies import halve
 from ragwitness.membership.methods.s2mia import (
     S2Mia,
     S2MiaConfig,

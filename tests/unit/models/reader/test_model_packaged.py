@@ -7,10 +7,9 @@ import pytest
 
 from ragwitness.core.types import Message, Role
 from ragwitness.membership.methods.srag import AUDIT_PROMPT
-from ragwitness.models.base import ChatPrompt
+from ragwitness.models.base import ChatPrompt, word_scores
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
-from ragwitness.models.words import word_scores
 from ragwitness.rag.config import TEMPLATES
 from tests.unit.models.models_fakes import advance, conversation
 

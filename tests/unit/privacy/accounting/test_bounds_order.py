@@ -9,7 +9,7 @@ from ragwitness.privacy.accounting.composition import classic_sigma, joint_budge
 from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
 from ragwitness.privacy.accounting.renyi import moments_epsilon, renyi_epsilon
 from ragwitness.privacy.odometer.spectral import Odometer, Terms
-from ragwitness.stats.epsilon import epsilon_one_run
+from ragwitness.stats.evaluation import epsilon_one_run
 from research.lower_bounds import epsilon_clopper_pearson
 
 DELTA, SCALE, DIMENSION = 1e-6, 1024, 16

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.types import Document, Query
 from ragwitness.models.base import ChatPrompt, Generation
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.defenses.base import Defense, defend
 from ragwitness.rag.defenses.cost import BenignQuestion, DefenseCost, compare_answers
-from ragwitness.rag.pipeline import RagSystem
+from ragwitness.rag.pipeline import RagSystem, build_system
 from tests.support.copier import Copier
 
 CORPUS = [

@@ -10,13 +10,12 @@ from scipy.stats import beta
 from ragwitness.core.errors import InputError, ModelError
 from ragwitness.core.types import Document
 from ragwitness.models.base import ChatPrompt, Generation
-from ragwitness.rag.build import build_system
 from ragwitness.rag.config import TEMPLATES, RagConfig
 from ragwitness.rag.defenses.base import Defense, NoDefense, chain
 from ragwitness.rag.defenses.cost import BenignQuestion, benign_questions, word_f1
-from ragwitness.rag.defenses.prompt import PromptModification
-from ragwitness.rag.index.interface import Hit
-from ragwitness.rag.pipeline import Lookup
+from ragwitness.rag.defenses.defense_registry import PromptModification
+from ragwitness.rag.index import Hit
+from ragwitness.rag.pipeline import Lookup, build_system
 from tests.support.copier import Copier
 from tests.unit.rag.defenses.defense_fakes import CORPUS, Writer, benign_cost, lexical
 

@@ -8,13 +8,12 @@ from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.rag.build import build_system
 from ragwitness.rag.chunk import Passage
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.defenses.base import defend
 from ragwitness.rag.defenses.mirabel import Mirabel, hide_threshold
-from ragwitness.rag.index.interface import Hit
-from ragwitness.rag.pipeline import Lookup
+from ragwitness.rag.index import Hit
+from ragwitness.rag.pipeline import Lookup, build_system
 from tests.support.copier import Copier
 from tests.unit.rag.defenses.defense_fakes import CORPUS, dense, lexical
 

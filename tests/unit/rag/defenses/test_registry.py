@@ -9,9 +9,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Query
 from ragwitness.rag.config import TEMPLATES, DefendedConfig, RagConfig
 from ragwitness.rag.defenses.base import Defense, NoDefense, chain, defend
-from ragwitness.rag.defenses.defense_registry import DEFENSES, load_defense
+from ragwitness.rag.defenses.defense_registry import DEFENSES, PromptModification, load_defense
 from ragwitness.rag.defenses.mirabel import Mirabel
-from ragwitness.rag.defenses.prompt import PromptModification
 from ragwitness.rag.defenses.rewriting import QueryRewriting
 from ragwitness.rag.pipeline import RagSystem
 from ragwitness.rag.target import LabTarget
@@ -159,9 +158,7 @@ def test_options_by_name() -> None:
     assert load_defense("mirabel:0.1") == Mirabel(0.1)
     assert load_defense("mirabel") == Mirabel(0.05)
     # Stored answers know a target by these names.
-    assert load_defense("paraphrase").name == (
-        "paraphrase(retrieve by rules-1 clauses=True fillers=True)"
-    )
+    assert load_defense("paraphrase").name == ("paraphrase(retrieve by the generator)")
     assert load_defense("paraphrase", Writer("x")).name == "paraphrase(retrieve by writer(x))"
     assert load_defense("mirabel+none+prompt").name == (
         "mirabel(rho=0.05 rule=algorithm scope=passage)+prompt(defended)"

@@ -1,9 +1,11 @@
-"""Queries in other words: by a model, and by rules."""
+"""Queries in other words, by a model."""
 
 import pytest
 
-from ragwitness.rag.defenses.base import defend
-from ragwitness.rag.defenses.rewriting import FILLERS, SUBSTITUTES, QueryRewriting, rule_rewrite
+from ragwitness.core.errors import ModelError
+from ragwitness.rag.defenses.base import chain, defend
+from ragwitness.rag.defenses.defense_registry import PromptModification
+from ragwitness.rag.defenses.rewriting import QueryRewriting
 from ragwitness.rag.pipeline import QueryTooLongError
 from tests.unit.rag.defenses.defense_fakes import CORPUS, Writer, lexical
 
@@ -55,61 +57,9 @@ def test_a_query_too_long_for_the_model_is_refused_by_name() -> None:
         QueryRewriting(Writer("x", context_length=200)).rewrite("word " * 150)
 
 
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        ("If my knee hurts, what should I do?", "What should I do if my knee aches?"),
-        (
-            "My router loses its connection whenever the oven is running.",
-            "Whenever the oven is running, my router loses its connection.",
-        ),
-        ("It is very bad. I don't sleep.", "It is poor. I do not sleep."),
-        ("I saw a doctor for an illness.", "I saw a physician for a disease."),
-        ("Really, the PAIN is big!", "Really, the ACHE is large!"),
-        ("Please help me.", "Assist me."),
-        ("I don't know if it is red.", "I do not know if it is red."),
-        ("It\u2019s  a big   house", "It is  a large   home"),
-    ],
-)
-def test_rules(text: str, other: str) -> None:
-    assert rule_rewrite(text) == other
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Keller",
-        "[Mask_1] [big] <pain> 39.4 2024-03-01 www.big.com/pain me@pain.org",
-        "Then Mr Small met Rich Stone in Big Town.",
-        "患者は頭痛と発熱を訴えて来院した。",
-        "Травма колена лечилась покоем.",
-        "...?!",
-        "\n\n",
-    ],
-)
-def test_rules_leave_names_numbers_masks_and_other_scripts_alone(text: str) -> None:
-    assert rule_rewrite(text) == text
-
-
-def test_rules_are_deterministic_and_keep_every_line_of_a_long_text() -> None:
-    text = "The big dog is ill because it ate a stone.\nIf it rains again, we stop now.\n" * 500
-    other = rule_rewrite(text)
-    assert other == rule_rewrite(text)
-    assert other.count("\n") == text.count("\n")
-    assert other.splitlines()[1] == "We cease at present if it rains once more."
-
-
-def test_the_table_replaces_nothing_by_itself_and_only_lower_case() -> None:
-    assert len(SUBSTITUTES) >= 150
-    assert all(old != new and old == old.lower() and new for old, new in SUBSTITUTES.items())
-    assert not FILLERS & set(SUBSTITUTES)
-
-
-def test_the_rules_change_what_the_index_is_asked() -> None:
-    defended = defend(lexical(k=1), QueryRewriting())
-    system = lexical(k=1)
-    query = "knee rested"
-    assert defended.retrieve(query) == system.retrieve(query)  # nothing to replace
-    assert defended.retrieve("big month")[0].score == system.retrieve("large month")[0].score
-    assert "rules-1" in QueryRewriting().name
+def test_without_a_model_the_generator_of_the_system_paraphrases() -> None:
+    defended = defend(lexical(k=1), chain(QueryRewriting(), PromptModification()))
+    assert defended.defense is not None
+    assert defended.defense.name == "paraphrase(retrieve by copier)+prompt(defended)"
+    with pytest.raises(ModelError, match="no model"):
+        QueryRewriting().rewrite("Who came?")

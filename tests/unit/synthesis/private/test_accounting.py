@@ -21,7 +21,7 @@ from ragwitness.synthesis.private.accounting import (
 )
 from tests.support.gaussian import delta_at
 
-PLD = Path(__file__).parents[4] / "golden" / "private" / "pld.json"
+PLD = Path(__file__).parents[3] / "golden" / "private" / "pld.json"
 
 
 def pmf(variance: float, shift: int, values: range) -> list[float]:

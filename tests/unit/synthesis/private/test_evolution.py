@@ -14,7 +14,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.privacy.sampler.exact import ShakeBits, discrete_gaussian
-from ragwitness.stats.intervals import proportion_interval
+from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.synthesis.agents import DOMAINS, MakingConfig, together
 from ragwitness.synthesis.generator import (
     CorpusMethod,
@@ -38,8 +38,9 @@ from ragwitness.synthesis.private.evolution import (
     Candidates,
     PrivateConfig,
     PrivateEvolution,
+    load_embedding,
+    word_weights,
 )
-from ragwitness.synthesis.private.sources import load_embedding, word_weights
 from ragwitness.synthesis.run import NamedRows
 
 THEMES = "tide lantern orchard harbour violin glacier saddle pepper".split()

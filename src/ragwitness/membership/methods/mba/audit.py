@@ -19,15 +19,14 @@ from ragwitness.core.types import (
     Score,
     TokenLogprob,
 )
-from ragwitness.membership.methods.mba.masks import MASK_LABEL, Mask, Masked, mask_document
+from ragwitness.membership.methods.mba.masks import MASK_LABEL, Mask, MbaConfig, mask_document
 from ragwitness.membership.methods.mba.response_parsing import (
     SHORT,
-    Given,
+    MaskAnswer,
     is_declined,
     place_of,
     read_answers,
 )
-from ragwitness.membership.methods.mba.settings import MbaConfig
 from ragwitness.membership.methods.mba.spelling import load_speller
 from ragwitness.membership.methods.response_parsing.probabilities import (
     UNREAD,
@@ -41,66 +40,79 @@ from ragwitness.membership.methods.response_parsing.replies import (
     with_room,
 )
 from ragwitness.models.base import LanguageModel
-from ragwitness.models.model_registry import load_language_model
 
-# From the answers to a score: the share of hits (§4.4), and one that knows what is easy.
+# From the answers to a score: the share of hits (§4.4), and one that knows which words are easy.
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMask:
-    """What the target made of one mask.
+    """A mask with its answer.
 
     Attributes:
         mask: The mask.
-        given: What was said for it; None where nothing was.
+        answer: The target's answer; None where it gave none.
         hit: Whether that is the word or its correction.
         declined: Whether the target said that it does not know.
-        probability: What the target gave the true word, where log-probabilities tell; None
-            where only the text does.
+        probability: That the target gave the true word; None where only text could be read.
     """
 
     mask: Mask
-    given: Given | None
+    answer: MaskAnswer | None
     hit: bool
     declined: bool
     probability: float | None = None
 
 
-def judge(
+def judge_masks(
     masks: Sequence[Mask],
-    answers: Mapping[int, Given],
+    answers: Mapping[int, MaskAnswer],
     config: MbaConfig,
     tokens: Sequence[TokenLogprob] = (),
 ) -> list[JudgedMask]:
-    """Set each mask beside what was said for it.
+    """Compare each mask with its answer.
 
     Args:
         masks: In the order of their numbers.
-        answers: What was read.
+        answers: By mask number.
         config: As published, the first word of an answer counts; else any word of a short one.
-        tokens: The tokens that spell the text from which it was read; empty where there are none.
+        tokens: The tokens that spell the answers' text; empty where there are none.
     """
-    found, short = [], 0 if config.refusals == "read" else SHORT
+    judged, short = [], 0 if config.refusals == "read" else SHORT
     for mask in masks:
-        given = answers.get(mask.number)
-        place = place_of(given, mask.answers, short) if given else None
-        declined = given is not None and place is None and is_declined(given)
-        p = _probability(mask, given, place or 0, tokens) if given and tokens else None
-        found.append(JudgedMask(mask, given, place is not None, declined, p))
-    return found
+        answer = answers.get(mask.number)
+        place = place_of(answer, mask.answers, short) if answer else None
+        declined = answer is not None and place is None and is_declined(answer)
+        p = _probability(mask, answer, place or 0, tokens) if answer and tokens else None
+        judged.append(JudgedMask(mask, answer, place is not None, declined, p))
+    return judged
+
+
+def _probability(
+    mask: Mask, answer: MaskAnswer, place: int, tokens: Sequence[TokenLogprob]
+) -> float | None:
+    """Probability of the true word, in either spelling, at the place of the answer.
+
+    Where the list of alternatives ends before the word, the middle of its possible range.
+    """
+    if answer.start is None:
+        return None
+    # From the token in which the word begins.
+    first = token_at(tokens, answer.start + max(0, place - answer.text.find(answer.word)))
+    intervals = [probability_at(tokens[first:], spelling) for spelling in mask.answers]
+    return max(((p.low + p.high) / 2.0 for p in intervals if p != UNREAD), default=None)
 
 
 def log_likelihood_ratio(right: float, baseline: float, config: MbaConfig) -> float:
-    """Return log P(what was said | in context) - log P(what was said | not in context).
+    """Return log P(answer | in context) - log P(answer | not in context).
 
     Args:
-        right: 1 for a hit, 0 for a miss, between the two for the target's probability of the
-            right answer: the expectation over what it might have said.
-        baseline: Probability of the word under the proxy, which reads only what comes before.
-        config: ``hit_probability`` h and ``floor``; the chance of a right answer without the
-            document is ``floor + (1 - floor) * baseline``, for a target knows more than the
-            proxy and reads what comes after, too. Where even that exceeds h, the mask says
-            nothing against membership, and is held to h.
+        right: 1 for a hit, 0 for a miss; in between, the target's probability of the right
+            answer, for the expectation over all its answers.
+        baseline: Probability of the word under the proxy, which reads only the text before it.
+        config: ``hit_probability`` h and ``floor``. The chance of a right answer without the
+            document is ``floor + (1 - floor) * baseline``, since a target knows more than the
+            proxy and also reads the text behind the mask. It is at most h: an easy mask is no
+            evidence against membership.
     """
     # P(right | in context) = h; P(right | not) from the proxy, raised by the floor.
     inside = config.hit_probability
@@ -111,9 +123,7 @@ def log_likelihood_ratio(right: float, baseline: float, config: MbaConfig) -> fl
 
 
 def score_masks(
-    judged: Sequence[JudgedMask],
-    config: MbaConfig,
-    counts: Mapping[str, float],
+    judged: Sequence[JudgedMask], config: MbaConfig, counts: Mapping[str, float]
 ) -> Score:
     """Score one document.
 
@@ -124,70 +134,50 @@ def score_masks(
 
     Args:
         judged: All masks of the document.
-        config: Weights, and gamma where the paper's decision is wanted.
-        counts: Named outcomes of reading, reported as they are.
+        config: Weights, and gamma for the paper's decision.
+        counts: Named outcomes of reading, reported unchanged.
     """
     total = len(judged)
     hits = sum(item.hit for item in judged)
-    soft = [item.probability for item in judged if item.probability is not None]
-    weights = [
-        log_likelihood_ratio(float(item.hit), item.mask.probability, config) for item in judged
-    ]
+
+    def ratio(item: JudgedMask, right: float) -> float:
+        return log_likelihood_ratio(right, item.mask.probability, config)
+
+    weights = [ratio(item, float(item.hit)) for item in judged]
+    probabilities = sum(item.probability is not None for item in judged)
     details = {
         **counts,
         "masks": float(total),
         "hits": float(hits),
-        "missing": float(sum(item.given is None for item in judged)),
+        "missing": float(sum(item.answer is None for item in judged)),
         "masks_declined": float(sum(item.declined for item in judged)),
         "misspelt": float(sum(len(item.mask.answers) > 1 for item in judged)),
-        "read_probabilities": float(len(soft)),
+        "read_probabilities": float(probabilities),
         "score/weighted": sum(weights) / total,
     }
-    if soft:
-        details["score/expected"] = sum(_expected(item, config) for item in judged) / total
+    if probabilities:
+        expected = [
+            ratio(item, float(item.hit) if item.probability is None else item.probability)
+            for item in judged
+        ]
+        details["score/expected"] = sum(expected) / total
     if config.gamma is not None:
         details["gamma_member"] = float(hits > config.gamma * total)  # §4.4
+    # The masks that tell most come first in the report.
     order = sorted(range(total), key=lambda i: (-abs(weights[i]), judged[i].mask.number))
-    return Score(
-        value=hits / total,
-        evidence=tuple(_evidence(judged[i]) for i in order),
-        details=details,
-    )
-
-
-def _expected(item: JudgedMask, config: MbaConfig) -> float:
-    right = float(item.hit) if item.probability is None else item.probability
-    return log_likelihood_ratio(right, item.mask.probability, config)
+    return Score(hits / total, evidence=tuple(_evidence(judged[i]) for i in order), details=details)
 
 
 def _evidence(item: JudgedMask) -> Evidence:
-    if item.given is None:
-        probability = UNREAD
-    elif item.probability is None:
-        probability = Interval(float(item.hit), float(item.hit))
-    else:
-        probability = Interval(item.probability, item.probability)
+    probability = UNREAD
+    if item.answer is not None:
+        p = float(item.hit) if item.probability is None else item.probability
+        probability = Interval(p, p)
     mask = item.mask
     return Evidence(mask.unit.text, mask.before, probability, mask.probability)
 
 
-def _probability(
-    mask: Mask, given: Given, place: int, tokens: Sequence[TokenLogprob]
-) -> float | None:
-    """What the target gave the true word, spelt either way, where its answer says it or begins.
-
-    Where the list of alternatives was cut off before the word, the middle of what it can be.
-    """
-    if given.start is None:
-        return None
-    # From the token in which the word begins.
-    first = token_at(tokens, given.start + max(0, place - given.text.find(given.word)))
-    found = [probability_at(tokens[first:], answer) for answer in mask.answers]
-    read = [(p.low + p.high) / 2.0 for p in found if p != UNREAD]
-    return max(read, default=None)
-
-
-_ROOM = 32  # tokens for what a target says before its first answer
+_ROOM = 32  # tokens before the first answer, such as a greeting
 _NOT_READ = "no answer to any mask could be read"
 
 
@@ -201,31 +191,24 @@ class Mba:
     Raises:
         InputError: The spelling library is not installed.
         MissingExtraError: A spelling model is named and transformers is not installed.
-        ModelError: The spelling model, or the one that chooses masks, cannot be loaded.
+        ModelError: The spelling model cannot be loaded.
     """
 
-    stored_name: ClassVar[str] = "ragwitness.membership.methods.mba.probe.Mba"
+    stored_name: ClassVar[str] = "ragwitness.membership.mba.probe.Mba"
     requires = frozenset({Capability.TEXT})
 
     def __init__(self, proxy: LanguageModel, config: MbaConfig | None = None) -> None:
         self.proxy = proxy
         self.config = config or MbaConfig()
-        spells = self.config.source in ("proxy", "llm")
-        self._speller = load_speller(self.config.spelling) if spells else None
-        # Table 2, LLM-based: another model than the proxy may choose.
-        named = self.config.mask_model
-        self._chooser = load_language_model(named) if named else proxy
+        proxied = self.config.source == "proxy"
+        self._speller = load_speller(self.config.spelling) if proxied else None
 
     @property
     def name(self) -> str:
         """Registered name, with what differs from the paper's method."""
-        config = self.config
-        told: list[str] = [] if config.source == "proxy" else [config.source]
-        if config.mask_model:
-            told[0] += f" {config.mask_model}"
-        if self._speller is None and config.source in ("proxy", "llm"):
-            told.append("no spelling")
-        return f"mba ({', '.join(told)})" if told else "mba"
+        if self.config.source != "proxy":
+            return f"mba ({self.config.source})"
+        return "mba" if self._speller else "mba (no spelling)"
 
     @property
     def threshold(self) -> float | None:
@@ -240,57 +223,50 @@ class Mba:
             return Score(None, reason="its own text holds masks such as [Mask_1]")
         rng = random.Random(f"{config.seed}:{document.id}")
         # 1. Mask (§4.3).
-        masked = mask_document(document.text, self.proxy, config, self._speller, rng, self._chooser)
-        if len(masked.masks) < config.min_masks:
+        masked = mask_document(document.text, self.proxy, config, self._speller, rng)
+        total = len(masked.masks)
+        if total < config.min_masks:
             return Score(
                 None,
-                reason=f"{len(masked.masks)} words of it can be masked,"
+                reason=f"{total} words of it can be masked,"
                 f" fewer than the {config.min_masks} that are needed",
             )
-        # 2. Ask, once; a target that thinks or says the text again first has room to go on.
-        query = self._query(masked)
+
+        def answers_in(reading: AnswerReading) -> dict[int, MaskAnswer]:
+            return read_answers(reading.text, total, masked.text)
+
+        # 2. Ask, once; a target that thinks or repeats the text gets room to continue.
+        words = sum(self.proxy.count_tokens(mask.unit.text) for mask in masked.masks)
+        query = Query(
+            config.prompt.replace("{masked_document}", masked.text),
+            max_tokens=_ROOM + words + config.answer_tokens * total,
+            top_logprobs=config.top_logprobs,
+        )
         if config.refusals == "read":
             (answer,) = yield [query]
         else:
             room = [self.proxy.count_tokens(masked.text) + query.max_tokens]
 
-            def read(answer: Answer) -> bool:
-                said = read_answer(answer).text
-                wanted = len(masked.masks)
-                return len(read_answers(said, wanted, masked.text)) == wanted
+            def complete(answer: Answer) -> bool:
+                return len(answers_in(read_answer(answer))) == total
 
-            (answer,) = yield from with_room([query], [masked.text], room, read)
-        # 3. Read the answers, and set each beside its mask (§4.4).
+            (answer,) = yield from with_room([query], [masked.text], room, complete)
+        # 3. Read the answers, and compare each with its mask (§4.4).
         reading = read_answer(answer)
-        found = read_answers(reading.text, len(masked.masks), masked.text)
-        outcome, found, reason = self._outcome(reading, found, len(masked.masks))
-        counts = {
-            outcome: 1.0,
-            "cut": float(len(masked.original) < len(document.text.rstrip())),
-            **{name: float(count) for name, count in masked.told.items()},
-        }
+        answers, outcome, reason = answers_in(reading), reading.outcome.value, None
+        if reading.outcome is AnswerOutcome.FAILED:
+            answers, reason = {}, reading.reason
+        elif reading.outcome is AnswerOutcome.DECLINED and 2 * len(answers) < total:
+            # "Sorry, here are my best guesses" declines nothing; an excuse that cites one mask
+            # does.
+            answers = {}
+        elif not answers:
+            outcome, reason = "not_read", _NOT_READ
+        else:
+            outcome = AnswerOutcome.ANSWERED.value
+        counts = {outcome: 1.0, "cut": float(len(masked.original) < len(document.text.rstrip()))}
         if reason and (config.refusals == "lowest" or answer.error):
             return Score(None, reason=reason, details=counts)
-        return score_masks(judge(masked.masks, found, config, reading.tokens), config, counts)
-
-    def _outcome(
-        self, reading: AnswerReading, found: dict[int, Given], masks: int
-    ) -> tuple[str, dict[int, Given], str | None]:
-        """What an answer is, what counts of it, and why it has no score."""
-        if reading.outcome is AnswerOutcome.FAILED:
-            return reading.outcome.value, {}, reading.reason
-        # "Sorry, here are my best guesses" declines nothing; an excuse that cites one mask does.
-        if reading.outcome is AnswerOutcome.DECLINED and 2 * len(found) < masks:
-            return reading.outcome.value, {}, None
-        if not found:
-            return "not_read", found, _NOT_READ
-        return AnswerOutcome.ANSWERED.value, found, None
-
-    def _query(self, masked: Masked) -> Query:
-        count = self.proxy.count_tokens
-        words = sum(count(mask.unit.text) for mask in masked.masks)
-        return Query(
-            self.config.prompt.replace("{masked_document}", masked.text),
-            max_tokens=_ROOM + words + self.config.answer_tokens * len(masked.masks),
-            top_logprobs=self.config.top_logprobs,
+        return score_masks(
+            judge_masks(masked.masks, answers, config, reading.tokens), config, counts
         )

@@ -11,9 +11,8 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from ragwitness.core.errors import InputError
-from ragwitness.models.base import TextScores
-from ragwitness.models.hf_files import import_libraries, load_pretrained
-from ragwitness.models.words import counted_characters
+from ragwitness.models.base import TextScores, counted_characters
+from ragwitness.models.hf import import_libraries, load_pretrained
 from ragwitness.text.words import Word, core, split_words
 
 # What one mask may cover, and which words the proxy's tokenizer breaks up (§4.3.1, Alg. 2).

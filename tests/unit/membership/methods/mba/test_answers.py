@@ -4,10 +4,10 @@ import pytest
 
 from ragwitness.core.types import Answer
 from ragwitness.membership.methods.mba.response_parsing import (
-    Given,
+    MaskAnswer,
     is_declined,
-    matches,
     normalise,
+    place_of,
     read_answers,
 )
 from ragwitness.membership.methods.response_parsing.replies import read_answer
@@ -122,10 +122,6 @@ _FORMS = {
     " ibuprofen\n[Mask_4]: in Boston\n[Mask_5]: twice a day",
     "escaped": "\\[Mask\\_1\\]: fatigue\n\\[Mask\\_2\\]: 165/89\n\\[Mask\\_3\\]: ibuprofen\n"
     "\\[Mask\\_4\\]: Boston\n\\[Mask\\_5\\]: twice",
-    "ordinals": "First mask: fatigue\nSecond mask: 165/89\nThird mask: ibuprofen\nFourth mask:"
-    " Boston\nFifth mask: twice",
-    "ordinals in German": "Erste Maske: fatigue\nZweite Maske: 165/89\nDritte Maske: ibuprofen\n"
-    "Vierte Maske: Boston\nF\u00fcnfte Maske: twice",
     "labels in German": "{labels:Maske}",
     "labels in French": "{labels:Masque}",
     "labels in Chinese": "{labels:\u63a9\u7801}",
@@ -183,7 +179,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
-    assert [n for n, word in _TRUTH.items() if not matches(found[n], (word,))] == []
+    assert [n for n, word in _TRUTH.items() if place_of(found[n], (word,)) is None] == []
     for given in found.values():
         if given.start is not None:
             assert text.startswith(given.word, given.start)
@@ -207,7 +203,7 @@ def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> No
 def test_a_sentence_under_the_wrong_label_answers_the_mask_that_it_fills() -> None:
     said = "[Mask_1]: my pressure was 165/89.\n[Mask_2]: I took ibuprofen in Boston"
     found = read_answers(said, 5, _MASKED)
-    assert [n for n in (2, 3) if matches(found[n], (_TRUTH[n],))] == [2, 3]
+    assert [n for n in (2, 3) if place_of(found[n], (_TRUTH[n],)) is not None] == [2, 3]
 
 
 def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:
@@ -267,12 +263,12 @@ def test_hostile_text_is_read_in_time() -> None:
 )
 def test_what_counts_as_the_word(said: str, true: str, hit: bool) -> None:
     found = read_answers(f"[Mask_1]: {said}", 1)
-    assert (bool(found) and matches(found[1], (true,))) is hit
+    assert (bool(found) and place_of(found[1], (true,)) is not None) is hit
 
 
 def test_either_spelling_is_right() -> None:
-    assert matches(Given("nearly", "nearly"), ("nearlt", "nearly"))
-    assert matches(Given("nearlt", "nearlt"), ("nearlt", "nearly"))
+    for word in ("nearly", "nearlt"):
+        assert place_of(MaskAnswer(word, word), ("nearlt", "nearly")) == 0
 
 
 def test_normalising_twice_changes_nothing() -> None:
@@ -289,3 +285,10 @@ def test_normalising_twice_changes_nothing() -> None:
 )  # fmt: skip
 def test_a_target_that_does_not_know(said: str, declined: bool) -> None:
     assert is_declined(read_answers(f"[Mask_1]: {said}", 1)[1]) is declined
+
+
+@pytest.mark.parametrize(("joined", "read"), [(1, set()), (2, {1, 3}), (3, {1, 2, 3})])
+def test_words_that_open_at_least_half_of_the_answers_join_label_and_answer(joined, read) -> None:
+    said = dict.fromkeys((1, 3, 2)[:joined], "refers to")
+    lines = (f"So here [Mask_{n}] {said.get(n, f'word{n} unlike others')} pain" for n in _WORDS)
+    assert {*read_answers("\n".join(lines), 4)} == read

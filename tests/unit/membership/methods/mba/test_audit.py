@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Score
 from ragwitness.membership.methods.mba.audit import Mba
-from ragwitness.membership.methods.mba.settings import MbaConfig
+from ragwitness.membership.methods.mba.masks import MbaConfig
+from ragwitness.membership.methods.method_registry import configure
 from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 
@@ -136,7 +136,7 @@ def test_an_answer_without_room_for_all_masks_is_asked_again() -> None:
     assert longer.prompt == query.prompt
     assert longer.max_tokens > query.max_tokens + audit.proxy.count_tokens(masked)
     assert _finish(probe, Answer(_TEXT)).value == 1.0  # the text, its masks filled
-    published = Mba(Copier(), replace(MbaConfig.paper(), spelling="none"))
+    published = Mba(Copier(), replace(configure("mba:paper"), spelling="none"))
     assert _finish(_query(published)[0], cut).value == 0.0
 
 
@@ -150,13 +150,24 @@ def test_an_excuse_before_the_answers_is_no_refusal() -> None:
 
 @pytest.mark.parametrize("said", ["I'm sorry, but I cannot help with that.", "", "Quite so."])
 def test_the_preset_scores_an_answer_that_fills_no_mask_as_none_filled(said: str) -> None:
-    published = replace(MbaConfig.paper(), spelling="none")
+    published = replace(configure("mba:paper"), spelling="none")
     ours = None if said in ("", "Quite so.") else 0.0
     for config, value in ((published, 0.0), (replace(published, refusals="lowest"), ours)):
         probe, _ = _query(Mba(Copier(), config))
         assert _finish(probe, Answer(said)).value == value
     probe, _ = _query(Mba(Copier(), published))
     assert _finish(probe, Answer("", error="no connection")).value is None
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.25, "declined"), (0.5, "answered")])
+def test_an_excuse_with_answers_to_at_least_half_of_the_masks_is_an_answer(share, outcome) -> None:
+    probe, query = _query(_audit(masks=4))
+    lines = _fill(query.prompt, [_TEXT]).text.splitlines()
+    assert len(lines) == 4
+    filled = "\n".join(lines[: int(4 * share)])
+    score = _finish(probe, Answer(f"I'm sorry, I cannot help with that.\n{filled}"))
+    assert score.details[outcome] == 1.0
+    assert score.value == (share if outcome == "answered" else 0.0)
 
 
 def test_answers_to_some_masks_are_misses_for_the_others() -> None:
@@ -205,22 +216,9 @@ def test_the_name_says_what_differs_from_the_paper() -> None:
     assert _audit().name == "mba (no spelling)"
     assert _audit(source="random").name == "mba (random)"
     assert _audit(source="proxy-only").name == "mba (proxy-only)"
-    assert Mba(Copier(), MbaConfig(source="llm")).name == "mba (llm)"
-    named = MbaConfig(source="llm", mask_model="reader")
-    assert Mba(Copier(), named).name == "mba (llm reader)"
-    with pytest.raises(InputError, match="no-such-model"):
-        Mba(Copier(), MbaConfig(source="llm", mask_model="no-such-model"))
     assert Mba.requires == frozenset({Capability.TEXT})
 
 
-def test_what_a_model_failed_to_choose_is_counted_in_the_score() -> None:
-    audit = _audit(source="llm", masks=4)  # the copier writes no masks
-    probe, query = _query(audit)
-    details = _finish(probe, _fill(query.prompt, [_TEXT])).details
-    assert details["fallback"] == 4
-    assert details["llm_silent"] == 1
-
-
-@pytest.mark.parametrize("source", ["proxy", "proxy-only", "random", "llm"])
+@pytest.mark.parametrize("source", ["proxy", "proxy-only", "random"])
 def test_probing_twice_asks_the_same(source) -> None:
     assert _query(_audit(source=source))[1] == _query(_audit(source=source))[1]

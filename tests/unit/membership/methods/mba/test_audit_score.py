@@ -6,11 +6,11 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Interval, TokenLogprob
-from ragwitness.membership.methods.mba.audit import judge, log_likelihood_ratio, score_masks
-from ragwitness.membership.methods.mba.masks import Mask
-from ragwitness.membership.methods.mba.response_parsing import Given, read_answers
-from ragwitness.membership.methods.mba.settings import MASK_PROMPT, PUBLISHED_PROMPT, MbaConfig
+from ragwitness.membership.methods.mba.audit import judge_masks, log_likelihood_ratio, score_masks
+from ragwitness.membership.methods.mba.masks import MASK_PROMPT, PUBLISHED_PROMPT, Mask, MbaConfig
+from ragwitness.membership.methods.mba.response_parsing import MaskAnswer, read_answers
 from ragwitness.membership.methods.mba.spelling import MaskUnit
+from ragwitness.membership.methods.method_registry import configure
 from ragwitness.membership.methods.response_parsing.replies import read_answer
 
 _MASKS = [
@@ -24,7 +24,7 @@ _CONFIG = MbaConfig()
 
 def _score(text: str, config: MbaConfig = _CONFIG, tokens=None):
     reading = read_answer(Answer(text, tokens))
-    judged = judge(_MASKS, read_answers(reading.text, 4), config, reading.tokens)
+    judged = judge_masks(_MASKS, read_answers(reading.text, 4), config, reading.tokens)
     return score_masks(judged, config, {})
 
 
@@ -81,7 +81,7 @@ def test_breaking_off_early_gains_nothing() -> None:
 def test_the_words_around_are_no_hit_as_published() -> None:
     said = "[Mask_1]: a tube of canestan\n[Mask_4]: the rash on it"
     assert _score(said).details["hits"] == 2
-    assert _score(said, MbaConfig.paper()).details["hits"] == 1  # by its first word
+    assert _score(said, configure("mba:paper")).details["hits"] == 1  # by its first word
 
 
 def test_not_knowing_is_named() -> None:
@@ -148,8 +148,8 @@ def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) 
 
 
 def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
-    given = {1: Given("canestan", "canestan", None)}
-    (first, *_) = judge(_MASKS, given, _CONFIG, _SAID)
+    given = {1: MaskAnswer("canestan", "canestan", None)}
+    (first, *_) = judge_masks(_MASKS, given, _CONFIG, _SAID)
     assert first.hit
     assert first.probability is None
 
@@ -160,7 +160,7 @@ def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
         ({"masks": 0}, "masks"),
         ({"source": "spacy"}, "source"),
         ({"spelling": "aspell"}, "spelling"),
-        ({"spelling": "hf:"}, "names no model"),
+        ({"spelling": "hf:"}, "hf:NAME"),
         ({"skip_words": -1}, "skip_words"),
         ({"max_chars": 0}, "max_chars"),
         ({"min_masks": 11}, "min_masks"),
@@ -172,8 +172,6 @@ def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
         ({"top_logprobs": -1}, "top_logprobs"),
         ({"answer_tokens": 0}, "answer_tokens"),
         ({"prompt": "Predict."}, "masked_document"),
-        ({"mask_prompt": "Mask."}, "document"),
-        ({"mask_model": "hf:some/chat"}, "asks no model"),
     ],
 )
 def test_impossible_settings_are_named(options, message) -> None:
@@ -188,7 +186,7 @@ def test_the_prompt_is_the_paper_s_without_its_slot_for_documents() -> None:
 
 
 def test_the_paper_s_configuration_is_the_published_one() -> None:
-    paper = MbaConfig.paper()
+    paper = configure("mba:paper")
     assert (paper.masks, paper.gamma, paper.source) == (10, 0.5, "proxy")
     assert (paper.skip_words, paper.max_chars, paper.avoid_adjacent) == (5, 2048, True)
     assert not paper.unique_words  # ours
@@ -201,5 +199,5 @@ def test_the_paper_s_configuration_is_the_published_one() -> None:
     ]
     for hits, member in ((5, 0.0), (6, 1.0)):
         said = "\n".join(f"[Mask_{i}]: w{i}" for i in range(1, hits + 1))
-        judged = judge(masks, read_answers(said, 10), paper)
+        judged = judge_masks(masks, read_answers(said, 10), paper)
         assert score_masks(judged, paper, {}).details["gamma_member"] == member

@@ -4,24 +4,19 @@ import math
 import random
 import re
 import zlib
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from ragwitness.core.errors import ModelError
 from ragwitness.membership.methods.mba.masks import (
-    MASK_LABEL,
-    aligned_words,
+    MbaConfig,
     cut,
     is_stop_word,
     mask_document,
 )
-from ragwitness.membership.methods.mba.settings import MbaConfig
 from ragwitness.membership.methods.mba.spelling import token_units, word_units
-from ragwitness.models.base import Generation, TextScores
-from ragwitness.models.words import map_to_words
+from ragwitness.models.base import TextScores, map_to_words
 from ragwitness.text.words import core, split_words
 
 _TEXT = (
@@ -38,8 +33,7 @@ class Pieces:
     name = "pieces"
     context_length = 4000
 
-    def __init__(self, written: str = "") -> None:
-        self.written = written
+    def __init__(self) -> None:
         self.scored: list[str] = []
 
     def count_tokens(self, text: str) -> int:
@@ -59,11 +53,6 @@ class Pieces:
             np.array([draw % 5000 for draw in draws]),
         )
 
-    def generate(self, prompts, **options):
-        if self.written == "too long":
-            raise ModelError("the prompt does not fit")
-        return [Generation(self.written, (), "stop", 0, 0) for _ in prompts]
-
 
 class Meant:
     """A speller that knows one mistake."""
@@ -77,9 +66,9 @@ class Meant:
         return True
 
 
-def _mask(text=_TEXT, proxy=None, speller=None, seed=0, model=None, **options):
+def _mask(text=_TEXT, proxy=None, speller=None, seed=0, **options):
     config = MbaConfig(**options)
-    return mask_document(text, proxy or Pieces(), config, speller, random.Random(seed), model)
+    return mask_document(text, proxy or Pieces(), config, speller, random.Random(seed))
 
 
 def _literal_fragments(tokens: list[str]) -> list[str]:
@@ -270,56 +259,3 @@ def test_the_proxy_alone_masks_pieces_of_words() -> None:
     assert {mask.unit.text for mask in masked.masks} <= tokens
     whole = {core(word.text) for word in split_words(_TEXT)}
     assert any(mask.unit.text not in whole for mask in masked.masks)
-
-
-def test_masks_written_by_a_model_count_where_they_align() -> None:
-    written = (
-        _TEXT.replace("Quillington", "[Mask_1]")
-        .replace("Tamarind", "[Mask_2]")
-        .replace("lighthouse between", "[Mask_3]")  # two words: no word to compare with
-        .replace("canestan", "[Mask 4]")
-    )
-    masked = _mask(proxy=Pieces(written), source="llm", masks=5)
-    assert {"Quillington", "Tamarind", "canestan"} <= {m.unit.text for m in masked.masks}
-    assert len(masked.masks) == 5
-    assert masked.told == {"fallback": 2, "llm_astray": 1, "llm_silent": 0}
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "[Mask_1]: Quillington\n[Mask_2]: Tamarind\n[Mask_3]: zeppelin",
-        '{"1": "Quillington", "2": "Tamarind,", "3": "zeppelin"}',
-        "1. Quillington\n2. tamarind\n3. zeppelin",
-    ],
-)
-def test_a_model_may_list_the_words_and_one_that_is_not_in_the_text_is_counted(written) -> None:
-    masked = _mask(proxy=Pieces(), model=Pieces(written), source="llm", masks=5)
-    assert {"Quillington", "Tamarind"} <= {m.unit.text for m in masked.masks}
-    assert len(masked.masks) == 5
-    assert masked.told == {"fallback": 3, "llm_astray": 1, "llm_silent": 0}
-
-
-def test_more_masks_than_asked_for_are_cut_to_the_first() -> None:
-    words = [w.text for w in split_words(_TEXT)]
-    written = " ".join(
-        f"[Mask_{i}]" if i % 3 == 0 else word for i, word in enumerate(words, start=1)
-    )
-    masked = _mask(proxy=Pieces(written), source="llm", masks=4)
-    assert len(masked.masks) == 4
-    assert masked.told["fallback"] == 0
-
-
-@pytest.mark.parametrize("written", ["", "too long", "I cannot do that.", "[Mask_1] [Mask_2]"])
-def test_a_model_that_writes_no_masked_text_falls_back_and_is_counted(written: str) -> None:
-    proxy = _mask(masks=4)
-    masked = _mask(proxy=Pieces(written), source="llm", masks=4)
-    assert masked == replace(proxy, told=masked.told)
-    assert masked.told["fallback"] == 4
-    assert masked.told["llm_silent"] == (not MASK_LABEL.search(written))
-
-
-def test_alignment_survives_changes_elsewhere() -> None:
-    text = "the captain keeps a brown dog called Tamarind at home"
-    said = "The captain always keeps a brown dog called [Mask_1], at home!"
-    assert list(aligned_words(text, said)) == [7]

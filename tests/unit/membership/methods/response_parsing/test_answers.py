@@ -10,14 +10,15 @@ import pytest
 
 from ragwitness.core.types import Answer, Query, TokenLogprob
 from ragwitness.membership.methods.response_parsing import replies as reading
+from ragwitness.membership.methods.response_parsing.probabilities import read_yes_no
 from ragwitness.membership.methods.response_parsing.replies import (
     AnswerOutcome,
+    answer_tokens,
     read_answer,
     read_continuation,
+    spelt,
     with_room,
 )
-from ragwitness.membership.methods.response_parsing.tokens import answer_tokens, spelt
-from ragwitness.membership.methods.response_parsing.yes_no import read_yes_no
 
 _BEFORE = (
     "Patient: Dear doctor, I took my pills in the morning and felt worse. In the evening I took"

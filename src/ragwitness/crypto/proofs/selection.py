@@ -1,0 +1,445 @@
+"""An answer names the highest noisy scores of the committed index: claim, bytes, verifier.
+
+Claimed is that ``ids`` are the K highest of y_j = ⟨v_j, q⟩ + e_j, best first, ties to the lower
+slot. The rows v are those that the index's columns commit to; the noise e is public, or public plus
+a linear map of bits, those of committed plus public numbers (COINS). In every row of H, per chunk,
+with s = 1 at winners and o = 1 where a tie would be lost (docs/design/link.md):
+
+- coins B_i, their carry C and margins' bits M_i are 0 or 1
+- a + p = Σ 2^i B_i + 2^bits C, for noise of coins
+- (1 - 2s)(U - y) - o = Σ 2^i M_i ≥ 0: losers lie below U, winners above it
+- s(y - A) = 0: A holds the winners' own numbers
+
+U is the next winner's number at each winner, the last one's at all losers. That [U] and [A] hold
+those K numbers at those places and nothing else is shown by linear algebra beside (Schnorr).
+
+Rounds; prover and verifier name them in their code:
+
+- Round 1, statement: hash of the claim without its noise; hash of the noise
+- Round 2, columns: per chunk every bit's, U, A, and first messages R_U, R_A → κ, c
+- Round 3, responses: K + 2 a chunk, and [T] → ζ
+- Round 4, values: every bit's column at ζ → μ
+- Round 5, opening: π
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.crypto.hashing import tagged_hash
+from ragwitness.crypto.proofs.argument import (
+    ColumnOpening,
+    Columns,
+    Equation,
+    Proof,
+    ProofForm,
+    first_false,
+    opened,
+)
+from ragwitness.crypto.proofs.arithmetic import (
+    MOST_CHUNKS,
+    Point,
+    ProofTranscript,
+    R,
+    Shape,
+    dot,
+    lagrange_at,
+    multiexp,
+    parse_point,
+    powers,
+    vanishing,
+)
+
+DOMAIN = "ragwitness/answer/v1"
+
+MOST_COIN_BITS = 240
+"""Of a number: a + p, carry and all, stays far below R."""
+
+
+class ClaimError(VerificationError):
+    """One of several proofs does not hold.
+
+    Args:
+        check: Name of the check that failed.
+        message: What does not hold and why.
+        place: Place of the claim in the sequence, from 0.
+    """
+
+    def __init__(self, check: str, message: str, place: int) -> None:
+        super().__init__(check, message)
+        self.place = place
+
+    def __reduce__(self) -> tuple[type[ClaimError], tuple[str, str, int]]:  # type: ignore[override]
+        """Travel between processes: what it was made from, not its message."""
+        return type(self), (self.check, self.message, self.place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coins:
+    """Noise that stays closed: a linear map of the bits of committed plus public numbers.
+
+    Attributes:
+        coefficients: What each bit adds to the noise, the lowest bit first.
+        committed: Per chunk the commitment to the secret numbers, 48 bytes.
+        public: Public numbers of every slot, each below 2^bits; the verifier derives them itself.
+    """
+
+    coefficients: tuple[int, ...]
+    committed: tuple[bytes, ...]
+    public: Sequence[int]
+
+    @property
+    def bits(self) -> int:
+        """Of a number."""
+        return len(self.coefficients)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerClaim:
+    """ids = select(V·query + noise, K), where V is what the columns commit to.
+
+    Attributes:
+        columns: Commitments to the index.
+        query: Integer vector q, int16, shape (dimension,).
+        noise: Public noise of every slot, int64, shape (capacity,); the verifier derives it itself.
+        ids: Slots of the answer, best first, ties by slot.
+        context: What the proof is bound to besides, e.g. the hash of the log's record.
+        coins: Noise on top of it that stays closed.
+    """
+
+    columns: Columns
+    query: NDArray[np.int16]
+    noise: NDArray[np.int64]
+    ids: tuple[int, ...]
+    context: bytes
+    coins: Coins | None = None
+
+    def heads(self, shape: Shape) -> bytes:
+        """Return two hashes, 32 bytes each: of the claim without its noise, and of the noise."""
+        statement = tagged_hash(
+            "ragwitness/answer-statement/v1",
+            shape.digest,
+            self.columns.encode(),
+            self.query.astype("<i2").tobytes(),
+            np.array(self.ids, "<u8").tobytes(),
+            self.context,
+        )
+        parts = [self.noise.astype("<i8").tobytes()]
+        if self.coins:
+            width = (self.coins.bits + 7) // 8
+            parts += [
+                np.array(self.coins.coefficients, "<u8").tobytes(),
+                b"".join(self.coins.committed),
+                b"".join(number.to_bytes(width, "little") for number in self.coins.public),
+            ]
+        return statement + tagged_hash("ragwitness/answer-noise/v1", *parts)
+
+    def form(self, shape: Shape) -> ProofForm:
+        """Return what a proof of this claim holds."""
+        chunks, width = len(self.columns.chunks), self.width(shape)
+        scalars = len(self.ids) + 2 * chunks + width * chunks
+        return ProofForm("link", 64, chunks * (width + 4) + 2, scalars)
+
+    def width(self, shape: Shape) -> int:
+        """Return the number of a chunk's opened columns."""
+        return (self.coins.bits + 1 if self.coins else 0) + shape.bits
+
+    def chunks(self, shape: Shape) -> list[PublicChunk]:
+        """Return what is public of each chunk."""
+        return [PublicChunk(self, shape, chunk) for chunk in range(len(self.columns.chunks))]
+
+
+def check_claim(claim: AnswerClaim, shape: Shape) -> None:
+    """Check sizes and bounds: outside them the proof's arithmetic would not be that of integers.
+
+    Raises:
+        VerificationError: ``link.claim``.
+    """
+    chunks, ids, coins = claim.columns.chunks, claim.ids, claim.coins
+    query, noise = claim.query, claim.noise
+    if not 1 <= len(chunks) <= MOST_CHUNKS or {*map(len, chunks)} != {shape.dimension}:
+        raise _claim("the index has no chunks, too many, or of another dimension")
+    if noise.dtype != np.int64 or noise.ndim != 1 or shape.chunks(len(noise)) != len(chunks):
+        raise _claim("the noise is not int64 for the slots of the index")
+    if query.dtype != np.int16 or query.shape != (shape.dimension,):
+        raise _claim(f"the query is not an int16 vector of dimension {shape.dimension}")
+    if int((query.astype(np.int64) ** 2).sum()) > shape.scale**2:
+        raise _claim(f"the query's norm is above {shape.scale:,}")
+    inside = all(isinstance(slot, int) and 0 <= slot < len(noise) for slot in ids)
+    if not len(set(ids)) == len(ids) == shape.top or not inside:
+        raise _claim(f"the answer does not name {shape.top} different slots")
+    if coins:
+        if not 1 <= coins.bits <= MOST_COIN_BITS or min(coins.coefficients) < 0:
+            raise _claim(f"numbers have {coins.bits} bits, not 1 to {MOST_COIN_BITS}")
+        if len(coins.committed) != len(chunks) or len(coins.public) != len(noise):
+            raise _claim("the coins are not of as many slots as the index")
+        if not all(0 <= number >> coins.bits < 1 for number in coins.public):
+            raise _claim("a public number has too many bits")
+    # ‖q‖ ≤ S and |noise| ≤ reach keep every margin below 2^bits.
+    added = sum(coins.coefficients) if coins else 0
+    if noise.min() < -shape.reach or noise.max() + added > shape.reach:
+        raise _claim(f"the noise of a slot is above {shape.reach:,}")
+
+
+def _claim(why: str) -> VerificationError:
+    return VerificationError("link.claim", f"What is claimed cannot be proved: {why}.")
+
+
+class PublicChunk:
+    """What both sides know of one chunk.
+
+    Attributes:
+        number: From 0.
+        real: Slots below the index's capacity.
+        here: Places of the answer that lie here, with their slots.
+        noise: Public noise of the n slots. Behind the capacity it keeps y at 0 or below.
+        public: Public numbers of the n slots.
+        late: o, 1 where a tie would be lost, so where a margin starts at 1.
+    """
+
+    def __init__(self, claim: AnswerClaim, shape: Shape, number: int) -> None:
+        ids, slots, coins = claim.ids, shape.slots, claim.coins
+        start = number * slots
+        self.number = number
+        self.real = min(slots, len(claim.noise) - start)
+        self.here = [(k, slot - start) for k, slot in enumerate(ids) if slot // slots == number]
+        below = -sum(coins.coefficients) if coins else 0
+        self.noise = shape.part(claim.noise.tolist(), number, below)
+        self.public = shape.part(coins.public, number) if coins else []
+        # A loser before the last winner would win a tie with it; so would the lower of neighbours.
+        self.late = [int(start + slot < ids[-1]) for slot in range(self.real)]
+        self.late += [0] * (slots - self.real)
+        lost = [*(int(one > two) for one, two in pairwise(ids)), 0]
+        for place, slot in self.here:
+            self.late[slot] = lost[place]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChallenges:
+    """What the transcript draws, in its order."""
+
+    kappa: int
+    c: int
+    zeta: int
+    mu: int
+
+
+class AnswerConversation:
+    """The transcript: prover and verifier call the same methods in one order."""
+
+    def __init__(self, heads: bytes) -> None:
+        # Round 1, statement.
+        self._talk = ProofTranscript(DOMAIN, heads)
+
+    def columns(self, points: Sequence[bytes]) -> tuple[int, int]:
+        """Take in every chunk's columns; return κ and c."""
+        # Round 2, columns. Were κ known first, errors of two bits would be fitted to cancel; were
+        # c, a number of one slot's own would be made up for in R_U.
+        self._talk.absorb_points("columns", points)
+        return self._talk.challenge("kappa"), self._talk.challenge("c")
+
+    def point(self, responses: Sequence[int], quotient: bytes) -> int:
+        """Take in the responses and [T]; return ζ."""
+        # Round 3, responses. An identity of polynomials is fitted at a point known first.
+        self._talk.absorb_scalars("responses", responses)
+        self._talk.absorb_points("quotient", [quotient])
+        return self._talk.challenge("zeta")
+
+    def weight(self, values: Sequence[int]) -> int:
+        """Take in all values; return μ."""
+        # Round 4, values. Wrong ones would cancel under weights that are known first.
+        self._talk.absorb_scalars("values", values)
+        return self._talk.challenge("mu")
+
+
+def row_weights(claim: AnswerClaim, shape: Shape, kappa: int) -> Iterator[list[int]]:
+    """Yield each chunk's powers of κ: one per opened column; of sum, margins and winners."""
+    width = claim.width(shape) + 3
+    every = powers(kappa, width * len(claim.columns.chunks))
+    return (every[i : i + width] for i in range(0, len(every), width))
+
+
+def linear_weights(claim: AnswerClaim, shape: Shape, weights: Sequence[int]) -> list[int]:
+    """Return what each opened column is multiplied with in F, beside its square."""
+    *own, total, margin, _ = weights
+    found = [-w for w in own]  # of B² - B
+    bits = claim.coins.bits + 1 if claim.coins else 0
+    for i in range(bits):  # of the sum; the carry is bit number ``bits``
+        found[i] -= total << i
+    for i in range(shape.bits):
+        found[bits + i] -= margin << i
+    return [w % R for w in found]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFactors:
+    """What a chunk's unopened columns are multiplied with at ζ, and what is added."""
+
+    committed: int
+    scores: int
+    upper: int
+    own: int
+    masks: tuple[int, int]
+    constant: int
+
+
+def chunk_factors(
+    claim: AnswerClaim,
+    shape: Shape,
+    held: AnswerChallenges,
+    responses: Sequence[int],
+    values: Sequence[int],
+) -> tuple[list[ChunkFactors], int]:
+    """Return each chunk's factors, and that of T, in what must be 0 at ζ beside P_i - P_i(ζ).
+
+    Args:
+        claim: What is claimed.
+        shape: Shape of the window's proofs.
+        held: All challenges.
+        responses: About the K winners' numbers, then two blinds of each chunk.
+        values: Values of all opened columns at ζ, chunk after chunk.
+
+    Raises:
+        VerificationError: ``link.opening``; ζ lies in H.
+    """
+    vanish, width, top = vanishing(shape.slots, held.zeta), claim.width(shape), len(claim.ids)
+    if not vanish:
+        raise VerificationError("link.opening", "The challenge is a root of unity.")
+    basis = lagrange_at(shape.slots, held.zeta)
+    chunks = claim.chunks(shape)
+    # Powers of μ behind those of the opened columns: two a chunk, then F - Z·T.
+    *beside, last = place_weights(held.mu, len(values), len(chunks))
+    found = []
+    for chunk, weights in zip(chunks, row_weights(claim, shape, held.kappa), strict=True):
+        own = values[chunk.number * width : (chunk.number + 1) * width]
+        *squares, total, margin, winner = weights
+        picks = sum(basis[slot] for _, slot in chunk.here) % R  # s
+        sign = margin * (1 - 2 * picks)
+        # F's constant part: bits' squares and sums, what is public of a + p, of y and of o.
+        noise = dot(chunk.noise, basis)
+        if claim.coins:
+            noise += dot(claim.coins.coefficients, own[: claim.coins.bits])
+        scores = winner * picks - sign
+        constant = scores * noise - margin * dot(chunk.late, basis)
+        constant += dot(squares, (v * v for v in own))
+        constant += dot(linear_weights(claim, shape, weights), own)
+        if claim.coins:
+            constant += total * dot(chunk.public, basis)
+        constant *= last
+        # R + c·[·] - Σ response · base, of U and of A.
+        up, down = beside[2 * chunk.number : 2 * chunk.number + 2]
+        ends = responses[top + 2 * chunk.number :]
+        for factor, row, end in zip((up, down), number_rows(chunk, top, basis), ends, strict=False):
+            constant -= factor * (dot(row, responses[:top]) + end * vanish)
+        found.append(
+            ChunkFactors(
+                committed=last * total % R,
+                scores=last * scores % R,
+                upper=(last * sign + held.c * up) % R,
+                own=(held.c * down - last * winner * picks) % R,
+                masks=(up, down),
+                constant=constant % R,
+            )
+        )
+    return found, -last * vanish % R
+
+
+def place_weights(mu: int, opened_columns: int, chunks: int) -> list[int]:
+    """Return the powers of μ behind those of the opened columns: two a chunk, then F - Z·T's."""
+    first = pow(mu, opened_columns, R)
+    return [first * power % R for power in powers(mu, 2 * chunks + 1)]
+
+
+def number_rows(chunk: PublicChunk, top: int, basis: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return what each winner's number is multiplied with in U and in A.
+
+    Args:
+        chunk: One chunk.
+        top: K.
+        basis: L_j at a point; or unit vectors' entry at one slot.
+    """
+    own = [0] * top
+    for place, slot in chunk.here:
+        own[place] = basis[slot]
+    upper = [0, *own[:-1]] if top > 1 else [0]
+    # The last number stands at all slots but those of winners that have another next.
+    upper[-1] = sum(basis[: chunk.real]) - sum(own[: top - 2])
+    return upper, own
+
+
+def verify_answers(shape: Shape, claims: Sequence[AnswerClaim], proofs: Sequence[bytes]) -> None:
+    """Check proofs of answers; returning means that all hold.
+
+    Args:
+        shape: Shape of the window's proofs, by its policy.
+        claims: What is claimed. Their noise, queries and answers are the verifier's own.
+        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`.
+
+    Raises:
+        ClaimError: ``link.claim`` (a claim does not fit the shape), ``link.size``, ``point.…``,
+            ``link.statement`` (made for another query, index, answer, shape or context),
+            ``link.noise`` (made with other noise, or other coins) or ``link.opening`` (the argument
+            does not hold). ``place`` is the claim's.
+        InputError: There are not as many proofs as claims.
+        MissingExtraError: The curve's package is not installed.
+    """
+    if len(claims) != len(proofs):
+        raise InputError(f"{len(claims)} claims need as many proofs, not {len(proofs)}.")
+    equations = []
+    for place, (claim, data) in enumerate(zip(claims, proofs, strict=True)):
+        try:
+            equations.append(Equation(place, [_opening(shape, claim, data)]))
+        except VerificationError as error:
+            raise ClaimError(error.check, f"Proof {place}: {error.message}", place) from error
+    # Everything that needs pairings, of all proofs together.
+    wrong = first_false(equations)
+    if wrong is not None:
+        raise ClaimError(
+            "link.opening",
+            f"Proof {wrong}: the named slots are not shown to be the highest noisy scores of the"
+            " committed index, in order.",
+            wrong,
+        )
+
+
+def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
+    """Replay the conversation; return what must be 0 at ζ."""
+    check_claim(claim, shape)
+    proof, heads = Proof.parse(data, claim.form(shape)), claim.heads(shape)
+    # Round 1, statement. The hashes bind nothing by themselves, since every challenge depends on
+    # them anyway; they give the failure its name.
+    if proof.head[:32] != heads[:32]:
+        raise VerificationError(
+            "link.statement", "It was made for another query, index, answer, policy or record."
+        )
+    if proof.head != heads:
+        raise VerificationError("link.noise", "It was made with other noise than is due.")
+    points = proof.read()
+    chunks, width = len(claim.columns.chunks), claim.width(shape)
+    size, split = width + 4, len(claim.ids) + 2 * chunks
+    responses, values = proof.scalars[:split], proof.scalars[split:]
+    # Rounds 2 to 4. Challenge: κ, c; ζ; μ.
+    talk = AnswerConversation(heads)
+    kappa, c = talk.columns(proof.points[:-2])
+    zeta = talk.point(responses, proof.points[-2])
+    held = AnswerChallenges(kappa, c, zeta, talk.weight(values))
+    # Round 5, opening. Check: all values, the places of U and A, and F = Z·T, at ζ.
+    bits = [p for i in range(chunks) for p in points[i * size : i * size + width]]
+    terms, constant, _ = opened(bits, values, held.mu)
+    factors, at_quotient = chunk_factors(claim, shape, held, responses, values)
+    terms.append((points[-2], at_quotient))
+    for i, part in enumerate(factors):
+        upper, own, *masks = points[i * size + width : (i + 1) * size]
+        scores: Point = multiexp(claim.columns.points[i], claim.query.tolist())
+        terms += [(scores, part.scores), (upper, part.upper), (own, part.own)]
+        terms += zip(masks, part.masks, strict=True)
+        if claim.coins:
+            terms.append((parse_point(claim.coins.committed[i], "coins"), part.committed))
+        constant += part.constant
+    return ColumnOpening(terms, constant, zeta, points[-1])

@@ -1,0 +1,278 @@
+"""The records of the log.
+
+A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
+64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
+round them. Contents never stand here (paper, §5.4), nor plain hashes of queries and answers:
+whoever reads the log could guess a short text, or the few slots of an answer, and compare. They
+are committed to with a blinding that the account gets with its answer.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.crypto.hashing import U64_MAX, canonical, leaf_hash, parse
+from ragwitness.crypto.tiles import MAX_ENTRY
+
+
+def _below(text: str) -> str:
+    if int(text) > U64_MAX:
+        raise ValueError("the number is above 2^64 - 1")
+    return text
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+_Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
+_Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+_U64 = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,19})$"), AfterValidator(_below)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        json_schema_serialization_defaults_required=True,  # the type is never left out
+    )
+
+
+class IndexCommitment(_Strict):
+    """One tenant's index as it was committed to.
+
+    Attributes:
+        tenant: Whose index.
+        commitment: C_V, binding every vector to its slot.
+        mechanism: Digest of the noisy retrieval that answers from it.
+    """
+
+    tenant: _Name
+    commitment: _Hash
+    mechanism: _Hash
+
+
+class OpenRecord(_Strict):
+    """The commitments of a window, logged before its first query (paper, eqs. 2.2, 2.3 and 5.1).
+
+    Attributes:
+        window: Identifier of the audit window.
+        embedder: C_E.
+        indexes: C_V of every tenant.
+        seed_root: Root over the sub-seeds of all records, in place of C_s.
+        seed_count: How many sub-seeds there are.
+        policy: C_Π.
+    """
+
+    type: Literal["ragwitness/open/v1"] = "ragwitness/open/v1"
+    window: _Name
+    embedder: _Hash
+    indexes: Annotated[tuple[IndexCommitment, ...], Field(min_length=1, max_length=128)]
+    seed_root: _Hash
+    seed_count: _U64
+    policy: _Hash
+
+
+class AdmitRecord(_Strict):
+    """An account's place, logged before its first query: place p has the sub-seeds from p·q on.
+
+    A place that is given at the first query could be chosen among the free ones once the client's
+    nonce is known, and the noise with it. So places follow the order of these records, and a query
+    names a checkpoint that covers its account's.
+
+    Attributes:
+        window: Identifier of the audit window.
+        tenant: Whose index the account may ask.
+        account: Who is admitted.
+        place: How many were admitted before, over all tenants.
+    """
+
+    type: Literal["ragwitness/admit/v1"] = "ragwitness/admit/v1"
+    window: _Name
+    tenant: _Name
+    account: _Name
+    place: _U64
+
+
+class KeyedAdmitRecord(AdmitRecord):
+    """The place of an account that signs what it asks.
+
+    Attributes:
+        key: Its public key, Ed25519, in hex; no other account of the window has it.
+    """
+
+    type: Literal["ragwitness/admit/v2"] = "ragwitness/admit/v2"  # type: ignore[assignment]
+    key: _Hash
+
+
+class BeaconRecord(_Strict):
+    """The public value that enters every noise of the window, drawn once the opening was shown.
+
+    It stands behind the open record and before the first query, so that neither the provider, who
+    had committed to its secret by then, nor whoever drew the value chose a noise alone.
+
+    Attributes:
+        window: Identifier of the audit window.
+        value: 32 bytes in hex, in lower case: no other spelling is read.
+        source: Whence it comes, e.g. the round of a public beacon.
+    """
+
+    type: Literal["ragwitness/beacon/v1"] = "ragwitness/beacon/v1"
+    window: _Name
+    value: _Hash
+    source: _Name
+
+
+class QueryRecord(_Strict):
+    """One answered query (R2).
+
+    Attributes:
+        window: Identifier of the audit window.
+        tenant: Whose index was asked.
+        account: Who asked.
+        sequence: How many queries of this account in this window came before.
+        number: Number of the record's sub-seed.
+        nonce: The client's own random text.
+        checkpoint: The log's checkpoint that the client named.
+        query: :func:`~ragwitness.crypto.hashing.commit` of the query's SHA-256.
+        vector: Commitment to the integer vector that was searched with.
+        mechanism: Digest of the noisy retrieval that answered.
+        answer: Commitment to the answer.
+        prior: ``record_hash`` of the account's record before
+            this one; zeros at its first.
+    """
+
+    type: Literal["ragwitness/query/v1"] = "ragwitness/query/v1"
+    window: _Name
+    tenant: _Name
+    account: _Name
+    sequence: _U64
+    number: _U64
+    nonce: _Token
+    checkpoint: _Token
+    query: _Hash
+    vector: _Hash
+    mechanism: _Hash
+    answer: _Hash
+    prior: _Hash
+
+
+class SignedQueryRecord(QueryRecord):
+    """One answered query of an account with a key; ``query`` is the account's own commitment.
+
+    Attributes:
+        signature: The account's, over what it asked, in hex
+            (:func:`ragwitness.attest.receipts.request_message`).
+    """
+
+    type: Literal["ragwitness/query/v2"] = "ragwitness/query/v2"  # type: ignore[assignment]
+    signature: _Signature
+
+
+class CloseRecord(_Strict):
+    """The end of a window; no query record of it may follow.
+
+    Attributes:
+        window: Identifier of the audit window.
+        queries: Query records of the window.
+        map_root: Root of the map over all of them.
+        coalition: The estimated coalition size (R5).
+        certificate: SHA-256 of the estimate's certificate.
+    """
+
+    type: Literal["ragwitness/close/v1"] = "ragwitness/close/v1"
+    window: _Name
+    queries: _U64
+    map_root: _Hash
+    coalition: _U64
+    certificate: _Hash
+
+
+LogRecord = (
+    OpenRecord
+    | AdmitRecord
+    | KeyedAdmitRecord
+    | BeaconRecord
+    | QueryRecord
+    | SignedQueryRecord
+    | CloseRecord
+)
+"""Any entry of the log."""
+
+
+# Records to bytes and back: what is logged and hashed is one canonical JSON text per record.
+
+_CHECKS = {
+    "extra_forbidden": "unknown_field",
+    "missing": "missing_field",
+    "union_tag_invalid": "type",
+    "union_tag_not_found": "type",
+    "model_attributes_type": "type",
+    "string_too_long": "length",
+    "string_too_short": "length",
+    "too_long": "length",
+    "too_short": "length",
+    "string_type": "field_type",
+    "tuple_type": "field_type",
+    "model_type": "field_type",
+}
+
+
+def encode(record: LogRecord) -> bytes:
+    """Return a record's canonical JSON, the log's entry.
+
+    Raises:
+        InputError: It is longer than the 65,535 bytes that a log's entry may have, or a field
+            holds half a surrogate pair.
+    """
+    data = canonical(record.model_dump())
+    if len(data) > MAX_ENTRY:
+        raise InputError(f"A record of {len(data):,} bytes does not fit an entry of the log.")
+    return data
+
+
+def decode(data: bytes) -> LogRecord:
+    """Return the record of a log's entry.
+
+    Raises:
+        VerificationError: ``record.size``, ``record.canonical`` and others of
+            :func:`~ragwitness.crypto.hashing.parse`; ``record.type`` (or version) unknown;
+            ``record.unknown_field``, ``record.missing_field``, ``record.field_type``,
+            ``record.length``, or ``record.field`` for any other value that may not stand there.
+    """
+    # The one text of its value, then the one type of its name.
+    value: Any = parse(data, MAX_ENTRY, "record")
+    if isinstance(value, dict) and isinstance(value.get("indexes"), list):
+        value["indexes"] = tuple(value["indexes"])  # what strict reading asks for
+    try:
+        return _adapter().validate_python(value)
+    except ValidationError as error:
+        # One named check per kind of fault; pydantic's own words only say where.
+        first = error.errors(include_url=False, include_input=False)[0]
+        check = _CHECKS.get(first["type"], "field")
+        place = ".".join(map(str, first["loc"][1:])) or "record"
+        raise VerificationError(
+            f"record.{check}", f"A record of the log is refused at {place[:80]}: {first['msg']}."
+        ) from error
+
+
+def record_hash(record: LogRecord) -> bytes:
+    """Return a record's leaf hash in the log, 32 bytes."""
+    return leaf_hash(encode(record))
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of all records."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Records of a ragwitness log",
+        **_adapter().json_schema(mode="serialization"),
+    }
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[LogRecord]:
+    return TypeAdapter(Annotated[LogRecord, Field(discriminator="type")])

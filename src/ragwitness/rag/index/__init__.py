@@ -1,1 +1,0 @@
-"""Finds the passages nearest to a query: by words (BM25) or by vectors."""
