@@ -226,19 +226,19 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "    --key log.key --name example.org/log -o W",
         ("attest beacon", "attest begin"),
     ),
-    "beacon:beacon": CommandExample(
+    "attest_checks:beacon": CommandExample(
         f"ragwitness attest beacon {_WINDOW} -o beacon.json", ("attest begin", "attest commit")
     ),
-    "beacon:begin": CommandExample(
+    "attest:begin": CommandExample(
         "ragwitness attest begin W beacon.json --key log.key", ("attest beacon", "attest close")
     ),
     "attest:close": CommandExample(
         "ragwitness attest close W --key log.key", ("attest challenge", "attest prove")
     ),
-    "challenge:pin": CommandExample(
+    "attest_checks:pin": CommandExample(
         f"ragwitness attest pin {_WINDOW} --policy", ("attest challenge", "verify")
     ),
-    "challenge:challenge": CommandExample(
+    "attest_checks:challenge": CommandExample(
         f"ragwitness attest challenge {_WINDOW} --records 30 \\\n    -o challenge.json",
         ("attest pin", "attest prove"),
     ),
@@ -246,13 +246,13 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "ragwitness attest prove W challenge.json --key log.key -o bundle.zip",
         ("verify", "attest challenge"),
     ),
-    "monitor:monitor": CommandExample(
+    "attest_checks:monitor": CommandExample(
         f"ragwitness attest monitor {_WINDOW} --state seen", ("attest commit", "verify")
     ),
     "verify:verify": CommandExample(
         "ragwitness verify bundle.zip --trust trust.json", ("seal", "attest pin", "attest prove")
     ),
-    "receipt:check": CommandExample(
+    "attest_checks:check": CommandExample(
         "ragwitness attest receipt check receipt.json --trust trust.json \\\n"
         "    --query 'which patients had a fever'",
         ("verify", "attest monitor"),

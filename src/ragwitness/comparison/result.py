@@ -27,16 +27,19 @@ from ragwitness.leakage.result import (
 from ragwitness.leakage.score.table import LeakMeasure
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
+    Axis,
     Cell,
     Column,
+    Curves,
     Fold,
+    Line,
+    LinesPanel,
     Name,
     Paragraph,
     ReportDocument,
     Section,
     Table,
 )
-from ragwitness.report.geometry import Plane, Point, plane
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 from ragwitness.stats.evaluation import Rate
@@ -478,23 +481,29 @@ def _published(measures: Sequence[LeakMeasure], name: str) -> str:
     return " / ".join(fmt.count(int(one.count)) for one in found) or fmt.MISSING
 
 
-def drawn(result: Comparison) -> Plane | None:
+def drawn(result: Comparison) -> Curves | None:
     """Return the figure; None where usefulness or leaks were not measured."""
-    points, main = [], main_measure(result)
+    points: list[Line] = []
+    main = main_measure(result)
     for one in result.variants:
         leak, use = _leaking(one), one.usefulness.get(main)
         # A point needs both coordinates with intervals; a variant that was not asked anything has
         # no place.
         if leak is not None and leak.rate is not None and use is not None:
-            points.append(Point(one.name, use.mean, leak.rate, one.name == ORIGIN))
-    return plane(
+            x, y = use.mean, leak.rate
+            point = (x.value, y.value, y.low, y.high, x.low, x.high)
+            colour = 1 if one.name == ORIGIN else (0, 2, 3, 4, 5)[len(points) % 5]
+            points.append(Line(one.name, (point,), colour, marks=True))
+    if not points:
+        return None
+    axes = (Axis(f"usefulness: {main}"), Axis("leak: share of prompts"))
+    panel = LinesPanel("", *axes, tuple(points), floor=0.0)
+    return Curves(
         "Privacy against usefulness",
+        lambda: [panel],
         "Share of prompts whose answer brings an original record out, by a run of 10 tokens, in"
         f" order or by its facts, chance not taken off, against {main} of the answers to the"
         " questions. Lower and further right is better. Whiskers are 95 % intervals.",
-        (main, "prompts that leak"),
-        (f"usefulness: {main}", "leak: share of prompts"),
-        points,
     )
 
 

@@ -8,14 +8,17 @@ name what cannot be seen.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ragwitness.core.types import LeftOut
+from ragwitness.report.formatting import rate_text
 
 if TYPE_CHECKING:
-    from ragwitness.report.geometry import Course, Histogram, Plane, Square
+    from ragwitness.report.geometry import Histogram
     from ragwitness.stats.evaluation import Rate
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
@@ -163,13 +166,6 @@ class Glossary:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Figures side by side."""
-
-    items: tuple[Square, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """Something that a reader of the page unfolds; left out of a terminal.
 
@@ -191,9 +187,7 @@ class Fold:
 
 
 # Everything a section can hold; each renderer has one branch for each of these.
-Block: TypeAlias = (
-    "Table | Paragraph | Glossary | Figures | Fold | Histogram | Plane | Course | Curves"
-)
+Block: TypeAlias = "Table | Paragraph | Glossary | Fold | Histogram | Curves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +336,7 @@ class Line:
 
     Attributes:
         name: In the legend.
-        points: (x, y), or (x, y, low, high) with a whisker.
+        points: (x, y), or with whiskers (x, y, low, high) or (x, y, low, high, left, right).
         colour: Number of the colour, 0 to 5; lines of one colour belong together.
         marks: Whether points are marked instead of joined.
         dashed: Whether the curve is dashed.
@@ -381,7 +375,51 @@ class Curves:
     Attributes:
         title: What they show.
         make: Returns the panels; called where they are drawn, since a terminal draws none.
+        note: How to read them, in words and numbers.
     """
 
     title: str
     make: Callable[[], Sequence[LinesPanel]]
+    note: str = ""
+
+
+_CORNERS = 400  # beyond which a curve is thinned: no eye sees more
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def thinned(points: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """Return no more points than can be seen; the last one stays."""
+    stride = max(1, math.ceil(len(points) / _CORNERS))
+    return [*points[:-1:stride], points[-1]]
+
+
+def step_line(name: str, corners: Sequence[tuple[float, float]], colour: int = 0) -> Line:
+    """Return a step function through ``corners``: right first, then up.
+
+    Between two corners nothing is claimed that was not observed.
+    """
+    few = thinned(corners)
+    points = [few[0]]
+    for (_, before), (x, y) in itertools.pairwise(few):
+        points += [(x, before), (x, y)]
+    return Line(name, tuple(points), colour)
+
+
+def unit_panel(title: str, x: str, y: str, lines: Sequence[Line]) -> LinesPanel:
+    """Return a plot of the unit square with its diagonal."""
+    diagonal = Line("diagonal", ((0.0, 0.0), (1.0, 1.0)), 5, dashed=True)
+    return LinesPanel(title, Axis(x, _QUARTERS), Axis(y, _QUARTERS), (*lines, diagonal))
+
+
+def roc_curve(corners: Sequence[tuple[float, float]], area: float, name: str) -> Curves:
+    """Return an ROC as a step function.
+
+    Args:
+        corners: (false-positive rate, true-positive rate).
+        area: Under it.
+        name: Of the curve.
+    """
+    note = f"True-positive rate against false-positive rate; area under it {rate_text(area)}."
+    axes = ("false-positive rate", "true-positive rate")
+    panel = unit_panel(f"AUC {rate_text(area)}", *axes, [step_line(name, corners, 1)])
+    return Curves("ROC curve", lambda: [panel], note)

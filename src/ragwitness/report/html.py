@@ -223,7 +223,8 @@ def lines_svg(title: str, panels: Sequence[LinesPanel], style: str = STYLE) -> s
     columns = max(1, int(width // column))
     height = bottom + _ROW * math.ceil(len(names) / columns) + 12
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
+        f' width="{width:g}" height="{height:g}" role="img"'
         ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
         f"<title>{escape(title)}</title>{style}",
         f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
@@ -238,9 +239,10 @@ def lines_svg(title: str, panels: Sequence[LinesPanel], style: str = STYLE) -> s
 
 def _panel(panel: LinesPanel, left: float) -> str:
     points = [point for line in panel.lines for point in line.points]
-    x = _Scale(panel.x, [p[0] for p in points], left, left + _WIDTH_LINES, None)
     # Whiskers count for the scale: an interval is never cut off.
-    tall = [value for p in points for value in p[1:]]
+    wide = [value for p in points for value in (p[0], *p[4:])]
+    x = _Scale(panel.x, wide, left, left + _WIDTH_LINES, None)
+    tall = [value for p in points for value in p[1:4]]
     y = _Scale(panel.y, tall, _TOP + _HEIGHT_LINES, _TOP, panel.floor)
     parts = [f'<text x="{left:g}" y="{_TOP - 8:g}">{escape(panel.title)}</text>']
     parts += [
@@ -309,11 +311,11 @@ def _line(line: Line, x: _Scale, y: _Scale) -> str:
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
         parts.append(f'<path d="M{corners}" stroke-width="1.6"{dash}/>')
     for point in line.points:
-        if len(point) == 4:
-            parts.append(
-                f'<path d="M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}"'
-                ' stroke-width="2" opacity=".6"/>'
-            )
+        whiskers = f"M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}" if point[2:] else ""
+        if point[4:]:
+            whiskers += f"M{x(point[4]):.1f} {y(point[1]):.1f}H{x(point[5]):.1f}"
+        if whiskers:
+            parts.append(f'<path d="{whiskers}" stroke-width="2" opacity=".6"/>')
         if line.marks:
             parts.append(
                 f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3"'
@@ -330,5 +332,5 @@ def _key(x: float, y: float, name: str, colour: int, marks: bool, dashed: bool) 
         else f'<path d="M{x:g} {y - 4:g}h20" stroke="currentColor" stroke-width="1.6"{dash}/>'
     )
     return (
-        f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{escape(name)}</text>'
+        f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{escape(fmt.visible(name, 60))}</text>'
     )

@@ -19,10 +19,11 @@ from ragwitness.report.document import (
     Block,
     Cell,
     Column,
+    Curves,
     EvidenceWord,
-    Figures,
     Fold,
     LazyRows,
+    Line,
     Mark,
     Name,
     Paragraph,
@@ -32,8 +33,11 @@ from ragwitness.report.document import (
     Style,
     Table,
     Words,
+    roc_curve,
+    step_line,
+    unit_panel,
 )
-from ragwitness.report.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
+from ragwitness.report.geometry import Histogram, histogram
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -681,11 +685,8 @@ def _sections(result: AuditResult) -> list[Section]:
         found.append(_known_truth(result, result.evaluation))
     # Figures: the distribution of scores, then the ROC where the truth is known, then p-values
     # against the uniform, which is the check of the calibration.
-    squares = [one for one in (_roc(result), _p_values(result)) if one is not None]
-    scores = _scores(result)
-    if scores is not None or squares:
-        blocks: list[Block] = [] if scores is None else [scores]
-        blocks += [Figures(tuple(squares))] if squares else []
+    figures = (_scores(result), _roc(result), _p_values(result))
+    if blocks := [figure for figure in figures if figure is not None]:
         found.append(Section("figures", "The evidence at a glance", tuple(blocks), "page"))
     hint = Paragraph(
         "Strongest evidence first. Beside each word: the probability the system gave it, and that"
@@ -848,44 +849,38 @@ def documents_table(
     return Table(caption, shown, LazyRows(verdicts, cells), "documents")
 
 
-def _roc(result: AuditResult) -> Square | None:
+def _roc(result: AuditResult) -> Curves | None:
     if result.evaluation is None or len(result.evaluation.roc) < 2:
         return None
-    return roc_square(result.evaluation.roc, result.evaluation.auc.value, "audit", "roc")
+    return roc_curve(result.evaluation.roc, result.evaluation.auc.value, "audit")
 
 
-def _p_values(result: AuditResult) -> Square | None:
+def _p_values(result: AuditResult) -> Curves | None:
     """The distribution of p-values against the uniform; None without any."""
     # The check is only for documents outside; members should leave the diagonal, and are drawn to
     # show it.
     known = any(verdict.member is not None for verdict in result.verdicts)
-    wanted: list[tuple[str, str, bool | None]] = (
-        [("known non-members", "out", False), ("known members", "in", True)]
+    groups: list[tuple[str, int, bool | None]] = (
+        [("known non-members", 0, False), ("known members", 1, True)]
         if known
-        else [("audited documents", "in", None)]
+        else [("audited documents", 1, None)]
     )
-    curves = []
-    for name, style, member in wanted:
+    lines = []
+    for name, colour, member in groups:
         values = sorted(
             v.p_value for v in result.verdicts if v.p_value is not None and v.member is member
         )
         if values:
-            corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
             # The empirical distribution function, from 0 to 1.
-            path = steps([(0.0, 0.0), *corners, (1.0, 1.0)])
-            curves.append(Curve(f"{name} (n = {fmt.count(len(values))})", path, style))
-    if not curves:
+            corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
+            corners = [(0.0, 0.0), *corners, (1.0, 1.0)]
+            lines.append(step_line(f"{name} (n = {fmt.count(len(values))})", corners, colour))
+    if not lines:
         return None
-    return Square(
-        key="p",
-        title="p-values against uniform",
-        description="Share of documents with a p-value at most x; uniform values follow the "
-        "diagonal.",
-        curves=tuple(curves),
-        x="p-value",
-        y="share of documents",
-        mark=SIDE * result.alpha,
-    )
+    alpha = Line("\N{GREEK SMALL LETTER ALPHA}", ((result.alpha, 0.0), (result.alpha, 1.0)), 4)
+    panel = unit_panel("", "p-value", "share of documents", [*lines, alpha])
+    note = "Share of documents with a p-value at most x; uniform values follow the diagonal."
+    return Curves("p-values against uniform", lambda: [panel], note)
 
 
 def _scores(result: AuditResult) -> Histogram | None:

@@ -10,8 +10,15 @@ from ragwitness.core.errors import ExitCode
 from ragwitness.core.shown import Shown
 from ragwitness.core.types import Decision, LeftOut
 from ragwitness.report import formatting as fmt
-from ragwitness.report.document import ReportDocument, Section
-from ragwitness.report.geometry import Course, course
+from ragwitness.report.document import (
+    Axis,
+    Curves,
+    Line,
+    LinesPanel,
+    ReportDocument,
+    Section,
+    thinned,
+)
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -192,7 +199,7 @@ def _report(result: CollectionResult) -> ReportDocument:
     )
 
 
-def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
+def evidence_course(path: Sequence[float], alpha: float) -> Curves | None:
     """Return the bet's winnings, document by document; None without any."""
     if not path:
         return None
@@ -203,10 +210,12 @@ def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
         f"The e-value is {fmt.e_text(path[-1])} after {fmt.count(len(path))} scored documents;"
         f" it decides at {1 / alpha:g}."
     )
-    axes = ("scored documents", "log10 of the e-value")
-    return course(
-        "path", "Evidence", said, [0.0, *path], axes, (needed, f"decides at {1 / alpha:g}"), 0
+    lines = (
+        Line("evidence", tuple(thinned([*enumerate([0.0, *path])]))),
+        Line(f"decides at {1 / alpha:g}", ((0.0, needed), (len(path), needed)), 1, dashed=True),
     )
+    panel = LinesPanel("", Axis("scored documents"), Axis("log10 of the e-value"), lines)
+    return Curves("Evidence", lambda: [panel], said)
 
 
 RESULT_TYPE: ResultType[CollectionResult, Condition] = ResultType(

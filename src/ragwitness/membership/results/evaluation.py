@@ -18,7 +18,6 @@ from ragwitness.report.document import (
     Block,
     Cell,
     Column,
-    Figures,
     Fold,
     Mark,
     Name,
@@ -26,8 +25,8 @@ from ragwitness.report.document import (
     ReportDocument,
     Section,
     Table,
+    roc_curve,
 )
-from ragwitness.report.geometry import roc_square
 from ragwitness.report.result_type import (
     ResultType,
     Row,
@@ -551,8 +550,8 @@ def _each(at: int, one: Measured) -> Fold:
         Column("n", "value"),
     )
     caption = f"Every rate with its 95 % interval and n; decisions by {one.decided_by}"
-    roc = roc_square(one.roc, one.auc.value, one.audit, f"r{at}")
-    blocks = (Table(caption, columns, tuple(rows)), Figures((roc,)))
+    roc = roc_curve(one.roc, one.auc.value, one.audit)
+    blocks = (Table(caption, columns, tuple(rows)), roc)
     area = f"AUC {fmt.rate_text(one.auc.value)}"
     return Fold(one.audit, blocks, area, "in", at == 1, f"a{at}")
 
