@@ -120,9 +120,10 @@ def create(
     )
     if mechanism == "codes":
         bare = asdict(Claim())
-        if given := [name for name, value in metered.items() if value != bare[name]]:
+        if useless := [name for name, value in metered.items() if value != bare[name]]:
             raise InputError(
-                f"With codes nothing is metered or embedded: {', '.join(given)} would do nothing.",
+                f"With codes nothing is metered or embedded: {', '.join(useless)} would do"
+                " nothing.",
                 "Leave them out, or say --mechanism noise.",
             )
     if not knowingly:

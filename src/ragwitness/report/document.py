@@ -299,7 +299,9 @@ def simple_report(
 
 def table_rows(report: ReportDocument) -> list[dict[str, Any]]:
     """Return every cell of a report's tables: what its row is about, its column, what it says."""
-    tables = [one for part in report.sections for one in part.blocks if isinstance(one, Table)]
+    tables = [
+        block for section in report.sections for block in section.blocks if isinstance(block, Table)
+    ]
     return [
         {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
         for table in tables

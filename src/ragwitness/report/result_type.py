@@ -131,9 +131,9 @@ class ResultType(Generic[R, C]):
                 "Update: pip install --upgrade ragwitness",
             )
         # Step 2: the kind's own fields; the two names of the envelope are not among them.
-        own = {key: value for key, value in data.items() if key not in ("kind", "version")}
+        fields = {key: value for key, value in data.items() if key not in ("kind", "version")}
         try:
-            return self.load(own)
+            return self.load(fields)
         # Whatever a hand-edited file makes of the loader, its user gets one sentence and a next
         # command.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -146,7 +146,7 @@ class ResultType(Generic[R, C]):
         # Without cases of its own: a case for each row, none of which fails, and one for the whole
         # condition.
         first = next(iter(self.columns))
-        found = [
+        cases = [
             TestCase(str(row[first]), message=", ".join(f"{k} {v}" for k, v in row.items() if v))
             for row in self.rows(result)
         ]
@@ -157,8 +157,8 @@ class ResultType(Generic[R, C]):
                 ExitCode.INCONCLUSIVE: "skipped",
             }
             state: Literal["passed", "failed", "skipped"] = states.get(ruling.code, "passed")
-            found.append(TestCase("--fail-on", state, ruling.why, type="fail-on"))
-        return found
+            cases.append(TestCase("--fail-on", state, ruling.why, type="fail-on"))
+        return cases
 
 
 def malformed(kind: ResultType[Any, Any], where: str, why: str) -> InputError:
@@ -196,8 +196,8 @@ def restored(
         # The first mistake with its path is enough to find the place; pydantic's whole list is not
         # for people.
         first = error.errors()[0]
-        places = ((names or {}).get(str(one), str(one)) for one in first["loc"])
-        raise malformed(kind, ".".join(places) or "its form", first["msg"]) from error
+        path = ((names or {}).get(str(step), str(step)) for step in first["loc"])
+        raise malformed(kind, ".".join(path) or "its form", first["msg"]) from error
 
 
 def plain(value: Any) -> Any:
@@ -270,8 +270,8 @@ def _parse(text: str, subjects: Sequence[str], counted: bool) -> Condition:
     # A condition that cannot be read must stop the run before it starts: it would silently never be
     # met.
     if form is None or form[1] not in subjects or (form[2] is not None and not counted):
-        one = subjects[0]
-        also = f"; each also as {one}:3 or {one}:5%, at least so many" if counted else ""
+        first = subjects[0]
+        also = f"; each also as {first}:3 or {first}:5%, at least so many" if counted else ""
         raise unknown_condition(text, f"{', '.join(subjects)}{also}")
     subject, number, sign = form.groups()
     if number is None:
@@ -321,10 +321,16 @@ def rule_counts(
         total: In figures.
     """
     # Several conditions are alternatives; all that are met are named (docs/design/exit-codes.md).
-    failed = [one for one in conditions if one.met(counts.get(one.subject, 0), total)]
+    failed = [
+        condition
+        for condition in conditions
+        if condition.met(counts.get(condition.subject, 0), total)
+    ]
     if failed:
-        found = (f"{one} ({counts.get(one.subject, 0):,} of {rows})" for one in failed)
-        return Ruling(ExitCode.FAILED, f"fails --fail-on {', '.join(found)}")
+        reasons = (
+            f"{condition} ({counts.get(condition.subject, 0):,} of {rows})" for condition in failed
+        )
+        return Ruling(ExitCode.FAILED, f"fails --fail-on {', '.join(reasons)}")
     return passed(conditions)
 
 
@@ -333,7 +339,7 @@ def rule_decided(
     conditions: Sequence[Condition],
     rows: str,
     total: int,
-    lost: str,
+    missing: str,
     undecided: str,
 ) -> Ruling:
     """Say the same where that no condition is met says something only if something was decided.
@@ -343,13 +349,12 @@ def rule_decided(
         conditions: Those of ``--fail-on``.
         rows: How many rows there are, in words.
         total: In figures.
-        lost: What was left out, in words; empty for nothing.
+        missing: What was left out, in words; empty for nothing.
         undecided: What to say where all rows are inconclusive.
     """
-    # First what was asked for; then whether not finding it means anything.
-    found = rule_counts(counts, conditions, rows, total)
-    lost = undecided if counts["inconclusive"] == total else lost
-    if not conditions or found.code is not ExitCode.PASS or not lost:
-        return found
-    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
-    return Ruling(ExitCode.INCONCLUSIVE, why)
+    # First the conditions; then whether a pass means anything.
+    ruling = rule_counts(counts, conditions, rows, total)
+    doubt = undecided if counts["inconclusive"] == total else missing
+    if not conditions or ruling.code is not ExitCode.PASS or not doubt:
+        return ruling
+    return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: nothing --fail-on asks for, but {doubt}")

@@ -70,11 +70,11 @@ def spending(
 def answers_kept(outcomes: Sequence[Any]) -> list[str]:
     """Say so where answers were kept from an earlier start of the run."""
     queries = sum(outcome.queries for outcome in outcomes)
-    kept = queries - sum(outcome.sent for outcome in outcomes)
-    if not kept:
+    reused = queries - sum(outcome.sent for outcome in outcomes)
+    if not reused:
         return []
     return [
-        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        f"{reused:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
         " now; if the system has changed since, choose another folder with --run."
     ]
 

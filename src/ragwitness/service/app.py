@@ -96,9 +96,9 @@ class _Message(BaseModel):
     def text(self) -> str:
         if not isinstance(self.content, list):
             return self.content or ""
-        if other := [part.type for part in self.content if part.type != "text"]:
-            raise ApiError(f"Only text can be asked, not {other[0]}.", param="messages")
-        return "".join(part.text for part in self.content)
+        if others := [item.type for item in self.content if item.type != "text"]:
+            raise ApiError(f"Only text can be asked, not {others[0]}.", param="messages")
+        return "".join(item.text for item in self.content)
 
 
 class _StreamOptions(BaseModel):
@@ -316,7 +316,7 @@ class _Service:
             )
         # A meter is read for free. An account sees its own queries and its payer's alone: the
         # spending of the whole index depends on others, and only an operator sees it.
-        window, left = self.retriever.window(principal)
+        window, seconds_left = self.retriever.window(principal)
         used = await asyncio.to_thread(read_meters, self.store, principal, window)
         limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
         meters = {
@@ -326,7 +326,7 @@ class _Service:
         body = {
             "object": "usage",
             "window": window,
-            "seconds_left": left,
+            "seconds_left": seconds_left,
             "meters": meters,
             "promise": promise | {"delta": claim.delta},
         }
@@ -390,8 +390,8 @@ class _Service:
 
     async def _principal(self, request: Request) -> Principal:
         """Return who asks; no other field of the request is believed."""
-        given = request.headers.getlist("authorization")
-        header = given[0] if len(given) == 1 else None  # two keys are none
+        keys = request.headers.getlist("authorization")
+        header = keys[0] if len(keys) == 1 else None  # two keys are none
         key_id, secret = split_key(header)
         # Read anew for each request, though many share a read: a revoked key ends at once.
         principal = confirm(secret, (await self.keys.of([key_id])).get(key_id))

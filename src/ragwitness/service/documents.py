@@ -142,9 +142,9 @@ def _pieces(new: Sequence[Document], *, split: bool) -> list[dict[str, Any]]:
                     f" {LONGEST_DOCUMENT}.",
                     "With --split it is cut into parts, each in a slot of its own.",
                 )
-            texts = [part.text for part in chunk_document(document, _PASSAGE, _OVERLAP)]
+            texts = [number.text for number in chunk_document(document, _PASSAGE, _OVERLAP)]
         pieces += [
-            {"name": document.id, "part": part, "text": text} for part, text in enumerate(texts)
+            {"name": document.id, "part": number, "text": text} for number, text in enumerate(texts)
         ]
     if not pieces:
         raise InputError("There is no document to add.", "Give some that are not blank.")
@@ -203,22 +203,22 @@ def _register(
     store: Store,
 ) -> None:
     """Write down documents; a version or a near copy of another one shares its account."""
-    here = contents.c.tenant == tenant
-    known: list[Mapping[str, Any]] = [
-        dict(row) for row in connection.execute(select(contents).where(here)).mappings()
+    of_tenant = contents.c.tenant == tenant
+    rows_by_age: list[Mapping[str, Any]] = [
+        dict(row) for row in connection.execute(select(contents).where(of_tenant)).mappings()
     ]
-    by_name = {row["name"]: row for row in known}
-    next_account = 1 + max((row["account"] for row in known), default=0)
+    by_name = {row["name"]: row for row in rows_by_age}
+    next_account = 1 + max((row["account"] for row in rows_by_age), default=0)
     if placement is not None:
         placed = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
         secret = store.text_key(make=connection.execute(placed).first() is None)
         bits = system_bits()
         # The sketches of all documents, present, removed and new.
-        sketches = np.empty((len(known) + len(new), 4), np.uint64)
-        sketches[: len(known)] = np.frombuffer(
-            b"".join(row["sketch"] for row in known), "<u8"
+        sketches = np.empty((len(rows_by_age) + len(new), 4), np.uint64)
+        sketches[: len(rows_by_age)] = np.frombuffer(
+            b"".join(row["sketch"] for row in rows_by_age), "<u8"
         ).reshape(-1, 4)
-    for at, document in enumerate(new, len(known)):
+    for at, document in enumerate(new, len(rows_by_age)):
         earlier = twin = by_name.get(document.id)
         sketch, code = b"", None
         if placement is not None:
@@ -226,9 +226,9 @@ def _register(
             sketch = sketches[at].astype("<u8").tobytes()
             apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
             if twin is None and at and apart.min() <= _COPY:
-                twin = known[int(apart.argmin())]
+                twin = rows_by_age[int(apart.argmin())]
             code = twin["code"] if twin else placement.place(document.text, bits)
-        known.append(
+        rows_by_age.append(
             {
                 "tenant": tenant,
                 "name": document.id,
@@ -239,9 +239,9 @@ def _register(
             }
         )
         next_account += twin is None
-    rows = known[-len(new) :]
+    rows = rows_by_age[-len(new) :]
     for some in _batches([row["name"] for row in rows if row["name"] in by_name]):
-        connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
+        connection.execute(delete(contents).where(of_tenant, contents.c.name.in_(some)))
     for some in _batches(rows):
         connection.execute(insert(contents), some)
 
@@ -353,10 +353,10 @@ class Indexes:
         with loading:  # the others of this tenant wait instead of reading it as well
             # A later edition holds all documents of an earlier one: it serves both.
             with self._lock:
-                held = self._held.get(tenant)
-                if held is not None and held[0] >= edition:
+                cached = self._held.get(tenant)
+                if cached is not None and cached[0] >= edition:
                     self._held.move_to_end(tenant)
-                    return held[1]
+                    return cached[1]
             index: SlotIndex | Codes
             if isinstance(finder, Placement):
                 edition, index = placed_codes(self._store, tenant)

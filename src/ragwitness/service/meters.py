@@ -165,7 +165,7 @@ class Meters:
             connection.execute(_LOCK, {"t": tenant})
         # Places of the accounts that are not revoked.
         ids = sorted({request.account for request in requests})
-        places = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
+        place_of = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
         before = read_counts(connection, (key for request in requests for key in _owners(request)))
         after = dict(before)
         policies = {(request.tenant, request.window): request.policy for request in requests}
@@ -174,7 +174,7 @@ class Meters:
         outcomes = []
         for request in requests:
             window = request.tenant, request.window
-            outcome = _try(request, after, places, opened[window])
+            outcome = _try(request, after, place_of, opened[window])
             if isinstance(outcome, Reserved):
                 fresh[window].append(request.vector.astype("<i2").tobytes())
             outcomes.append(outcome)
@@ -187,8 +187,8 @@ class Meters:
         self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
     ) -> _Index:
         """Return a window's seed and its odometer, brought up to the last charge."""
-        place = {"t": tenant, "w": window}
-        row = connection.execute(_WINDOW, place).one_or_none()
+        key = {"t": tenant, "w": window}
+        row = connection.execute(_WINDOW, key).one_or_none()
         if row is None or row.final is not None:
             # A window opens, or a clock that was set back returns to it: the others are over.
             _close_others(connection, tenant, window, policy)
@@ -198,23 +198,23 @@ class Meters:
                 connection.execute(insert(windows).values(tenant=tenant, number=window, **values))
             else:
                 values["seed"] = row.seed or values["seed"]
-                here = and_(windows.c.tenant == tenant, windows.c.number == window)
-                connection.execute(update(windows).where(here).values(**values))
-            row = connection.execute(_WINDOW, place).one()
+                this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
+                connection.execute(update(windows).where(this_window).values(**values))
+            row = connection.execute(_WINDOW, key).one()
         granted = policy.budget if row.granted is None else row.granted
         if not granted:
             return _Index(row.seed, None, row.charged, row.folded, None)
         # The meter in memory serves where it lies between the stored state and the last charge.
         meter = self._meters.pop((tenant, window), None)
-        known = meter is not None and row.folded <= meter.queries <= row.charged
-        if meter is None or not known or meter.terms.budget != granted:
-            meter = policy.meter(connection.execute(_STATE, place).scalar_one(), granted)
+        current = meter is not None and row.folded <= meter.queries <= row.charged
+        if meter is None or not current or meter.terms.budget != granted:
+            meter = policy.meter(connection.execute(_STATE, key).scalar_one(), granted)
         if meter.queries < row.charged:
             meter.add(charged_vectors(connection, tenant, window, meter.queries))
         self._meters[tenant, window] = meter
         if len(self._meters) > _MOST_METERS:
             self._meters.popitem(last=False)
-        log = connection.execute(_LOGGED, place).scalar()
+        log = connection.execute(_LOGGED, key).scalar()
         return _Index(row.seed, meter, row.charged, row.folded, log)
 
 
@@ -233,8 +233,8 @@ def _close_others(connection: Connection, tenant: int, window: int, policy: Tena
         values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
-        here = and_(of_tenant, windows.c.number == row.number)
-        connection.execute(update(windows).where(here).values(**values))
+        this_window = and_(of_tenant, windows.c.number == row.number)
+        connection.execute(update(windows).where(this_window).values(**values))
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
@@ -308,9 +308,9 @@ def _append(
     charged = index.charged + len(vectors)
     connection.execute(_CHARGED, {"t": tenant, "w": window, "n": charged})
     if charged - index.folded >= _FOLD:
-        here = and_(windows.c.tenant == tenant, windows.c.number == window)
+        this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
         values = {"folded": charged, "state": meter.to_bytes()}
-        connection.execute(update(windows).where(here).values(**values))
+        connection.execute(update(windows).where(this_window).values(**values))
         folded = and_(charges.c.tenant == tenant, charges.c.window == window)
         connection.execute(delete(charges).where(folded))
         return

@@ -301,9 +301,9 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     if life is None:
         # Of LIFETIME full windows, or of as many as the sampler bears.
         counts = range(LIFETIME, 1, -1)
-        each = (epsilon_at(claim.joint_delta, math.sqrt(n) * budget) for n in counts)
+        epsilons = (epsilon_at(claim.joint_delta, math.sqrt(n) * budget) for n in counts)
         room = claim.joint_delta / 2
-        life = next((e for e in each if mechanism.extra_delta(e, _RELEASES) < room), joint)
+        life = next((e for e in epsilons if mechanism.extra_delta(e, _RELEASES) < room), joint)
     _check_life(life, joint)
     _budget(claim, mechanism, life)
     return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
@@ -340,9 +340,9 @@ def _coined(claim: Claim, dimension: int) -> TenantPolicy:
             "Noise that is proved needs scores that can be proved.", "Name a --scale, e.g. 128."
         )
     # 1. The least noise that keeps one account's promise, exactly accounted.
-    wanted = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
+    promise = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
     sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
-    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, wanted, claim.sigma)
+    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, claim.sigma)
     sigma = math.sqrt(mechanism.variance) / claim.scale**2
     # 2. Answers of a window, whoever asks: as many as the joint epsilon allows, or k_max accounts'.
     answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
@@ -358,8 +358,8 @@ def _coined(claim: Claim, dimension: int) -> TenantPolicy:
         lasting = _answers(claim, mechanism, life)
     else:
         counts = (full * answers for full in range(LIFETIME, 0, -1))
-        each = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
-        lasting, life = next(pair for pair in each if pair[1] < math.inf)
+        options = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
+        lasting, life = next(pair for pair in options if pair[1] < math.inf)
     settled = _settled(claim, mechanism, sigma, joint, life)
     return TenantPolicy(settled, mechanism, math.sqrt(answers), math.sqrt(lasting))
 

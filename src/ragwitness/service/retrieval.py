@@ -163,8 +163,8 @@ class Retriever:
         self, principal: Principal, slots: Sequence[int]
     ) -> tuple[dict[str, Any], ...]:
         """Return slot, id and text of the documents in some slots, in that order; no empty ones."""
-        places = [(principal.tenant, slot) for slot in slots]
-        return tuple((await self._documents.of(places)).values()) if places else ()
+        keys = [(principal.tenant, slot) for slot in slots]
+        return tuple((await self._documents.of(keys)).values()) if keys else ()
 
     async def _index(self, principal: Principal) -> Any:
         return await self._in_thread(
@@ -179,7 +179,7 @@ class Retriever:
         """Pay for a query, then answer it; an unusable query is refused before the meters."""
         # 1. The query's vector, quantised; a failure up to here is the client's and costs nothing.
         mechanism = principal.policy.mechanism
-        window, left = self.window(principal)
+        window, seconds_left = self.window(principal)
         log = self._logs.of(principal, window) if self._logs is not None else None
         vector = await self._in_thread(_vector, principal, query)
         charge = ChargeRequest(
@@ -193,10 +193,10 @@ class Retriever:
         )
         # 2. In an audit window the log answers, after the meters were charged.
         if log is not None:
-            return await self._logged(log, principal, query, charge, left)
+            return await self._logged(log, principal, query, charge, seconds_left)
         index = await self._index(principal)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
-        paid = await self._pay(charge, left)
+        paid = await self._pay(charge, seconds_left)
         # 4. Noise keyed by this record alone, then the best K slots.
         key = _key(principal, query, window, paid)
         answer = await self._in_thread(release, vector, index, key, mechanism)

@@ -75,21 +75,21 @@ class Store:
             InputError: The file cannot be read or made, or holds no key.
         """
         named = os.environ.get(KEY_VARIABLE)
-        beside = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
-        path = Path(named or beside)
+        default = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
+        path = Path(named or default)
         try:
             with suppress(FileExistsError):
                 if make:
-                    held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-                    with os.fdopen(held, "wb") as file:
+                    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                    with os.fdopen(descriptor, "wb") as file:
                         file.write(secrets.token_bytes(_KEY_BYTES))
             if len(key := path.read_bytes()) >= _KEY_BYTES:
                 return key
-            why = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
+            reason = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
         except OSError as error:
-            why = f"cannot be read or made: {error.strerror}"
+            reason = f"cannot be read or made: {error.strerror}"
         raise InputError(
-            f"The key {path} {why}.",
+            f"The key {path} {reason}.",
             f"Put back the one that documents were placed under, or name it with {KEY_VARIABLE}."
             f" Where it is lost, write {_KEY_BYTES} random bytes there: what is added again is then"
             " placed a second time, at twice its epsilon.",
@@ -191,8 +191,8 @@ class SharedReads:
     async def _run(self) -> Mapping[Any, Any]:
         """Wait for the read under way, then read what has been asked for meanwhile."""
         async with self._one:
-            wanted, self._wanted, self._next = self._wanted, set(), None
-            return await asyncio.to_thread(self._read, wanted)
+            keys, self._wanted, self._next = self._wanted, set(), None
+            return await asyncio.to_thread(self._read, keys)
 
 
 def open_store(database: str | None = None, *, create: bool = False) -> Store:

@@ -188,13 +188,13 @@ def _part_lives(connection: Connection) -> None:
     count = select(windows.c.tenant, func.count()).group_by(windows.c.tenant)
     begun: dict[int, int] = {row[0]: row[1] for row in connection.execute(count)}
     # Each window counts as spent in full.
-    most = {row.id: begun.get(row.id, 0) * json.loads(row.policy)["budget"] ** 2 for row in rows}
+    full = {row.id: begun.get(row.id, 0) * json.loads(row.policy)["budget"] ** 2 for row in rows}
     for row in rows:
-        others = (most[one.id] for one in rows if one.life == row.life and one.id != row.id)
+        others = (full[other.id] for other in rows if other.life == row.life and other.id != row.id)
         policy, used = json.loads(row.policy), erased.get(row.life, 0.0) + sum(others)
         if policy["claim"].pop("meter", "index") == "documents":
             # Budgets of single texts no longer exist: the window under way answers no more.
-            used = most[row.id]
+            used = full[row.id]
             of_tenant = windows.c.tenant == row.id
             connection.execute(update(windows).where(of_tenant).values(CLOSED))
             connection.execute(charges.delete().where(charges.c.tenant == row.id))

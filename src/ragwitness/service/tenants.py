@@ -54,15 +54,15 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
     """
     policy = make_policy(claim, dimension_of(claim))
     with store.writing() as connection:
-        for each in (name, *more):
-            _check_name("tenant", each)
-            if _find(connection, each) is not None:
-                raise InputError(f"There is a tenant {each!r} already.", "Take another name.")
+        for new_name in (name, *more):
+            _check_name("tenant", new_name)
+            if _find(connection, new_name) is not None:
+                raise InputError(f"There is a tenant {new_name!r} already.", "Take another name.")
             # Numbers are drawn, not counted: a server that still holds an erased tenant's index
             # knows it by its number, and no tenant's number tells of others.
             number = 1 + secrets.randbelow((1 << 31) - 1)
             values = {"policy": policy.to_json(), "created": int(time.time())}
-            connection.execute(insert(tenants).values(id=number, name=each, **values))
+            connection.execute(insert(tenants).values(id=number, name=new_name, **values))
     return policy
 
 
@@ -133,10 +133,10 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
             if policy.placement is not None:
                 continue
             of_tenant = windows.c.tenant == row.id
-            known = connection.execute(select(windows).where(of_tenant)).all()
+            stored = connection.execute(select(windows).where(of_tenant)).all()
             current, _ = window_of(row.created, policy.claim.window, moment)
-            over = {window.number for window in known if window.final is not None}
-            unsure = {window.number for window in known if window.final is None}
+            over = {window.number for window in stored if window.final is not None}
+            unsure = {window.number for window in stored if window.final is None}
             unsure |= set(range(max(over, default=-1) + 1, current + 1))
             # The budget for each of them, whatever was granted; a window that is over stays.
             used = row.used + len(unsure) * policy.budget**2
@@ -175,7 +175,7 @@ def add_accounts(
     keys = [new_key() for _ in names]
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        for place, (name, (_, stored)) in enumerate(zip(names, keys, strict=True), row.next_place):
+        for number, (name, (_, stored)) in enumerate(zip(names, keys, strict=True), row.next_place):
             _check_name("account", name)
             # A payer has a meter of its own, so that more accounts do not buy more queries.
             _check_name("payer", payer or name)
@@ -185,7 +185,7 @@ def add_accounts(
                     f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
                 )
             paid_by = _payer(connection, row.id, payer or name)
-            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": place}
+            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": number}
             connection.execute(insert(accounts).values(**values, **stored))
         # A place is never given twice, not even a revoked account's: the noise is keyed by it.
         used = {"next_place": row.next_place + len(names)}
@@ -253,11 +253,11 @@ def _change(store: Store, tenant: str, name: str, values: dict[str, object]) -> 
 
 
 def _payer(connection: Connection, tenant: int, name: str) -> int:
-    here = and_(payers.c.tenant == tenant, payers.c.name == name)
-    number = connection.execute(select(payers.c.id).where(here)).scalar()
+    this_payer = and_(payers.c.tenant == tenant, payers.c.name == name)
+    number = connection.execute(select(payers.c.id).where(this_payer)).scalar()
     if number is None:
-        made = connection.execute(insert(payers).values(tenant=tenant, name=name))
-        number = made.inserted_primary_key[0]  # type: ignore[index]
+        result = connection.execute(insert(payers).values(tenant=tenant, name=name))
+        number = result.inserted_primary_key[0]  # type: ignore[index]
     return int(number)
 
 
@@ -373,15 +373,17 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         claim = policy.claim
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
-        number, left = window_of(row.created, claim.window, moment)
-        here = and_(windows.c.tenant == row.id, windows.c.number == number, windows.c.charged > 0)
-        window = connection.execute(select(windows).where(here)).one_or_none()
+        number, seconds_left = window_of(row.created, claim.window, moment)
+        this_window = and_(
+            windows.c.tenant == row.id, windows.c.number == number, windows.c.charged > 0
+        )
+        window = connection.execute(select(windows).where(this_window)).one_or_none()
         mu = meter_of(connection, policy, window).mu() if window else 0.0
         used = used_for_life(connection, row.id, policy)
         return TenantBudget(
             tenant=tenant,
             window=number,
-            seconds_left=left,
+            seconds_left=seconds_left,
             queries=window.charged if window else 0,
             mu=mu,
             budget=policy.budget,

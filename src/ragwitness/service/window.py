@@ -270,9 +270,9 @@ def _free(connection: Connection, tenant: Any, first: int, number: int | None) -
     if number is None:
         return next(free for free in range(first, first + len(taken) + 1) if free not in taken)
     if number < first or number in taken:
-        why = "is over" if number < first else "has begun or has a log"
+        reason = "is over" if number < first else "has begun or has a log"
         raise InputError(
-            f"Window {number} of {tenant.name} {why}; the one under way is {first}.",
+            f"Window {number} of {tenant.name} {reason}; the one under way is {first}.",
             "Leave --window out to take the first that is free.",
         )
     return number
@@ -333,27 +333,27 @@ class Log:
         Raises:
             ApiError: The window is closed, all its places are taken, or the key cannot be taken.
         """
-        who = (principal.tenant_name, principal.account_name)
+        names = (principal.tenant_name, principal.account_name)
 
         def publish() -> dict[str, Any]:
             # Admission is a record of its own; it gives the account its place, and its key.
             window, ledger = self._window, self._window.ledger
             try:
-                window.admit(*who, key)
+                window.admit(*names, key)
             except InputError as error:
                 full = len(ledger.accounts) >= window.policy.accounts_most
                 if not key or ledger.closed is not None or full:
                     raise
                 raise ApiError(error.message, code="log_refused") from error
             token, note = self._publish()
-            account = ledger.accounts[who]
+            account = ledger.accounts[names]
             path = ledger.log.inclusion(account.admitted, int(token.split()[0]))
             return {
                 "checkpoint": token,
                 "note": note,
                 "window": window.policy.window,
-                "tenant": who[0],
-                "account": who[1],
+                "tenant": names[0],
+                "account": names[1],
                 "sequence": account.count,
                 "admission": {
                     "entry": ledger.entry(account.admitted).decode(),
@@ -501,11 +501,11 @@ class Logs:
                 )
             log = Log(window, store)
             self._all.append(log)
-            for tenant, place in held_windows(store, window.policy, log.opened).items():
-                if place in self._logs:
+            for tenant, key_of_window in held_windows(store, window.policy, log.opened).items():
+                if key_of_window in self._logs:
                     raise InputError(f"{folder} is given a second time.", "Name each window once.")
-                self._logs[place] = log
-                if not log.check_index(place[0], tenant):
+                self._logs[key_of_window] = log
+                if not log.check_index(key_of_window[0], tenant):
                     raise InputError(
                         f"The database holds another index of {tenant} than {folder} was committed"
                         " to.",

@@ -221,20 +221,20 @@ _LEAK_RATE = (
 
 
 def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> str:
-    known = result.calibration
+    calibration = result.calibration
     if ruling.code is ExitCode.INCONCLUSIVE:
         # What a reader can do about it stands in what the audit could have decided.
-        could = known.power
-        told = (could.told, could.told_out) if could else ()
-        return " ".join(filter(None, told))
-    if any(one.subject != "in" for one in conditions):
+        could = calibration.power
+        advice = (could.told, could.told_out) if could else ()
+        return " ".join(filter(None, advice))
+    if any(condition.subject != "in" for condition in conditions):
         return "An error rate is known for the verdict “in” alone."
-    if not known.exact:
-        return f"Error rate: not known. {known.note}"
+    if not calibration.exact:
+        return f"Error rate: not known. {calibration.note}"
     return (
         f"Error rate: a system that holds none of these {len(result.verdicts):,} documents fails"
         f" this test with a probability of at most {result.alpha:g} (Benjamini-Hochberg over ranks"
-        f" among {known.n:,} documents known to be outside)."
+        f" among {calibration.n:,} documents known to be outside)."
     )
 
 
@@ -253,23 +253,26 @@ def _finding(
     from ragwitness.report.html import write_page
     from ragwitness.runner.response_store import pack_run
 
-    own, conditions = kind
-    report, ruling = own.report(result), own.rule(result, conditions)
-    write("json", own, result, folder / RESULT)
+    result_type, conditions = kind
+    report, ruling = result_type.report(result), result_type.rule(result, conditions)
+    write("json", result_type, result, folder / RESULT)
     write_page(report, folder / REPORT)
     pack_run(folder)
-    cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
-    named = [one for one in cases if one.type != "fail-on"]
-    shown = [f"  {_shown(one.name)}: {_shown(one.message)}" for one in named[:_SHOWN]]
+    cases = [case for case in result_type.tested(result, conditions) if case.state == "failed"]
+    named = [case for case in cases if case.type != "fail-on"]
+    failures = [f"  {_shown(case.name)}: {_shown(case.message)}" for case in named[:_SHOWN]]
     if more := len(named) - _SHOWN:
-        shown += [f"  and {more:,} more"] if more > 0 else []
+        failures += [f"  and {more:,} more"] if more > 0 else []
     lines = [
         f"{report.title}. {ruling.why}".rstrip(),
-        *shown,
+        *failures,
         report.sentence,
         error_rate,
-        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in report.warnings),
-        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in report.left_out[:_SHOWN]),
+        *(f"Before you rely on this: {_for_tests(_shown(case))}" for case in report.warnings),
+        *(
+            f"Left out: {_shown(case.name)}: {_shown(case.why)}"
+            for case in report.left_out[:_SHOWN]
+        ),
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
         f"Page: {_near(folder / REPORT)}",
     ]
@@ -300,8 +303,8 @@ def _end(finding: Asserted, inconclusive: Inconclusive) -> None:
 
 def _near(path: Path) -> Path:
     """Return a path as it is written from the current folder."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    current = Path.cwd()
+    return path.relative_to(current) if path.is_relative_to(current) else path
 
 
 def _for_tests(warning: str) -> str:
@@ -348,13 +351,13 @@ def _folder(
     if isinstance(target, str):
         return folder_of(base, (what, target, release, settings), again=release is None)
     # No code says whether an object answers as it did: without a release nothing is resumed.
-    here = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    parts = (what, wrap(target).name, here, release, settings)
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    key = (what, wrap(target).name, test, release, settings)
     if release is not None:
-        _refuse_twin(target, folder_of(base, parts, again=False))
-        return folder_of(base, parts, again=False)
+        _refuse_twin(target, folder_of(base, key, again=False))
+        return folder_of(base, key, again=False)
     attempt = 0
-    while (folder := folder_of(base, (*parts, attempt), again=False)).exists():
+    while (folder := folder_of(base, (*key, attempt), again=False)).exists():
         attempt += 1
     return folder
 
@@ -393,4 +396,4 @@ def _alone(folder: Path) -> Iterator[None]:
 def _digest(documents: Sequence[Document]) -> str:
     from ragwitness.crypto.hashing import text_digest
 
-    return text_digest(part for one in documents for part in (one.id, one.text))
+    return text_digest(text for document in documents for text in (document.id, document.text))

@@ -92,8 +92,10 @@ class _Site:
         page = pages.document_page(run, name)
         if page is None:
             # Names come out of addresses, so they are made visible before they are repeated.
-            shown = visible(name, 80)
-            raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
+            visible_name = visible(name, 80)
+            raise HTTPException(
+                404, f"Nothing is known of the document {visible_name} in this run."
+            )
         return page
 
     def rows(self, given: dict[str, str]) -> str:
@@ -110,10 +112,10 @@ class _Site:
     def _find(self, key: str) -> Run:
         # Keys are looked up among the runs that are there; no part of an address ever becomes a
         # path.
-        found = next((run for run in find_runs(self._roots) if run.key == key), None)
-        if found is None:
+        run = next((run for run in find_runs(self._roots) if run.key == key), None)
+        if run is None:
             raise HTTPException(404, _GONE)
-        return found
+        return run
 
 
 def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitable[Response]]:
@@ -122,8 +124,8 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
     async def handle(request: Request) -> Response:
         query = request.scope["query_string"].decode("latin-1")
         # Ids of documents may hold half a surrogate pair.
-        given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
-        named = {name: values[-1] for name, values in given.items()}
+        parameters = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
+        named = {name: values[-1] for name, values in parameters.items()}
         return page_reply(await run_in_threadpool(make, {**named, **request.path_params}))
 
     return handle
@@ -137,21 +139,23 @@ def _fixed(text: Callable[[], str], kind: str) -> Callable[[Request], Awaitable[
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
-    status, said = 500, ""
+    status, detail = 500, ""
     if isinstance(error, HTTPException):
-        status, said = error.status_code, error.detail
+        status, detail = error.status_code, error.detail
     title = "Not found" if status == 404 else "This cannot be done"
-    return page_reply(pages.message_page(title, said), status)
+    return page_reply(pages.message_page(title, detail), status)
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
-    said = str(error) if isinstance(error, RagwitnessError) else ""
-    return page_reply(pages.message_page("A file cannot be read", said))
+    message = str(error) if isinstance(error, RagwitnessError) else ""
+    return page_reply(pages.message_page("A file cannot be read", message))
 
 
 async def _broken(_request: Request, error: Exception) -> Response:
-    said = f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
-    return page_reply(pages.message_page("Something is wrong", said), 500)
+    message = (
+        f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
+    )
+    return page_reply(pages.message_page("Something is wrong", message), 500)
 
 
 # Serves the pages until Ctrl-C.

@@ -89,15 +89,15 @@ class Beginnings:
 
     def begun(self) -> Begun:
         """Return what the list of runs shows of it."""
-        jobs = [(one.title, _WORDS[one.stage], f"/job/{one.key}") for one in self._jobs.listed()]
+        jobs = [(job.title, _WORDS[job.stage], f"/job/{job.key}") for job in self._jobs.listed()]
         return Begun(jobs, self._access.form_key)
 
     def of_run(self, run: Path) -> RunActs:
         """Return what these pages began in a run folder, and what they can do with it."""
-        found = self._jobs.at(run)
+        job = self._jobs.at(run)
         return RunActs(
-            (f"/job/{found.key}", _WORDS[found.stage]) if found else None,
-            _again(found) if found else ("", ""),
+            (f"/job/{job.key}", _WORDS[job.stage]) if job else None,
+            _again(job) if job else ("", ""),
             self._access.form_key,
         )
 
@@ -112,15 +112,15 @@ class Beginnings:
         if job is not None and job.task is not task:
             job = None
         # Only a name may come from an address: a link of others must not fill in where keys go.
-        usual = {one.option: one.usual for one in task.every if one.usual}
-        named = [one.option for one in task.every if one.form == "plan"]
-        given = {option: query[option] for option in named if option in query}
+        usual = {question.option: question.usual for question in task.every if question.usual}
+        named = [question.option for question in task.every if question.form == "plan"]
+        prefilled = {option: query[option] for option in named if option in query}
         return page_reply(
             render(
                 "form.html.j2",
                 task=task,
                 job=job,
-                answers=job.answers if job else usual | given,
+                answers=job.answers if job else usual | prefilled,
                 name=job.next_name
                 if job
                 else query.get("name", "") * valid_name(query.get("name", "")),
@@ -214,13 +214,13 @@ class Beginnings:
         path = form.texts.get(f"{question.option}-path", "")
         if files := form.files.get(question.option):
             job.sources.pop(question.option, None)
-            kept = keep_uploads(files, job.folder / question.option)
-            shown = kept.name if len(files) == 1 else f"{len(files)} files"
-            source = Source(kept, shown, shown, True)
+            stored = keep_uploads(files, job.folder / question.option)
+            label = stored.name if len(files) == 1 else f"{len(files)} files"
+            source = Source(stored, label, label, True)
         elif path:
             job.sources.pop(question.option, None)
-            found = inside(self._jobs.base, path)
-            source = Source(found, found.name, found.name, False)
+            local = inside(self._jobs.base, path)
+            source = Source(local, local.name, local.name, False)
         elif question.option in job.sources and "forget" not in form.texts:
             source = job.sources[question.option]
         elif question.needed:
@@ -242,10 +242,10 @@ class Beginnings:
     def _plans(self) -> list[str]:
         """Folders of canaries beside the runs."""
         try:
-            found = [one.parent.name for one in self._jobs.home.glob(f"*/{COMMITMENT}")]
+            names = [path.parent.name for path in self._jobs.home.glob(f"*/{COMMITMENT}")]
         except OSError:
             return []
-        return sorted(found)
+        return sorted(names)
 
     # A task that was checked.
 
@@ -307,7 +307,7 @@ class Beginnings:
         async with self._form(request) as form:
             yes = bool(form.texts.get("yes"))
         job, act = self._job(request), request.path_params["act"]
-        here = f"/job/{job.key}"
+        address = f"/job/{job.key}"
         try:
             if act == "check":
                 await run_in_threadpool(self._jobs.check, job)
@@ -323,14 +323,16 @@ class Beginnings:
                 raise HTTPException(404, "There is no such button.")
         except TakenError as error:
             return _taken(error, self._jobs.at(job.run) or job if job.run else job)
-        return _to(here)
+        return _to(address)
 
     async def _pack(self, request: Request) -> Response:
         """The evidence pack of a sealed run, as a file."""
         async with self._form(request) as form:
             hide = bool(form.texts.get("hide"))
         key = request.path_params["key"]
-        run = next((one for one in find_runs(self._roots) if one.key == key), None)
+        run = next(
+            (candidate for candidate in find_runs(self._roots) if candidate.key == key), None
+        )
         if run is None:
             raise HTTPException(404, "There is no such run.")
         name = Path(f"evidence-{key}{'-hidden' * hide}.zip")
@@ -401,10 +403,10 @@ def _report_of(job: Job) -> ReportDocument | None:
 
 
 def _task_of(request: Request) -> Task:
-    found = TASKS.get(request.path_params["task"])
-    if found is None:
+    task = TASKS.get(request.path_params["task"])
+    if task is None:
         raise HTTPException(404, f"What can be begun is: {', '.join(TASKS)}.")
-    return found
+    return task
 
 
 _NUMBERS = {"whole": "a whole number", "number": "a number"}
@@ -426,40 +428,40 @@ def _refuse_number(question: Question, answer: str) -> None:
 
 def _checked(job: Job) -> dict[str, Any]:
     """Return what the looks found, in words: label and value, table of power, doubts."""
-    seen = job.seen
-    if not seen:
+    survey = job.seen
+    if not survey:
         return {}
-    can = seen.get("capabilities") or []
-    found: dict[str, Any] = {
+    can = survey.get("capabilities") or []
+    shown_rows: dict[str, Any] = {
         "system": [
-            ("System", str(seen.get("target", ""))),
+            ("System", str(survey.get("target", ""))),
             ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
-            ("It answered first", quote(str(seen.get("text", "")))),
-            ("Methods that it admits", ", ".join(map(str, seen.get("audits", []))) or "none"),
-            ("Queries of this check", str(seen.get("queries_spent", seen.get("requests", 0)))),
+            ("It answered first", quote(str(survey.get("text", "")))),
+            ("Methods that it admits", ", ".join(map(str, survey.get("audits", []))) or "none"),
+            ("Queries of this check", str(survey.get("queries_spent", survey.get("requests", 0)))),
         ],
-        "notes": seen.get("notes", []),
-        "tried": seen.get("tried", []),
+        "notes": survey.get("notes", []),
+        "tried": survey.get("tried", []),
     }
-    plan = (seen.get("forecast") or {}).get("methods", {}).get(seen.get("method"))
+    plan = (survey.get("forecast") or {}).get("methods", {}).get(survey.get("method"))
     if plan is None:
-        return found
-    found["assumptions"] = [seen.get("decides", ""), *seen.get("alike", [])]
-    found["method"] = (str(seen.get("method")), str(seen.get("why", "")))
+        return shown_rows
+    shown_rows["assumptions"] = [survey.get("decides", ""), *survey.get("alike", [])]
+    shown_rows["method"] = (str(survey.get("method")), str(survey.get("why", "")))
     tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
-    found["price"] = [
+    shown_rows["price"] = [
         ("Queries", fmt.count(plan["queries"])),
         ("Queries at most", fmt.count(plan["queries_most"])),
         ("Tokens at most", fmt.count(tokens["sent"] + tokens["answer"])),
         ("Cost at most", "give both prices to see it" if cost is None else f"{cost:.4g}"),
         ("Time", " to ".join(map(fmt.duration, seconds)) if seconds else fmt.MISSING),
     ]
-    found["power"] = [
-        (label, fmt.percent(one["found"]), f"{one['false']:.2g}")
-        for label, one in plan["power"].items()
-        if one.get("found") is not None
+    shown_rows["power"] = [
+        (label, fmt.percent(figures["found"]), f"{figures['false']:.2g}")
+        for label, figures in plan["power"].items()
+        if figures.get("found") is not None
     ]
-    return found
+    return shown_rows
 
 
 def _in_thread(make: Callable[[Request], Response]) -> Handler:

@@ -98,12 +98,12 @@ def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
 
 def because(result: AuditResult, verdict: Verdict) -> str:
     """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
-    known = [score for score in result.calibration.scores if verdict.score is not None]
-    high = fmt.count(sum(score >= (verdict.score or 0.0) for score in known))
+    scores = [score for score in result.calibration.scores if verdict.score is not None]
+    high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
     if verdict.decision is Decision.IN:
         shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
         return (
-            f"It is called in because {shows}: {high} of {fmt.documents(len(known))} known to be"
+            f"It is called in because {shows}: {high} of {fmt.documents(len(scores))} known to be"
             f" outside scored as high. {how_often_wrong(result)}"
         )
     if verdict.decision is Decision.OUT:
@@ -111,8 +111,8 @@ def because(result: AuditResult, verdict: Verdict) -> str:
             "It shows no sign because documents that are inside this system answer so weakly only"
             f" with probability {fmt.p_text(verdict.p_out)}. It may be inside all the same."
         )
-    told = f"{high} of {fmt.documents(len(known))} known to be outside scored as high."
-    return f"Nothing is decided. {told if known else ''}".strip()
+    rank_text = f"{high} of {fmt.documents(len(scores))} known to be outside scored as high."
+    return f"Nothing is decided. {rank_text if scores else ''}".strip()
 
 
 def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
@@ -123,28 +123,28 @@ def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Ask
     return tuple(
         Asked(
             number=n,
-            stage=fmt.visible(one.asked.stage),
-            target=fmt.visible(one.asked.target),
-            prompt=_marked(one.asked.query.prompt, None, _heard(one.answer)),
-            settings=_settings(one.asked.query),
-            answer=_marked(one.answer.text, pattern, one.asked.query.prompt),
-            outcome=_outcome(one.answer),
-            pieces=_pieces(one.answer),
-            cut=max(0, len(one.answer.tokens or ()) - _TOKENS),
+            stage=fmt.visible(exchange.asked.stage),
+            target=fmt.visible(exchange.asked.target),
+            prompt=_marked(exchange.asked.query.prompt, None, _heard(exchange.answer)),
+            settings=_settings(exchange.asked.query),
+            answer=_marked(exchange.answer.text, pattern, exchange.asked.query.prompt),
+            outcome=_outcome(exchange.answer),
+            pieces=_pieces(exchange.answer),
+            cut=max(0, len(exchange.answer.tokens or ()) - _TOKENS),
             contexts=tuple(
-                _marked(context, None, one.asked.query.prompt)
-                for context in one.answer.contexts or ()
+                _marked(context, None, exchange.asked.query.prompt)
+                for context in exchange.answer.contexts or ()
             ),
         )
-        for n, one in enumerate(exchanges, start=1)
+        for n, exchange in enumerate(exchanges, start=1)
     )
 
 
 def readable(text: str) -> str:
     """Return untrusted text with its line breaks, all else unseen named; not yet escaped."""
-    shown = "\n".join(fmt.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
+    visible_text = "\n".join(fmt.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
     rest = len(text) - _LONGEST
-    return f"{shown}… ({fmt.count(rest)} more characters)" if rest > 0 else shown
+    return f"{visible_text}… ({fmt.count(rest)} more characters)" if rest > 0 else visible_text
 
 
 def _heard(answer: Answer) -> str:
@@ -157,11 +157,11 @@ def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
     # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
     # by its answers.
     numbered = tuple(enumerate(exchanges, start=1))
-    found = tuple(n for n, one in numbered if _asks_for(word, one))
+    numbers = tuple(n for n, exchange in numbered if _asks_for(word, exchange))
     pattern = _pattern([word.word])
-    if found or pattern is None:
-        return found
-    return tuple(n for n, one in numbered if pattern.search(one.answer.text))
+    if numbers or pattern is None:
+        return numbers
+    return tuple(n for n, exchange in numbered if pattern.search(exchange.answer.text))
 
 
 def _asks_for(word: Evidence, one: Exchange) -> bool:
@@ -183,31 +183,31 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
 
 def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
     """Escape a text, and mark in it the words of a pattern and the runs that another text holds."""
-    shown = readable(text)
-    found = [match.span() for match in pattern.finditer(shown)] if pattern else []
+    text_shown = readable(text)
+    matches = [match.span() for match in pattern.finditer(text_shown)] if pattern else []
     # Cut, escape, join: nothing is marked up before it is escaped.
-    parts, at = [], 0
-    for start, end in sorted([*found, *_shared(shown, readable(other))]):
+    pieces, at = [], 0
+    for start, end in sorted([*matches, *_shared(text_shown, readable(other))]):
         if end > at:
-            parts += [escape(shown[at:start]), _MARK.format(shown[max(at, start) : end])]
+            pieces += [escape(text_shown[at:start]), _MARK.format(text_shown[max(at, start) : end])]
             at = end
-    return Markup("").join([*parts, escape(shown[at:])])
+    return Markup("").join([*pieces, escape(text_shown[at:])])
 
 
 def _shared(text: str, other: str) -> list[tuple[int, int]]:
     """Return the places in a text of runs of words that another text holds too."""
-    theirs = [word.casefold() for word in re.findall(r"\w+", other)]
-    runs = {tuple(theirs[at : at + _RUN]) for at in range(len(theirs) - _RUN + 1)}
-    words = [(found.group().casefold(), found.span()) for found in re.finditer(r"\w+", text)]
-    places: list[tuple[int, int]] = []
+    other_words = [word.casefold() for word in re.findall(r"\w+", other)]
+    runs = {tuple(other_words[at : at + _RUN]) for at in range(len(other_words) - _RUN + 1)}
+    words = [(match.group().casefold(), match.span()) for match in re.finditer(r"\w+", text)]
+    spans: list[tuple[int, int]] = []
     for at in range(len(words) - _RUN + 1):
         if tuple(word for word, _ in words[at : at + _RUN]) in runs:
             start, end = words[at][1][0], words[at + _RUN - 1][1][1]
             # Runs that overlap are one.
-            if places and start <= places[-1][1]:
-                start = places.pop()[0]
-            places.append((start, end))
-    return places
+            if spans and start <= spans[-1][1]:
+                start = spans.pop()[0]
+            spans.append((start, end))
+    return spans
 
 
 _MARK = Markup("<mark>{}</mark>")
@@ -215,36 +215,39 @@ _MARK = Markup("<mark>{}</mark>")
 
 def _settings(query: Query) -> str:
     """Say how a question was to be answered."""
-    parts = [f"at most {fmt.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
+    settings = [
+        f"at most {fmt.count(query.max_tokens)} tokens",
+        f"temperature {query.temperature:g}",
+    ]
     if query.top_logprobs:
-        parts.append(f"{query.top_logprobs} alternatives per token")
+        settings.append(f"{query.top_logprobs} alternatives per token")
     if query.seed is not None:
-        parts.append(f"seed {query.seed}")
-    return ", ".join(parts)
+        settings.append(f"seed {query.seed}")
+    return ", ".join(settings)
 
 
 def _outcome(answer: Answer) -> str:
     """Say how an answer ended and what it cost."""
-    parts = [f"ended: {fmt.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
-    for number, what in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
+    facts = [f"ended: {fmt.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
+    for number, verb in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
         if number is not None:
-            parts.append(f"{fmt.count(number)} tokens {what}")
+            facts.append(f"{fmt.count(number)} tokens {verb}")
     if answer.tokens is None:
-        parts.append("no log-probabilities")
-    return ", ".join(parts)
+        facts.append("no log-probabilities")
+    return ", ".join(facts)
 
 
 def _pieces(answer: Answer) -> tuple[Piece, ...]:
     return tuple(
         Piece(
-            fmt.visible(one.token, 80),
-            _probability(one.logprob),
+            fmt.visible(token.token, 80),
+            _probability(token.logprob),
             ", ".join(
                 f"{fmt.visible(text, 40)} {_probability(value)}"
-                for text, value in [pair for pair in one.top if pair[0] != one.token][:_OTHERS]
+                for text, value in [pair for pair in token.top if pair[0] != token.token][:_OTHERS]
             ),
         )
-        for one in (answer.tokens or ())[:_TOKENS]
+        for token in (answer.tokens or ())[:_TOKENS]
     )
 
 

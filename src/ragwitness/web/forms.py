@@ -109,7 +109,7 @@ class Task:
     @property
     def every(self) -> tuple[Question, ...]:
         """All questions in their order."""
-        return tuple(one for group in self.questions.values() for one in group)
+        return tuple(question for group in self.questions.values() for question in group)
 
 
 def questions_of(
@@ -123,22 +123,22 @@ def questions_of(
         needed: Fields that a form needs although a program may leave them out.
     """
     groups: dict[str, list[Question]] = {heading: [] for heading in headings}
-    for one in declared(source):
-        asked, usual = one.mark(AskedAs), one.default
-        if asked is None or asked.under not in groups:
+    for option in declared(source):
+        question, usual = option.mark(AskedAs), option.default
+        if question is None or question.under not in groups:
             continue
         plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
-        groups[asked.under].append(
+        groups[question.under].append(
             Question(
-                one.name.replace("_", "-"),
-                asked.label,
-                asked.hint,
-                form_of(asked, one),
-                needed=usual is MISSING or one.name in needed,
+                option.name.replace("_", "-"),
+                question.label,
+                question.hint,
+                form_of(question, option),
+                needed=usual is MISSING or option.name in needed,
                 usual=str(usual) if plain else "",
-                choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
-                table=PathRole.DOCUMENTS in one.marks,
-                several=any(get_origin(kind) is list for kind in get_args(one.kind)),
+                choices={**question.choices, **{name: name for name in names_at(question.names)}},
+                table=PathRole.DOCUMENTS in option.marks,
+                several=any(get_origin(kind) is list for kind in get_args(option.kind)),
             )
         )
     return {heading: tuple(under) for heading, under in groups.items()}
@@ -150,17 +150,17 @@ def names_at(place: str) -> Sequence[str]:
     return getattr(importlib.import_module(module), name).names() if module else ()
 
 
-def form_of(asked: AskedAs, one: Declared) -> Form:
+def form_of(asked: AskedAs, option: Declared) -> Form:
     """Return how a question is answered: as it says itself, else by its type."""
     if asked.form:
         return cast("Form", asked.form)
     if asked.choices:
         return "choice"
-    kinds = get_args(one.kind) or (one.kind,)
+    kinds = get_args(option.kind) or (option.kind,)
     by_type: dict[object, Form] = {bool: "tick", int: "whole", float: "number"}
-    if PathRole.DOCUMENTS in one.marks:
+    if PathRole.DOCUMENTS in option.marks:
         return "documents"
-    return next((by_type[one] for one in kinds if one in by_type), "text")
+    return next((by_type[kind] for kind in kinds if kind in by_type), "text")
 
 
 _DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))

@@ -140,7 +140,7 @@ class Job:
         Args:
             only: Options that the verb has; all of them without any.
         """
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for question in self.task.every:
             answer = self.answers.get(question.option, "")
             if question.form == "key":
@@ -148,8 +148,8 @@ class Job:
             elif question.option in self.sources:
                 answer = str(self.sources[question.option].path)
             value = typed(question, answer)
-            found[question.option] = [value] if question.several and value else value
-        return {name: one for name, one in found.items() if not only or name in only}
+            options[question.option] = [value] if question.several and value else value
+        return {name: setting for name, setting in options.items() if not only or name in only}
 
 
 class Jobs:
@@ -170,7 +170,7 @@ class Jobs:
     def new(self, task: Task) -> Job:
         """Return a task without answers; the oldest that stands still makes room."""
         with self._lock:
-            idle = [one for one in self._jobs.values() if one.stage not in BUSY]
+            idle = [job for job in self._jobs.values() if job.stage not in BUSY]
             for old in idle[: max(0, len(self._jobs) - _MOST_JOBS + 1)]:
                 del self._jobs[old.key]
                 shutil.rmtree(old.folder, ignore_errors=True)
@@ -184,12 +184,12 @@ class Jobs:
 
     def listed(self) -> list[Job]:
         """Return those that were checked at least, the newest first."""
-        return [one for one in reversed(self._jobs.values()) if one.stage is not Stage.DRAFT]
+        return [job for job in reversed(self._jobs.values()) if job.stage is not Stage.DRAFT]
 
     def at(self, run: Path) -> Job | None:
         """Return the task that is busy with a run folder, or was last."""
-        jobs = [one for one in reversed(self._jobs.values()) if one.run == run]
-        return next((one for one in jobs if one.stage in BUSY), jobs[0] if jobs else None)
+        jobs = [job for job in reversed(self._jobs.values()) if job.run == run]
+        return next((job for job in jobs if job.stage in BUSY), jobs[0] if jobs else None)
 
     # What a button does. Each is one step under the lock, so that of two tabs one comes first.
 
@@ -278,8 +278,8 @@ class Jobs:
     def close(self) -> None:
         """Stop everything, and delete what was uploaded."""
         with self._lock:
-            busy = [one for one in self._jobs.values() if self.stop(one) or one.stage in BUSY]
-            processes = [one._process for one in busy if one._process is not None]
+            busy = [job for job in self._jobs.values() if self.stop(job) or job.stage in BUSY]
+            processes = [job._process for job in busy if job._process is not None]
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_PATIENCE / 3)
@@ -303,8 +303,8 @@ class Jobs:
         about = Path(source.name).stem if source else job.answers.get(job.task.named_by, "")
         how = {"audit": "method", "leak": "attacks", "probe": "release"}.get(job.task.name, "")
         method = str(job.seen.get("method") or job.answers.get(how, ""))
-        parts = (about, job.task.name if how != "method" else "", method)
-        words = [re.sub(r"[^\w+.]+", "-", part).strip("-._+") for part in parts]
+        pieces = (about, job.task.name if how != "method" else "", method)
+        words = [re.sub(r"[^\w+.]+", "-", word).strip("-._+") for word in pieces]
         name = "-".join(filter(None, words))[:70] or "run"
         number, usual = 1, name
         # An unfinished run of that name is gone on with; a finished one is left alone.
@@ -320,7 +320,7 @@ class Jobs:
         path = job.folder / f"look-{at}.toml"
         write_options(path, job.options(look.options), "ragwitness view")
         named = {"folder": str(job.folder), "run": str(job.run)}
-        flags = [one.format_map(named) for one in look.flags]
+        flags = [flag.format_map(named) for flag in look.flags]
         return [*look.verb, "--config", str(path), *flags]
 
     def _verb(self, job: Job, *, yes: bool) -> list[str]:
@@ -366,7 +366,9 @@ class Jobs:
         # account can read and no list of processes shows.
         quiet = {"PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1", "COLUMNS": "100"}
         loud = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", KEY_VARIABLE)
-        environment = {name: one for name, one in os.environ.items() if name not in loud} | quiet
+        environment = {
+            name: value for name, value in os.environ.items() if name not in loud
+        } | quiet
         return subprocess.Popen(  # noqa: S603  # our own verb, and no shell
             [sys.executable, "-c", _PROGRAM, *command],
             stdin=subprocess.DEVNULL,
@@ -406,20 +408,23 @@ _ERROR = re.compile(r"^error: (.*)(?:\n[ \t]*next: (.*))?", re.MULTILINE)
 
 def _failure(output: Sequence[str], code: int) -> tuple[str, str]:
     """Return what a verb said of its failure: what happened and why, and what to do."""
-    found: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
-    if found:
-        return found[-1]
-    said = next((line for line in reversed(output) if line.strip()), "it said nothing")
+    errors: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
+    if errors:
+        return errors[-1]
+    last_line = next((line for line in reversed(output) if line.strip()), "it said nothing")
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return f"The process ended {how}: {fmt.visible(said, 300)}", "Go on, or look at its last lines."
+    return (
+        f"The process ended {how}: {fmt.visible(last_line, 300)}",
+        "Go on, or look at its last lines.",
+    )
 
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _interrupt(process: subprocess.Popen[str]) -> None:
@@ -464,7 +469,7 @@ class Progress:
 def progress_of(job: Job) -> Progress:
     """Return how far a task is; a folder that is gone or broken is told, never raised."""
     run, news = job.run, ""
-    done, spent, heard = 0, Use(), 0
+    done, spent, answers = 0, Use(), 0
     if run is not None and job.task.fills == "run":
         if run.is_dir():
             job.was_there = True
@@ -474,13 +479,13 @@ def progress_of(job: Job) -> Progress:
                 " What it had asked is lost with it. Stop, and begin again."
             )
         try:
-            heard = index_of(run).heard().answers
+            answers = index_of(run).heard().answers
             spent = sum(spending_of(run), Use())
-            done = finished_units(run) if job.task.name == "audit" else heard
+            done = finished_units(run) if job.task.name == "audit" else answers
         except (RagwitnessError, OSError) as error:
             news = news or str(error)
     total = _total(job)
-    figures = {} if job.task.fills != "run" else _figures(job, done, total, heard, spent)
+    figures = {} if job.task.fills != "run" else _figures(job, done, total, answers, spent)
     waiting = next((line for line in reversed(job.output) if line.strip()), "")
     if not news and waiting.startswith("waiting: "):
         news = f"{waiting[9:10].upper()}{waiting[10:]}."
@@ -498,16 +503,19 @@ def _total(job: Job) -> int:
 
 
 def _figures(job: Job, done: int, total: int, heard: int, spent: Use) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    figures: dict[str, tuple[str, str]] = {}
     if job.task.name == "audit" and total:
-        found["done"] = ("Documents decided on", f"{done:,} of {total:,}")
-    found["heard"] = ("Answers kept", f"{heard:,}")
+        figures["done"] = ("Documents decided on", f"{done:,} of {total:,}")
+    figures["heard"] = ("Answers kept", f"{heard:,}")
     cap = job.answers.get("max-queries")
-    found["queries"] = ("Queries sent", f"{spent.queries:,}" + (f" of {int(cap):,}" if cap else ""))
-    found["tokens"] = ("Tokens", f"{spent.tokens:,}")
+    figures["queries"] = (
+        "Queries sent",
+        f"{spent.queries:,}" + (f" of {int(cap):,}" if cap else ""),
+    )
+    figures["tokens"] = ("Tokens", f"{spent.tokens:,}")
     prices = [job.answers.get(name) for name in ("price-in", "price-out")]
     if all(prices):
         cost = Budget(price_in=float(prices[0] or 0), price_out=float(prices[1] or 0)).price(spent)
-        most = job.answers.get("max-cost")
-        found["cost"] = ("Cost", f"{cost:.4g}" + (f" of {float(most):g}" if most else ""))
-    return found
+        cost_cap = job.answers.get("max-cost")
+        figures["cost"] = ("Cost", f"{cost:.4g}" + (f" of {float(cost_cap):g}" if cost_cap else ""))
+    return figures

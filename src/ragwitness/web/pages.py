@@ -61,8 +61,8 @@ class RunActs:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
     """Return the list of runs, and of what these pages have begun."""
-    own = {"so_far": _so_far, "written": _written}
-    return render("runs.html.j2", **own, runs=runs, roots=roots, begun=begun)
+    values = {"so_far": _so_far, "written": _written}
+    return render("runs.html.j2", **values, runs=runs, roots=roots, begun=begun)
 
 
 def run_page(run: Run, acts: RunActs | None = None) -> str:
@@ -78,7 +78,7 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     # A finished run is its report with other blocks; an unfinished one has only its journal and its
     # spending.
     report = run.report
-    own: dict[str, object] = {
+    values: dict[str, object] = {
         "run": run,
         "written": _written(run),
         "page_of": lambda name: document_link(run, name),
@@ -89,8 +89,8 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     }
     if report is None:
         spent = sum(spending_of(run.folder), Use())
-        return render("unfinished.html.j2", **own, spent=spent, job=acts and acts.job)
-    return render("run.html.j2", **own, report=report, acts=acts, seal=_seal_of(run))
+        return render("unfinished.html.j2", **values, spent=spent, job=acts and acts.job)
+    return render("run.html.j2", **values, report=report, acts=acts, seal=_seal_of(run))
 
 
 def _seal_of(run: Run) -> tuple[str, str] | None:
@@ -138,19 +138,24 @@ def document_page(run: Run, document: str) -> str | None:
     """
     # The order of the report, so that "next" leads where a reader of the report expects.
     verdicts = run.opened.ranked if run.opened else ()
-    place = run.opened.places.get(document) if run.opened else None
+    position = run.opened.places.get(document) if run.opened else None
     # The shadow system was asked about documents of the same names: its answers are no evidence.
-    known = getattr(run.result, "target", None)
+    target = getattr(run.result, "target", None)
     exchanges = index_of(run.folder).exchanges(document)
-    found = tuple(one for one in exchanges if known is None or one.asked.target == known)
-    if place is None and not found:
+    exchanges_of_target = tuple(
+        exchange for exchange in exchanges if target is None or exchange.asked.target == target
+    )
+    if position is None and not exchanges_of_target:
         return None
-    verdict = verdicts[place] if place is not None else None
+    verdict = verdicts[position] if position is not None else None
     around = [
-        _neighbour(run, verdicts, None if place is None else place + step) for step in (-1, 1)
+        _neighbour(run, verdicts, None if position is None else position + step) for step in (-1, 1)
     ]
     scores = (
-        [(one.audit, fmt.score_text(one.scores.get(document))) for one in run.result.audits]
+        [
+            (exchange.audit, fmt.score_text(exchange.scores.get(document)))
+            for exchange in run.result.audits
+        ]
         if run.kind is not None and run.kind.name == "evaluation"
         else []
     )
@@ -159,14 +164,14 @@ def document_page(run: Run, document: str) -> str | None:
         run=run,
         document=document,
         row=verdict,
-        told=evidence.told(verdict, found) if verdict else (),
+        told=evidence.told(verdict, exchanges_of_target) if verdict else (),
         because=evidence.because(run.result, verdict) if verdict and run.audit else "",
-        asked=evidence.asked(found, verdict.evidence if verdict else ()),
+        asked=evidence.asked(exchanges_of_target, verdict.evidence if verdict else ()),
         expected=verdict.queries if verdict else 0,
         before=around[0],
         after=around[1],
         scores=scores,
-        place=None if place is None else (place + 1, len(verdicts)),
+        place=None if position is None else (position + 1, len(verdicts)),
     )
 
 
@@ -227,8 +232,8 @@ def document_link(run: Run, document: str) -> str:
 def render(template: str, **values: object) -> str:
     """Return a template of the pages with its values."""
     page = environment(_PACKAGES).get_template(template)
-    own = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
-    return page.render(**own, version=_version(), fmt=fmt, audit=membership, **values)
+    helpers = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
+    return page.render(**helpers, version=_version(), fmt=fmt, audit=membership, **values)
 
 
 @cache
@@ -283,7 +288,7 @@ def agreement(
     first: AuditResult, second: AuditResult
 ) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
     """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
-    shared = [(one.decision, other.decision) for one, other in _both(first, second)]
+    shared = [(a.decision, b.decision) for a, b in _both(first, second)]
     return len(shared), tuple(
         (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
         for row in _DECISIONS
@@ -298,16 +303,20 @@ def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verd
 
 def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
     """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
-    others = {one.document: one for one in second.verdicts}
-    return [(one, others[one.document]) for one in first.verdicts if one.document in others]
+    by_name = {verdict.document: verdict for verdict in second.verdicts}
+    return [
+        (verdict, by_name[verdict.document])
+        for verdict in first.verdicts
+        if verdict.document in by_name
+    ]
 
 
 def _described(run: Run) -> dict[str, str]:
     """Return label and value of everything that is known of a run."""
     # The reports already name facts and settings; comparing words keeps this page free of kinds.
     report = run.report
-    known = (*report.facts, *report.rests_on, *report.settings) if report else ()
-    return {"Kind": run.words, **dict(known)}
+    rows = (*report.facts, *report.rests_on, *report.settings) if report else ()
+    return {"Kind": run.words, **dict(rows)}
 
 
 def _rates(run: Run) -> dict[str, Rate]:

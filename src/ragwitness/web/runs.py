@@ -50,7 +50,10 @@ class OpenedRun:
     @cached_property
     def places(self) -> dict[str, int]:
         """Where each document stands among them."""
-        return {one.document: place for place, one in reversed(list(enumerate(self.ranked)))}
+        return {
+            verdict.document: position
+            for position, verdict in reversed(list(enumerate(self.ranked)))
+        }
 
     @cached_property
     def rows(self) -> Rows:
@@ -130,8 +133,8 @@ class Run:
     @property
     def audit(self) -> AuditResult | None:
         """The result of an audit of documents, which have pages of their own; None for others."""
-        found = self.result
-        return found if isinstance(found, AuditResult) else None
+        result = self.result
+        return result if isinstance(result, AuditResult) else None
 
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
@@ -176,8 +179,8 @@ def is_run(folder: Path) -> bool:
 
 def key_of(folder: Path) -> str:
     """Return what names a run in addresses: it stays the same over restarts and shows no path."""
-    whole = str(folder.absolute())
-    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    path = str(folder.absolute())
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
 def _run(folder: Path) -> Run:
@@ -189,8 +192,8 @@ def _run(folder: Path) -> Run:
         # result at once.
         path = folder / RESULT
         if path.exists():
-            found = path.stat()
-            state = (found.st_mtime_ns, found.st_size)
+            status = path.stat()
+            state = (status.st_mtime_ns, status.st_size)
             brief = _brief(folder, *state)
     except OSError as error:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
@@ -215,7 +218,7 @@ def _so_far(folder: Path) -> str:
     except RagwitnessError:
         return ""
     # A shadow system is asked about documents of other names, and known ones come in turns.
-    names = list(dict.fromkeys(name for asked in stages.values() for name in asked if name))
+    names = list(dict.fromkeys(name for counts in stages.values() for name in counts if name))
     return f"{fmt.documents(len(names))} so far, {_between(names)}" if names else ""
 
 
@@ -223,7 +226,7 @@ def _about(result: Any) -> str:
     """Say which documents an audit is about; empty for other kinds."""
     if not isinstance(result, AuditResult) or not result.verdicts:
         return ""
-    names = [one.document for one in result.verdicts]
+    names = [verdict.document for verdict in result.verdicts]
     many = f"{fmt.documents(len(names))}, " if len(names) > 1 else ""
     return f"{many}{_between(names)}"
 
@@ -238,18 +241,18 @@ def _between(names: Sequence[str]) -> str:
 def _brief(folder: Path, changed: int, size: int) -> Brief:
     """Read a result once for each of its states."""
     try:
-        found = _opened(folder, changed, size)
+        opened = _opened(folder, changed, size)
     except RagwitnessError as error:
         return Brief(problem=error.message)
     # A file from elsewhere can break a renderer; it breaks its own row in the list and not the
     # list.
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         return Brief(problem=f"It cannot be shown: {type(error).__name__}: {error}.")
-    report, result = found.report, found.result
-    known = result.evaluation if isinstance(result, AuditResult) else None
-    auc = known.auc if known else None
+    report, result = opened.report, opened.result
+    evaluation = result.evaluation if isinstance(result, AuditResult) else None
+    auc = evaluation.auc if evaluation else None
     named = (report.method, report.target, report.title, report.queries, auc, _about(result))
-    return Brief(found.kind, "", *named)
+    return Brief(opened.kind, "", *named)
 
 
 @lru_cache(maxsize=_OPEN)
@@ -296,8 +299,8 @@ class RowsPage:
 
     def link(self, page: int) -> str:
         """Return the query of another page of the same rows."""
-        kept = {name: value for name, value in self.chosen.items() if value}
-        return "?" + urlencode({**kept, "page": page}, errors="surrogatepass")
+        parameters = {name: value for name, value in self.chosen.items() if value}
+        return "?" + urlencode({**parameters, "page": page}, errors="surrogatepass")
 
 
 def listed(rows: Rows, given: Mapping[str, str]) -> RowsPage:
@@ -313,34 +316,34 @@ def listed(rows: Rows, given: Mapping[str, str]) -> RowsPage:
     group = group if group in rows.groups else ""
     order = order if order.removeprefix("-") in rows.sorts else first
     # 1. Those that fit.
-    found, wanted = rows.items, search.casefold()
+    matches, needle = rows.items, search.casefold()
     if group and rows.group is not None:
-        found = [one for one in found if rows.group(one) == group]
-    if wanted:
-        found = [one for one in found if wanted in rows.text(one).casefold()]
+        matches = [item for item in matches if rows.group(item) == group]
+    if needle:
+        matches = [item for item in matches if needle in rows.text(item).casefold()]
     # 2. In order; equal ones stay in the order of the report.
     key = rows.sorts[order.removeprefix("-")]
     if key is not None:
-        found = sorted(found, key=key, reverse=order.startswith("-"))
-        found.sort(key=lambda one: key(one) == _LAST)  # what has no number comes last either way
+        matches = sorted(matches, key=key, reverse=order.startswith("-"))
+        matches.sort(key=lambda one: key(one) == _LAST)  # what has no number comes last either way
     elif order.startswith("-"):
-        found = found[::-1]
+        matches = matches[::-1]
     # 3. One page of them; a number beyond the ends is taken back to them.
-    pages = max(1, -(-len(found) // PAGE))
+    pages = max(1, -(-len(matches) // PAGE))
     number = given.get("page", "")
     page = min(max(1, int(number) if number.isdecimal() and len(number) < 9 else 1), pages)
-    shown = rows.table(found[PAGE * (page - 1) : PAGE * page])
+    table = rows.table(matches[PAGE * (page - 1) : PAGE * page])
     chosen = {"search": search, "group": group, "sort": order if order != first else ""}
-    return RowsPage(rows, shown, len(rows.items), len(found), page, pages, chosen)
+    return RowsPage(rows, table, len(rows.items), len(matches), page, pages, chosen)
 
 
 def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
     """Return the documents of an audit, in the order of ``ranked``."""
     fields: dict[str, Callable[[Verdict], float | None]] = {
-        "p": lambda one: one.p_value,
-        "p if inside": lambda one: one.p_out,
-        "score": lambda one: one.score,
-        "queries": lambda one: one.queries,
+        "p": lambda verdict: verdict.p_value,
+        "p if inside": lambda verdict: verdict.p_out,
+        "score": lambda verdict: verdict.score,
+        "queries": lambda verdict: verdict.queries,
     }
     sorts: dict[str, Callable[[Any], Any] | None] = {"evidence": None, "document": _document}
     sorts |= {name: _number(field) for name, field in fields.items()}
@@ -350,8 +353,11 @@ def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
         _document,
         lambda some: documents_table(result, some, "Documents", decided=True),
         sorts,
-        {one.value: LABELS[one] for one in (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)},
-        lambda one: str(one.decision.value),
+        {
+            decision.value: LABELS[decision]
+            for decision in (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
+        },
+        lambda verdict: str(verdict.decision.value),
     )
 
 

@@ -80,8 +80,8 @@ class Access:
             cookies.load(headers.get("cookie", ""))
         except CookieError:
             return False
-        found = cookies.get(self.cookie)
-        return found is not None and _same(found.value, self.session)
+        cookie = cookies.get(self.cookie)
+        return cookie is not None and _same(cookie.value, self.session)
 
     def redeem(self, given: str) -> bool:
         """Whether this is the token, and used for the first time; it is used up by that."""
@@ -141,20 +141,20 @@ class Guard:
         # Check 2, the token: in the address it is exchanged for a cookie at once, so that it does
         # not stay in the history or in a referrer.
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        given = query.pop(_TOKEN, [""])[-1]
+        token = query.pop(_TOKEN, [""])[-1]
         reads = scope["method"] in _READS
-        if given and reads:
+        if token and reads:
             rest = urlencode(query, doseq=True)
             # One slash: two would name another host.
             address = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
             # Whoever holds the cookie already may open the printed address again.
             if self._access.admits(headers):
                 return RedirectResponse(address, 303)
-            if self._access.redeem(given):
+            if self._access.redeem(token):
                 return self._remember(address)
         # Check 3, the cookie.
         if not self._access.admits(headers):
-            used = "This address works once, for one browser, and that was used. " if given else ""
+            used = "This address works once, for one browser, and that was used. " if token else ""
             return PlainTextResponse(
                 f"{used}Open the address that `ragwitness view` printed: it holds a token. For"
                 " another browser, press “Open in another browser” in the first one, or start the"
@@ -174,11 +174,11 @@ class Guard:
         It is a page that goes on, and no redirect: after a click in another site's page, browsers
         leave strict cookies out all along a redirect.
         """
-        shown = html.escape(address)
+        target = html.escape(address)
         reply = HTMLResponse(
             f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Ragwitness</title>'
             f'<link rel="icon" href="/icon.svg" type="image/svg+xml">'
-            f'<meta http-equiv="refresh" content="0; url={shown}"><p><a href="{shown}">Go on</a>'
+            f'<meta http-equiv="refresh" content="0; url={target}"><p><a href="{target}">Go on</a>'
         )
         reply.set_cookie(
             self._access.cookie, self._access.session, httponly=True, samesite="strict"
@@ -201,5 +201,5 @@ def _same(given: str, wanted: str) -> bool:
 
 def _names_loopback(host: str) -> bool:
     """Whether a Host header names this machine; the port may be a tunnel's."""
-    found = _HOST.fullmatch(host)
-    return found is not None and is_loopback((found[1] or found[2]).lower())
+    match = _HOST.fullmatch(host)
+    return match is not None and is_loopback((match[1] or match[2]).lower())

@@ -108,8 +108,8 @@ class Client:
                 if body is None
                 else self._http.post(self._url, json=body, headers=headers)
             )
-        told = _told(reply)
-        return reply.status_code, told if isinstance(told, dict) else {}
+        content = _told(reply)
+        return reply.status_code, content if isinstance(content, dict) else {}
 
 
 @contextmanager
@@ -138,7 +138,8 @@ def _documents(status: int, told: Any, wait: str) -> list[ServiceDocument]:
             )
         if "documents" in told:
             return [
-                ServiceDocument(one["id"], one["text"], one["slot"]) for one in told["documents"]
+                ServiceDocument(document["id"], document["text"], document["slot"])
+                for document in told["documents"]
             ]
         return [ServiceDocument(f"slot {slot}", "", slot) for slot in told["ids"]]
     except (ValueError, KeyError, TypeError):

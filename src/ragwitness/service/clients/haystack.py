@@ -37,19 +37,19 @@ class HaystackRetriever:
     @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
     def run(self, query: str) -> dict[str, list[Any]]:
         """Return the documents selected for a question."""
-        return {"documents": [_document(one) for one in self._client.retrieve(query)]}
+        return {"documents": [_document(document) for document in self._client.retrieve(query)]}
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a pipeline is stored as; a key that is no variable is refused."""
-        told = {"url": self._url, "key": self._key.to_dict(), "timeout": self._timeout}
-        return dict(default_to_dict(self, **told, **self._signing))
+        fields = {"url": self._url, "key": self._key.to_dict(), "timeout": self._timeout}
+        return dict(default_to_dict(self, **fields, **self._signing))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HaystackRetriever:
         """Return what :meth:`to_dict` stored."""
         data["init_parameters"]["key"] = Secret.from_dict(data["init_parameters"]["key"])
-        found: HaystackRetriever = default_from_dict(cls, data)
-        return found
+        retriever: HaystackRetriever = default_from_dict(cls, data)
+        return retriever
 
 
 def _document(one: ServiceDocument) -> Any:

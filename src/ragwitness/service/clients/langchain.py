@@ -39,7 +39,7 @@ class LangChainRetriever(BaseRetriever):  # type: ignore[misc]
         self._client = Client(url, key, timeout, account, receipts)
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:  # noqa: ARG002
-        return [_document(one) for one in self._client.retrieve(query)]
+        return [_document(document) for document in self._client.retrieve(query)]
 
     async def _aget_relevant_documents(
         self,
@@ -47,7 +47,7 @@ class LangChainRetriever(BaseRetriever):  # type: ignore[misc]
         *,
         run_manager: Any,  # noqa: ARG002
     ) -> list[Any]:
-        return [_document(one) for one in await self._client.aretrieve(query)]
+        return [_document(document) for document in await self._client.aretrieve(query)]
 
 
 def _document(one: ServiceDocument) -> Any:

@@ -46,8 +46,12 @@ def _nodes(found: list[ServiceDocument]) -> list[Any]:
     """Nodes with scores from 1 down by their rank: postprocessors drop a node without any."""
     return [
         NodeWithScore(
-            node=TextNode(id_=one.id, text=one.text, metadata={"id": one.id, "slot": one.slot}),
-            score=1 - at / len(found),
+            node=TextNode(
+                id_=document.id,
+                text=document.text,
+                metadata={"id": document.id, "slot": document.slot},
+            ),
+            score=1 - rank / len(found),
         )
-        for at, one in enumerate(found)
+        for rank, document in enumerate(found)
     ]

@@ -86,50 +86,54 @@ class Signer:
         with self._one:
             # 1. What was signed before and has no answer: the same request once more.
             if self._pending is not None:
-                asked = self._pending["query"]
-                told = self._send(self._pending, send)
-                if asked == query or self._pending is not None:
-                    return told
+                pending = self._pending["query"]
+                reply = self._send(self._pending, send)
+                if pending == query or self._pending is not None:
+                    return reply
             # 2. The next number. Where the log has moved on, its next number, and no other.
-            place = self._place or self._enter(send)
-            told = self._send(self._sign(place, query), send)
-            if told[0] != 200 and _code(told[1]) in _STALE and self._pending is None:
-                now = self._enter(send)
-                if now.window == place.window and now.sequence <= place.sequence:
-                    return told
-                told = self._send(self._sign(now, query), send)
-            return told
+            position = self._place or self._enter(send)
+            reply = self._send(self._sign(position, query), send)
+            if reply[0] != 200 and _code(reply[1]) in _STALE and self._pending is None:
+                fresh = self._enter(send)
+                if fresh.window == position.window and fresh.sequence <= position.sequence:
+                    return reply
+                reply = self._send(self._sign(fresh, query), send)
+            return reply
 
     def _enter(self, send: Send) -> _Place:
         """Register the key, check that the log has it, and learn the next number."""
-        status, told = send(None, {KEY_HEADER: self._public.hex()})
+        status, reply = send(None, {KEY_HEADER: self._public.hex()})
         if status != 200:
-            raise TargetResponseError(f"The service gives no place in its log: {_message(told)}")
+            raise TargetResponseError(f"The service gives no place in its log: {_message(reply)}")
         try:
-            place = _Place(
-                window=str(told["window"]),
-                tenant=str(told["tenant"]),
-                account=str(told["account"]),
-                checkpoint=str(told["checkpoint"]),
-                sequence=int(told["sequence"]),
+            position = _Place(
+                window=str(reply["window"]),
+                tenant=str(reply["tenant"]),
+                account=str(reply["account"]),
+                checkpoint=str(reply["checkpoint"]),
+                sequence=int(reply["sequence"]),
             )
-            admission = told["admission"]
-            path = [parse_hash(part, "admit.path") for part in admission["path"]]
+            admission = reply["admission"]
+            path = [parse_hash(node, "admit.path") for node in admission["path"]]
             entry, index = admission["entry"].encode(), int(admission["index"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise TargetResponseError("The service's place in its log is none.") from error
-        record = check_admission(entry, index, path, place.checkpoint, self._public)
-        said = (record.window, record.tenant, record.account)
-        if said != (place.window, place.tenant, place.account) or not _WINDOW.fullmatch(said[0]):
+        record = check_admission(entry, index, path, position.checkpoint, self._public)
+        admitted = (record.window, record.tenant, record.account)
+        if admitted != (
+            position.window,
+            position.tenant,
+            position.account,
+        ) or not _WINDOW.fullmatch(admitted[0]):
             raise VerificationError("admit.account", "The log admits another account or window.")
-        least = max(self._next.get(place.window, 0), self._kept(place))
-        if place.sequence < least:
+        least = max(self._next.get(position.window, 0), self._kept(position))
+        if position.sequence < least:
             raise TargetResponseError(
-                f"The service says that this account has asked {place.sequence:,} times; it holds"
-                f" receipts of {least:,}. A second signature under one number is not given."
+                f"The service says that this account has asked {position.sequence:,} times; it"
+                f" holds receipts of {least:,}. A second signature under one number is not given."
             )
-        self._place = place
-        return place
+        self._place = position
+        return position
 
     def _sign(self, place: _Place, query: str) -> dict[str, Any]:
         last, before = self._signed.get(place.window, (-1, ""))
@@ -144,8 +148,8 @@ class Signer:
         digest = hashlib.sha256(query.encode()).hexdigest()
         nothing = np.zeros(0, np.int16)  # the vector is the service's
         nonce = draw_nonce()
-        asked = Request(place.tenant, place.account, digest, nothing, nonce, place.checkpoint)
-        signed = sign_request(self._key, place.window, asked, place.sequence).signed
+        request = Request(place.tenant, place.account, digest, nothing, nonce, place.checkpoint)
+        signed = sign_request(self._key, place.window, request, place.sequence).signed
         assert signed is not None  # noqa: S101  # sign_request gives one
         self._pending = {
             "query": query,
@@ -159,15 +163,15 @@ class Signer:
 
     def _send(self, body: dict[str, Any], send: Send) -> Told:
         """Send what was signed; forget it once it is answered, or can no more be."""
-        status, told = send(body, {})
+        status, reply = send(body, {})
         if status == _AGAIN or status >= 500:
-            return status, told
+            return status, reply
         if status == 200:
-            self._check(body, told)
+            self._check(body, reply)
         else:  # whether the number is used up, the log says
             self._place = None
         self._pending = None
-        return status, told
+        return status, reply
 
     def _check(self, body: dict[str, Any], told: dict[str, Any]) -> None:
         """Compare the receipt with what was signed, and keep it."""
