@@ -419,11 +419,6 @@ def leak_report(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Rep
             *(f"{fmt.MISSING} {note}." for note in missing),
             *([f"spent: {spent}."] if spent else []),
         ),
-        rates=tuple(
-            (f"Share of {one.label}", one.rate)
-            for one in result.together
-            if not one.published and one.rate is not None
-        ),
         version=result.ragwitness,
     )
 

@@ -240,7 +240,6 @@ class ReportDocument:
         settings: Everything in use, label and value.
         reading: How to read it, term and explanation.
         closing: Last lines in a terminal.
-        rates: Rates by name, to compare two runs.
         version: Of the package that wrote the result.
     """
 
@@ -262,7 +261,6 @@ class ReportDocument:
     settings: tuple[tuple[str, str], ...] = ()
     reading: tuple[tuple[str, str], ...] = ()
     closing: tuple[str, ...] = ()
-    rates: tuple[tuple[str, Rate], ...] = ()
     version: str = ""
 
 

@@ -37,7 +37,7 @@ _GONE = "There is no such run; it may have been moved or deleted."
 
 
 def create_app(
-    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None, address: str = ""
+    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None
 ) -> ASGIApp:
     """Return the pages over run folders.
 
@@ -47,11 +47,10 @@ def create_app(
         roots: Run folders, or folders of runs.
         access: Who may open them; None admits everybody on the loopback.
         jobs: What the pages begin; None lets them only read.
-        address: Of these pages, for one browser more.
     """
     access = access or Access()
-    begin = Beginnings(jobs, access, address, roots) if jobs else None
-    # Seven pages and three fixed files, all of them GET: nothing in these can change a run.
+    begin = Beginnings(jobs, access, roots) if jobs else None
+    # Six pages and three fixed files, all of them GET: nothing in these can change a run.
     site = _Site(roots, begin)
     routes = [
         Route("/", _page(site.runs)),
@@ -59,7 +58,6 @@ def create_app(
         Route("/run/{key}/document", _page(site.document)),
         Route("/run/{key}/rows", _page(site.rows)),
         Route("/run/{key}/asked", _page(site.asked)),
-        Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
         Route("/live.js", _fixed(pages.script, "text/javascript")),
         Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
@@ -103,11 +101,6 @@ class _Site:
 
     def asked(self, given: dict[str, str]) -> str:
         return pages.asked_page(self._find(given.get("key", "")), given)
-
-    def compare(self, given: dict[str, str]) -> str:
-        if "first" not in given or "second" not in given:
-            raise HTTPException(404, "Choose two runs in the list of runs.")
-        return pages.compare_page(self._find(given["first"]), self._find(given["second"]))
 
     def _find(self, key: str) -> Run:
         # Keys are looked up among the runs that are there; no part of an address ever becomes a
@@ -200,7 +193,7 @@ def serve(
 
     try:
         with _ends_in_order():
-            serve_app(create_app(runs, access, jobs, address), listener, ready)
+            serve_app(create_app(runs, access, jobs), listener, ready)
     finally:
         if jobs is not None:
             jobs.close()

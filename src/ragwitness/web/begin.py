@@ -63,14 +63,11 @@ class Beginnings:
     Args:
         jobs: What was begun.
         access: Whose forms are taken.
-        origin: Address of these pages, for one browser more; empty where none is printed.
         roots: Run folders, or folders of runs.
     """
 
-    def __init__(
-        self, jobs: Jobs, access: Access, origin: str = "", roots: Sequence[Path] = ()
-    ) -> None:
-        self._jobs, self._access, self._origin, self._roots = jobs, access, origin, roots
+    def __init__(self, jobs: Jobs, access: Access, roots: Sequence[Path] = ()) -> None:
+        self._jobs, self._access, self._roots = jobs, access, roots
 
     @property
     def routes(self) -> list[Route]:
@@ -83,7 +80,6 @@ class Beginnings:
             Route("/job/{key}/now", _in_thread(self._now)),
             Route("/job/{key}/verdict", _in_thread(self._verdict)),
             Route("/job/{key}/{act}", self._act, methods=["POST"]),
-            Route("/invite", self._invite, methods=["POST"]),
             Route("/run/{key}/pack", self._pack, methods=["POST"]),
         ]
 
@@ -339,20 +335,6 @@ class Beginnings:
         data, _, _ = await run_in_threadpool(pack_of, run.folder, name, hide=hide)
         named = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(data, media_type="application/zip", headers=named)
-
-    async def _invite(self, request: Request) -> Response:
-        async with self._form(request):
-            pass
-        if not self._origin:
-            raise HTTPException(404, "These pages need no token.")
-        return page_reply(
-            message_page(
-                "An address for one browser more",
-                f"{self._origin}/?token={self._access.invite()}",
-                "Open it in the other browser. It works once; whoever opens it can read the runs,"
-                " and begin new ones.",
-            )
-        )
 
     @asynccontextmanager
     async def _form(self, request: Request) -> AsyncIterator[Form]:

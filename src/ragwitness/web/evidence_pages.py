@@ -17,9 +17,7 @@ from ragwitness.runner.response_store import Exchange
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
-_TOKENS = 400
 _RUN = 6  # words in a row that two texts share before they are marked in both
-_OTHERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +42,6 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One generated token with its likeliest alternatives."""
-
-    token: str
-    probability: str
-    others: str
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """One question with its answer, formatted.
 
@@ -64,8 +53,6 @@ class Asked:
         settings: How it was to be answered.
         answer: What came back, the deciding words marked; HTML.
         outcome: How it ended, and what it cost.
-        pieces: Its tokens; empty where the system gave no log-probabilities.
-        cut: Tokens that are not shown.
         contexts: Retrieved passages, where the system shows them; HTML.
     """
 
@@ -76,8 +63,6 @@ class Asked:
     settings: str
     answer: Markup
     outcome: str
-    pieces: tuple[Piece, ...]
-    cut: int
     contexts: tuple[Markup, ...]
 
 
@@ -129,8 +114,6 @@ def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Ask
             settings=_settings(exchange.asked.query),
             answer=_marked(exchange.answer.text, pattern, exchange.asked.query.prompt),
             outcome=_outcome(exchange.answer),
-            pieces=_pieces(exchange.answer),
-            cut=max(0, len(exchange.answer.tokens or ()) - _TOKENS),
             contexts=tuple(
                 _marked(context, None, exchange.asked.query.prompt)
                 for context in exchange.answer.contexts or ()
@@ -235,24 +218,6 @@ def _outcome(answer: Answer) -> str:
     if answer.tokens is None:
         facts.append("no log-probabilities")
     return ", ".join(facts)
-
-
-def _pieces(answer: Answer) -> tuple[Piece, ...]:
-    return tuple(
-        Piece(
-            fmt.visible(token.token, 80),
-            _probability(token.logprob),
-            ", ".join(
-                f"{fmt.visible(text, 40)} {_probability(value)}"
-                for text, value in [pair for pair in token.top if pair[0] != token.token][:_OTHERS]
-            ),
-        )
-        for token in (answer.tokens or ())[:_TOKENS]
-    )
-
-
-def _probability(logprob: float) -> str:
-    return fmt.probability(math.exp(min(0.0, logprob)))
 
 
 def _unit(value: float) -> float:

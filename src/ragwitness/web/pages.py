@@ -9,25 +9,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Any
 from urllib.parse import quote
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.types import Decision, Verdict
+from ragwitness.core.types import Verdict
 from ragwitness.membership.results import audit as membership
-from ragwitness.membership.results.audit import LABELS, AuditResult, strength
 from ragwitness.report import formatting as fmt
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.runner.budget import Use
 from ragwitness.runner.response_store import index_of
-from ragwitness.stats.evaluation import Rate
 from ragwitness.web import evidence_pages as evidence
 from ragwitness.web.forms import by_click
 from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_journal, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
-_MOST_CHANGES = 200
 _WHOLE = 60  # rows of a table up to which the page of a run shows them all
 
 
@@ -175,24 +171,6 @@ def document_page(run: Run, document: str) -> str | None:
     )
 
 
-def compare_page(first: Run, second: Run) -> str:
-    """Return two runs side by side."""
-    # Facts and rates compare any two runs; verdicts and changes need two audits of documents.
-    ones, others = first.audit, second.audit
-    audits = (ones, others) if ones and others else None
-    changed = changes(*audits) if audits else []
-    return render(
-        "pair.html.j2",
-        first=first,
-        second=second,
-        facts=facts(first, second),
-        rates=rates(first, second),
-        agreement=agreement(*audits) if audits else None,
-        changed=changed[:_MOST_CHANGES],
-        more=max(0, len(changed) - _MOST_CHANGES),
-    )
-
-
 def message_page(
     title: str, text: str, then: str = "", link: tuple[str, str] = ("All runs", "/")
 ) -> str:
@@ -258,66 +236,3 @@ def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tupl
         return None
     name = verdicts[place].document
     return fmt.visible(name, 60), document_link(run, name)
-
-
-# Two runs side by side: what differs in how they were made, and in what they found.
-
-
-_DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
-
-
-Sides = tuple[tuple[str, Any, Any], ...]
-"""Names, each with what it is in the first run and in the second; None where a run has none."""
-
-
-def facts(first: Run, second: Run) -> Sides:
-    """Return what both runs are, and every setting."""
-    return _beside(_described(first), _described(second))
-
-
-def rates(first: Run, second: Run) -> Sides:
-    """Return the rates that either run has, in the order of the first."""
-    return _beside(_rates(first), _rates(second))
-
-
-def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sides:
-    return tuple((name, one.get(name), other.get(name)) for name in {**one, **other})
-
-
-def agreement(
-    first: AuditResult, second: AuditResult
-) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
-    shared = [(a.decision, b.decision) for a, b in _both(first, second)]
-    return len(shared), tuple(
-        (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
-        for row in _DECISIONS
-    )
-
-
-def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
-    """Return the verdicts on which the two runs differ, strongest in the first first."""
-    moved = [pair for pair in _both(first, second) if pair[0].decision is not pair[1].decision]
-    return sorted(moved, key=lambda pair: strength(pair[0]))
-
-
-def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
-    """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
-    by_name = {verdict.document: verdict for verdict in second.verdicts}
-    return [
-        (verdict, by_name[verdict.document])
-        for verdict in first.verdicts
-        if verdict.document in by_name
-    ]
-
-
-def _described(run: Run) -> dict[str, str]:
-    """Return label and value of everything that is known of a run."""
-    # The reports already name facts and settings; comparing words keeps this page free of kinds.
-    report = run.report
-    rows = (*report.facts, *report.rests_on, *report.settings) if report else ()
-    return {"Kind": run.words, **dict(rows)}
-
-
-def _rates(run: Run) -> dict[str, Rate]:
-    return dict(run.report.rates) if run.report else {}

@@ -260,39 +260,40 @@ def _opened(folder: Path, _changed: int, _size: int) -> OpenedRun:
     return OpenedRun(*open_result(folder))
 
 
-# All rows of a run, page by page: searched, sorted and narrowed to a group by links and a form.
-
+# All rows of a run, page by page: searched, and narrowed to a group, by links and a form.
 
 PAGE = 50
 """Rows on a page."""
 
-_LAST = (1, 0.0)  # after every number: what has none
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that can be listed, in the order of a report; what of each is searched and sorted by.
+    """Rows that can be listed, in the order of a report.
 
-    The first of ``sorts`` is that order itself; ``groups`` are labels by name.
+    Attributes:
+        noun: The noun for a row.
+        items: The rows.
+        text: Returns the text of a row that is searched.
+        table: Returns the table of some rows.
+        groups: Labels of the groups by name.
+        group: Returns the name of a row's group; None without groups.
     """
 
-    what: str
+    noun: str
     items: Sequence[Any]
     text: Callable[[Any], str]
     table: Callable[[Sequence[Any]], Table]
-    sorts: Mapping[str, Callable[[Any], Any] | None]
     groups: Mapping[str, str] = field(default_factory=dict)
     group: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPage:
-    """One page of rows: how many there are in all, how many fit, and what was asked for."""
+    """One page of rows, with the number of all rows and of those that match."""
 
     rows: Rows
     table: Table
-    total: int
-    found: int
+    matches: int
     page: int
     pages: int
     chosen: Mapping[str, str]
@@ -303,56 +304,36 @@ class RowsPage:
         return "?" + urlencode({**parameters, "page": page}, errors="surrogatepass")
 
 
-def listed(rows: Rows, given: Mapping[str, str]) -> RowsPage:
-    """Return the page that the parameters of an address ask for; what is not known is ignored.
+def listed(rows: Rows, parameters: Mapping[str, str]) -> RowsPage:
+    """Return the page that the parameters of an address ask for; unknown ones are ignored.
 
     Args:
-        rows: What is listed.
-        given: ``search``, ``group``, ``sort`` (with a minus sign downwards) and ``page``.
+        rows: All rows.
+        parameters: ``search``, ``group`` and ``page``.
     """
-    search, group = given.get("search", "").strip()[:200], given.get("group", "")
-    order = given.get("sort", "")
-    first = next(iter(rows.sorts))
+    search, group = parameters.get("search", "").strip()[:200], parameters.get("group", "")
     group = group if group in rows.groups else ""
-    order = order if order.removeprefix("-") in rows.sorts else first
-    # 1. Those that fit.
+    # 1. The rows that match.
     matches, needle = rows.items, search.casefold()
     if group and rows.group is not None:
         matches = [item for item in matches if rows.group(item) == group]
     if needle:
         matches = [item for item in matches if needle in rows.text(item).casefold()]
-    # 2. In order; equal ones stay in the order of the report.
-    key = rows.sorts[order.removeprefix("-")]
-    if key is not None:
-        matches = sorted(matches, key=key, reverse=order.startswith("-"))
-        matches.sort(key=lambda one: key(one) == _LAST)  # what has no number comes last either way
-    elif order.startswith("-"):
-        matches = matches[::-1]
-    # 3. One page of them; a number beyond the ends is taken back to them.
+    # 2. One page of them; a number beyond the ends is taken back to them.
     pages = max(1, -(-len(matches) // PAGE))
-    number = given.get("page", "")
+    number = parameters.get("page", "")
     page = min(max(1, int(number) if number.isdecimal() and len(number) < 9 else 1), pages)
     table = rows.table(matches[PAGE * (page - 1) : PAGE * page])
-    chosen = {"search": search, "group": group, "sort": order if order != first else ""}
-    return RowsPage(rows, table, len(rows.items), len(matches), page, pages, chosen)
+    return RowsPage(rows, table, len(matches), page, pages, {"search": search, "group": group})
 
 
 def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
     """Return the documents of an audit, in the order of ``ranked``."""
-    fields: dict[str, Callable[[Verdict], float | None]] = {
-        "p": lambda verdict: verdict.p_value,
-        "p if inside": lambda verdict: verdict.p_out,
-        "score": lambda verdict: verdict.score,
-        "queries": lambda verdict: verdict.queries,
-    }
-    sorts: dict[str, Callable[[Any], Any] | None] = {"evidence": None, "document": _document}
-    sorts |= {name: _number(field) for name, field in fields.items()}
     return Rows(
         "document",
         ranked,
-        _document,
+        lambda verdict: str(verdict.document),
         lambda some: documents_table(result, some, "Documents", decided=True),
-        sorts,
         {
             decision.value: LABELS[decision]
             for decision in (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
@@ -369,8 +350,6 @@ def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
         for name in plain
     )
     columns = (Column(columns[0].name, "name"), *columns[1:])
-    sorts: dict[str, Callable[[Any], Any] | None] = {"report": None}
-    sorts |= {name: _field(name, text=kind.columns[name] is str) for name in plain}
 
     def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
         return (Name(str(row[plain[0]])), *(row.get(name) for name in plain[1:]))
@@ -380,12 +359,11 @@ def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
         kind.rows(result),
         lambda row: " ".join(str(row.get(name)) for name in plain if row.get(name) is not None),
         lambda some: Table("Rows", columns, LazyRows(some, cells), "plain-rows"),
-        sorts,
     )
 
 
 def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
-    """Return the documents that a journal speaks of, with their answers, by stage."""
+    """Return the documents of a response store with their answers, by stage."""
     columns = (Column("Document", "name"), Column("Stage", "text"), Column("Answers", "value"))
     items = [
         (name, stage, count)
@@ -396,36 +374,18 @@ def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
     return Rows(
         "document",
         items,
-        lambda one: one[0],
+        lambda item: str(item[0]),
         lambda some: Table("Documents", columns, LazyRows(some, _asked), "documents"),
-        {"arrival": None, "document": lambda one: one[0], "answers": lambda one: one[2]},
         {stage: stage for stage in stages},
-        lambda one: str(one[1]),
+        lambda item: str(item[1]),
     )
 
 
-def _asked(one: tuple[str, str, int]) -> tuple[Cell, ...]:
-    return (Name(one[0], document=one[0]), one[1], one[2])
+def _asked(item: tuple[str, str, int]) -> tuple[Cell, ...]:
+    name, stage, count = item
+    return Name(name, document=name), stage, count
 
 
 def ranked(result: AuditResult) -> tuple[Verdict, ...]:
-    """Return the verdicts of an audit, the most telling first."""
+    """Return the verdicts of an audit, the strongest evidence first."""
     return tuple(sorted(result.verdicts, key=strength))
-
-
-def _document(one: Verdict) -> str:
-    return one.document
-
-
-def _number(field: Callable[[Any], float | None]) -> Callable[[Any], tuple[int, float]]:
-    def key(one: Any) -> tuple[int, float]:
-        value = field(one)
-        return (0, value) if value is not None and value == value else _LAST
-
-    return key
-
-
-def _field(name: str, *, text: bool) -> Callable[[Any], Any]:
-    if text:
-        return lambda row: str(row.get(name) or "")
-    return _number(lambda row: row.get(name))

@@ -91,12 +91,6 @@ class Access:
             self._token = None
             return True
 
-    def invite(self) -> str:
-        """Return a token for one browser more; an earlier one that was not used ends."""
-        with self._lock:
-            self._token = secrets.token_urlsafe(32)
-            return self._token
-
 
 class Guard:
     """ASGI layer outside everything else: admits requests and sets the headers of replies.
@@ -157,8 +151,7 @@ class Guard:
             used = "This address works once, for one browser, and that was used. " if token else ""
             return PlainTextResponse(
                 f"{used}Open the address that `ragwitness view` printed: it holds a token. For"
-                " another browser, press “Open in another browser” in the first one, or start the"
-                " command again.",
+                " another browser, start the command again.",
                 401,
             )
         # Check 4: what changes anything comes from a page of ours.

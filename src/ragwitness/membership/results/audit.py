@@ -674,7 +674,6 @@ def _report(result: AuditResult) -> ReportDocument:
             ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
         reading=_reading(result),
-        rates=tuple((name, rate) for name, rate, _, _ in measures(result)),
         version=result.ragwitness,
     )
 

@@ -355,7 +355,6 @@ def _report(battery: Battery) -> ReportDocument:
         ),
         settings=tuple(battery.settings.items()),
         closing=("TPR1%: at 1 % FPR. FPR: non-members with p <= .05. lost: unscorable.",),
-        rates=tuple((f"AUC of {one.audit}", one.auc) for one in battery.audits),
     )
 
 
