@@ -19,14 +19,14 @@ from starlette.routing import Route
 
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.quotes import quote
-from ragwitness.core.run_files import COMMITMENT, RESULT
+from ragwitness.core.run_files import RESULT
 from ragwitness.evidence.result import RESULT_TYPE as VERDICT
 from ragwitness.evidence.sealing import pack_of
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import ReportDocument
 from ragwitness.report.html import Cut
 from ragwitness.web.forms import TASKS, Question, Task, typed
-from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
+from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of
 from ragwitness.web.pages import Begun, RunActs, message_page, render
 from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
@@ -107,20 +107,13 @@ class Beginnings:
         job = self._jobs.find(query.get("job", ""))
         if job is not None and job.task is not task:
             job = None
-        # Only a name may come from an address: a link of others must not fill in where keys go.
         usual = {question.option: question.usual for question in task.every if question.usual}
-        named = [question.option for question in task.every if question.form == "plan"]
-        prefilled = {option: query[option] for option in named if option in query}
         return page_reply(
             render(
                 "form.html.j2",
                 task=task,
                 job=job,
-                answers=job.answers if job else usual | prefilled,
-                name=job.next_name
-                if job
-                else query.get("name", "") * valid_name(query.get("name", "")),
-                plans=self._plans(),
+                answers=job.answers if job else usual,
                 base=self._jobs.base,
                 home=self._jobs.home,
                 form_key=self._access.form_key,
@@ -144,23 +137,16 @@ class Beginnings:
             )
         problems: dict[str, str] = {}
         # 1. The answers in words; a key goes to memory alone, and never to another system.
-        before = job.answers.get("target") or job.answers.get("service")
+        before = job.answers.get("target")
         job.answers = {
             one.option: form.texts.get(one.option, "")
             for one in job.task.every
             if one.form not in ("documents", "key")
         }
-        now = job.answers.get("target") or job.answers.get("service")
+        now = job.answers.get("target")
         if (secret := form.texts.get("key-env", "")) or before != now:
             job.hold(secret)
-        # 2. Where it goes.
-        job.name = form.texts.get("name", "")
-        if job.name and not valid_name(job.name):
-            problems["name"] = (
-                "A name is made of letters, digits, spaces, dots and dashes, and begins with a"
-                " letter or a digit."
-            )
-        # 3. Each answer, by its form.
+        # 2. Each answer, by its form.
         for question in job.task.every:
             try:
                 self._check(job, question, form)
@@ -169,7 +155,7 @@ class Beginnings:
         if problems:
             job.problems, job.stage = problems, Stage.DRAFT
             return _to(f"/begin/{job.task.name}?{urlencode({'job': job.key})}")
-        # 4. The verbs that look.
+        # 3. The checks.
         try:
             self._jobs.check(job)
         except TakenError as error:
@@ -185,13 +171,6 @@ class Beginnings:
         answer = job.answers.get(question.option, "")
         if question.form == "documents":
             self._documents(job, question, form)
-        elif question.form == "plan":
-            job.sources.pop(question.option, None)
-            if answer not in self._plans():
-                raise InputError(
-                    "There are no such canaries.", "Choose some, or draw canaries first."
-                )
-            job.sources[question.option] = Source(self._jobs.home / answer, answer, "", False)
         elif question.form == "seal":
             # One key for all runs of a folder; the verb makes it where there is none.
             job.answers[question.option] = str(self._jobs.home / _KEY_FILE) if answer else ""
@@ -235,14 +214,6 @@ class Beginnings:
             )
         job.sources[question.option] = source
 
-    def _plans(self) -> list[str]:
-        """Folders of canaries beside the runs."""
-        try:
-            names = [path.parent.name for path in self._jobs.home.glob(f"*/{COMMITMENT}")]
-        except OSError:
-            return []
-        return sorted(names)
-
     # A task that was checked.
 
     def _show(self, request: Request) -> Response:
@@ -262,7 +233,7 @@ class Beginnings:
             check=_checked(job),
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
             said=[] if report else [line for line in job.output if line.strip()],
-            report_link=(f"/run/{key_of(run)}" if job.task.fills else f"/job/{job.key}/verdict")
+            report_link=(f"/run/{key_of(run)}" if job.task.runs else f"/job/{job.key}/verdict")
             if run and report
             else "",
             report=report,
@@ -278,7 +249,7 @@ class Beginnings:
     def _verdict(self, request: Request) -> Response:
         """The whole verdict on a file that was checked."""
         job = self._job(request)
-        report = None if job.task.fills else _report_of(job)
+        report = None if job.task.runs else _report_of(job)
         if report is None:
             return _to(f"/job/{job.key}")
         return page_reply(
@@ -375,7 +346,7 @@ def _report_of(job: Job) -> ReportDocument | None:
     """Return what a task found; None as long as there is nothing."""
     if job.stage is not Stage.DONE or job.run is None:
         return None
-    if job.task.fills:
+    if job.task.runs:
         return find_runs((job.run,))[0].report if (job.run / RESULT).exists() else None
     text = "\n".join(job.output)
     try:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, cast, get_args, get_origin
 
-from ragwitness.canary.task import DrawTask, ProbeTask
 from ragwitness.core.options import AskedAs, Declared, PathRole, declared
 from ragwitness.evidence.task import VerifyTask
 from ragwitness.leakage.task import LeakTask
@@ -22,9 +21,7 @@ from ragwitness.membership.task import AuditTask
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
 
-Form = Literal[
-    "text", "documents", "target", "key", "whole", "number", "choice", "tick", "plan", "seal"
-]
+Form = Literal["text", "documents", "target", "key", "whole", "number", "choice", "tick", "seal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +80,9 @@ class Task:
         start: The word on the button that begins it.
         questions: In groups, each with its heading.
         looks: What is looked at first, in this order; without any it runs at once.
-        fills: Option that takes the run folder; empty where it has none of its own.
+        runs: Whether it has a run folder.
         named_by: Question whose answer names the run.
         written: File of options that a look writes for the verb; empty for the answers themselves.
-        after: The task that follows, and what to say of it.
         flags: What follows the file of options of its verb.
         again: Words of the button that asks the same once more, with other answers.
     """
@@ -99,10 +95,9 @@ class Task:
     start: str
     questions: Mapping[str, tuple[Question, ...]]
     looks: tuple[Survey, ...]
-    fills: str = "run"
+    runs: bool = True
     named_by: str = "documents"
     written: str = ""
-    after: tuple[str, str] = ("", "")
     flags: tuple[str, ...] = ()
     again: str = ""
 
@@ -188,11 +183,6 @@ _AUDIT = Task(
     again="Ask again with another method",
 )
 
-_TARGET, _KEY = (
-    next(one for one in _AUDIT.every if one.option == name) for name in ("target", "key-env")
-)
-_CAPS = _AUDIT.questions["Caps"]
-
 _LEAK = Task(
     name="leak",
     title="A measurement of leakage",
@@ -210,71 +200,6 @@ _LEAK = Task(
     named_by="corpus",
 )
 
-_DRAW = Task(
-    name="draw",
-    title="Canaries: draw",
-    asks="Will a model be trained on what I let its system read? First step of three.",
-    does="It draws a secret, chooses what is planted by it, and commits to it. Nothing is sent.",
-    verb=("canary", "draw"),
-    start="Draw the secret",
-    questions=questions_of(
-        DrawTask, ("Documents with questions", "Design"), needed=("candidates", "releases")
-    ),
-    looks=(Survey(("canary", "draw"), (), ("--dry-run", "--out", "{run}")),),
-    fills="out",
-    named_by="examples",
-    after=("plant", "Publish commitment.json of that folder first; then plant the canaries."),
-)
-
-_PLAN = Question(
-    "folder",
-    "Canaries that were drawn",
-    "The folders beside your runs that hold a commitment.",
-    "plan",
-    needed=True,
-)
-
-_PLANT = Task(
-    name="plant",
-    title="Canaries: plant",
-    asks="Will a model be trained on what I let its system read? Second step of three.",
-    does="It sends the documents with their questions to a service and votes on the answers.",
-    verb=("canary", "plant"),
-    start="Plant the canaries",
-    questions={
-        "Canaries": (_PLAN,),
-        "Service": (
-            Question(
-                "service",
-                "Address of the chat",
-                _TARGET.hint + " Without an address the files are written, to plant by hand.",
-                "target",
-            ),
-            _KEY,
-        ),
-        "Caps": tuple(one for one in _CAPS if one.option != "concurrency"),
-    },
-    looks=(Survey(("canary", "plant"), (), ("--dry-run",)),),
-    fills="",
-    named_by="folder",
-    after=("probe", "When a new release of the model is out, probe it."),
-)
-
-_PROBE = Task(
-    name="probe",
-    title="Canaries: probe",
-    asks="Was this model trained on what I planted? Last step of three.",
-    does="It asks the model about every trigger and says whether the planted one stands out. A"
-    " finished probe is one look at the draw, and only so many may decide.",
-    verb=("canary", "probe"),
-    start="Start the probe",
-    questions=questions_of(
-        ProbeTask, ("Canaries", "System", "Caps", "Evidence"), needed=("release",)
-    ),
-    looks=(_DOCTOR, Survey(("canary", "probe"), (), ("--dry-run", "--run", "{run}"))),
-    named_by="plan",
-)
-
 _VERIFY = Task(
     name="verify",
     title="A check of a sealed file",
@@ -289,17 +214,15 @@ _VERIFY = Task(
         ("File", "What you were told", "For the bundle of an audit window alone"),
     ),
     looks=(),
-    fills="",
+    runs=False,
     named_by="bundle",
     again="Check again with a key or a seal",
 )
 
-TASKS: Mapping[str, Task] = {
-    one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE, _VERIFY)
-}
+TASKS: Mapping[str, Task] = {task.name: task for task in (_AUDIT, _LEAK, _VERIFY)}
 """Everything that can be begun, by name."""
 
-_LABELS = {one.option: one.label for one in (*_PROBE.every, *_LEAK.every, *_AUDIT.every)}
+_LABELS = {question.option: question.label for question in (*_LEAK.every, *_AUDIT.every)}
 
 
 def by_click(text: str) -> str:

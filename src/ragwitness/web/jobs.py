@@ -41,7 +41,6 @@ _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
 """Codes of a verb that did what it was asked for; a verdict is no failure of the verb."""
 _MOST_LINES, _MOST_JOBS = 20_000, 20
 _PATIENCE = 30.0  # seconds that an interrupted verb may take to end
-_NAME = re.compile(r"\w[\w .,+-]{0,79}")
 # The verb, with Ctrl-C as it is on a terminal: who starts us in the background has it ignored.
 _PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -83,7 +82,6 @@ class Job:
         answers: To its questions, as they were typed; keys are not among them.
         sources: Documents by question.
         problems: What is wrong with an answer, by question.
-        name: Of its run, as the user gave it; empty where it follows from the documents.
         run: Folder of the run; set once it was looked at.
         stage: Where it stands.
         output: What the verb said last.
@@ -99,7 +97,6 @@ class Job:
     answers: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    name: str = ""
     run: Path | None = None
     stage: Stage = Stage.DRAFT
     output: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
@@ -120,14 +117,9 @@ class Job:
         self._secret = secret
 
     @property
-    def next_name(self) -> str:
-        """The name that its form shows: a finished run keeps its own."""
-        return "" if self.stage is Stage.DONE else self.name
-
-    @property
     def title(self) -> str:
         """What it is called: by its documents and its method."""
-        return self.run.name if self.run else self.name or self.task.title
+        return self.run.name if self.run else self.task.title
 
     @property
     def doubtful(self) -> bool:
@@ -202,7 +194,7 @@ class Jobs:
         """
         with self._lock:
             self._refuse_busy(job)
-            job.run = self.home / (job.name or self._usual_name(job))
+            job.run = self.home / self._usual_name(job)
             job.failure, job.seen, job.problems = ("", ""), {}, {}
             job.output.clear()
             commands = [self._look(job, at) for at in range(len(job.task.looks))]
@@ -229,12 +221,12 @@ class Jobs:
                     "This was not checked, or it is finished.", "Check it first, or begin another."
                 )
             run = job.run or self.home
-            if job.task.fills and job.stage is Stage.READY and (run / RESULT).exists():
+            if job.task.runs and job.stage is Stage.READY and (run / RESULT).exists():
                 raise TakenError(
                     f"The run {run.name} was finished meanwhile.",
                     "Read its report, or go back and give this one another name.",
                 )
-            if job.task.fills == "run" and run.is_dir() and at_work(run / SPENT):
+            if job.task.runs and run.is_dir() and at_work(run / SPENT):
                 raise TakenError(
                     f"Another program is at work in the run {run.name}.",
                     "Wait for it, or go back and give this one another name.",
@@ -301,16 +293,14 @@ class Jobs:
         """Name a run by its documents and its method, as no finished run is called."""
         source = job.sources.get(job.task.named_by)
         about = Path(source.name).stem if source else job.answers.get(job.task.named_by, "")
-        how = {"audit": "method", "leak": "attacks", "probe": "release"}.get(job.task.name, "")
+        how = {"audit": "method", "leak": "attacks"}.get(job.task.name, "")
         method = str(job.seen.get("method") or job.answers.get(how, ""))
         pieces = (about, job.task.name if how != "method" else "", method)
         words = [re.sub(r"[^\w+.]+", "-", word).strip("-._+") for word in pieces]
         name = "-".join(filter(None, words))[:70] or "run"
         number, usual = 1, name
         # An unfinished run of that name is gone on with; a finished one is left alone.
-        while (self.home / name / RESULT).exists() or (
-            job.task.fills == "out" and (self.home / name).exists()
-        ):
+        while (self.home / name / RESULT).exists():
             number += 1
             name = f"{usual}-{number}"
         return name
@@ -327,9 +317,9 @@ class Jobs:
         path = job.folder / (job.task.written or "run.toml")
         if not job.task.written:
             write_options(path, job.options(), "ragwitness view")
-        fills = [f"--{job.task.fills}", str(job.run)] if job.task.fills else []
+        folder = ["--run", str(job.run)] if job.task.runs else []
         flags = (*job.task.flags, *(["--yes"] if yes else []))
-        return [*job.task.verb, "--config", str(path), *fills, *flags]
+        return [*job.task.verb, "--config", str(path), *folder, *flags]
 
     # The process.
 
@@ -395,7 +385,7 @@ class Jobs:
             return
         if code in _ENDED:
             # The method is known now; a run is named by it before anybody sees that it is ready.
-            if stage is Stage.CHECKING and not job.name:
+            if stage is Stage.CHECKING:
                 job.run = self.home / self._usual_name(job)
             job.stage = Stage.READY if stage is Stage.CHECKING else Stage.DONE
             return
@@ -441,11 +431,6 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-def valid_name(given: str) -> bool:
-    """Whether a run may be called so: one folder's name, visible, and no way out of its place."""
-    return _NAME.fullmatch(given) is not None and given == given.rstrip(" .")
-
-
 # How far it is, from what the run folder holds.
 
 
@@ -470,7 +455,7 @@ def progress_of(job: Job) -> Progress:
     """Return how far a task is; a folder that is gone or broken is told, never raised."""
     run, news = job.run, ""
     done, spent, answers = 0, Use(), 0
-    if run is not None and job.task.fills == "run":
+    if run is not None and job.task.runs:
         if run.is_dir():
             job.was_there = True
         elif job.was_there:
@@ -485,7 +470,7 @@ def progress_of(job: Job) -> Progress:
         except (RagwitnessError, OSError) as error:
             news = news or str(error)
     total = _total(job)
-    figures = {} if job.task.fills != "run" else _figures(job, done, total, answers, spent)
+    figures = {} if not job.task.runs else _figures(job, done, total, answers, spent)
     waiting = next((line for line in reversed(job.output) if line.strip()), "")
     if not news and waiting.startswith("waiting: "):
         news = f"{waiting[9:10].upper()}{waiting[10:]}."

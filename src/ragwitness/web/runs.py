@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,16 +15,13 @@ from ragwitness.core.files import at_hand
 from ragwitness.core.run_files import ANSWERS, MANIFEST, RESULT, SPENT
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
-from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
 from ragwitness.report.result_registry import open_result
 from ragwitness.report.result_type import ResultType
 from ragwitness.runner.budget import Use, uses
-from ragwitness.runner.response_store import files_of, index_of
+from ragwitness.runner.response_store import files_of
 from ragwitness.stats.evaluation import Rate
 
-_HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
-_ID = 24  # characters of a document's id in a run's name
 _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
@@ -74,7 +70,6 @@ class Brief:
     title: str = ""
     queries: int | None = None
     auc: Rate | None = None
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +78,7 @@ class Run:
 
     Attributes:
         key: Names it in addresses; follows from its path.
-        name: The folder's name; where that is a hash of the inputs, method and documents instead,
-            with the hash's first digits.
+        name: The folder's name.
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
         state: Of its result: when it was written, and its size.
@@ -197,44 +191,7 @@ def _run(folder: Path) -> Run:
             brief = _brief(folder, *state)
     except OSError as error:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
-    return Run(key, _name(folder, brief), folder, changed, state, brief)
-
-
-def _name(folder: Path, brief: Brief) -> str:
-    """What a run is called: its folder's own name, unless nobody gave it one."""
-    if (hashed := _HASHED.fullmatch(folder.name)) is None:
-        return folder.name
-    if brief.kind is None:
-        about = _so_far(folder)
-        return f"{about} ({hashed[1]}-{hashed[2]})" if about else folder.name
-    method = f"{brief.method}: " if brief.method else ""
-    return f"{method}{brief.about or brief.kind.words} ({hashed[1]}-{hashed[2]})"
-
-
-def _so_far(folder: Path) -> str:
-    """Say which documents an unfinished run has asked about; empty where that is not known."""
-    try:
-        stages = index_of(folder).heard().stages
-    except RagwitnessError:
-        return ""
-    # A shadow system is asked about documents of other names, and known ones come in turns.
-    names = list(dict.fromkeys(name for counts in stages.values() for name in counts if name))
-    return f"{fmt.documents(len(names))} so far, {_between(names)}" if names else ""
-
-
-def _about(result: Any) -> str:
-    """Say which documents an audit is about; empty for other kinds."""
-    if not isinstance(result, AuditResult) or not result.verdicts:
-        return ""
-    names = [verdict.document for verdict in result.verdicts]
-    many = f"{fmt.documents(len(names))}, " if len(names) > 1 else ""
-    return f"{many}{_between(names)}"
-
-
-def _between(names: Sequence[str]) -> str:
-    """Name the first and the last of some documents, or the only one."""
-    first, last = (fmt.visible(names[at], _ID) for at in (0, -1))
-    return first if len(names) == 1 else f"{first} to {last}"
+    return Run(key, folder.name, folder, changed, state, brief)
 
 
 @lru_cache(maxsize=_BRIEFS)
@@ -251,7 +208,7 @@ def _brief(folder: Path, changed: int, size: int) -> Brief:
     report, result = opened.report, opened.result
     evaluation = result.evaluation if isinstance(result, AuditResult) else None
     auc = evaluation.auc if evaluation else None
-    named = (report.method, report.target, report.title, report.queries, auc, _about(result))
+    named = (report.method, report.target, report.title, report.queries, auc)
     return Brief(opened.kind, "", *named)
 
 
