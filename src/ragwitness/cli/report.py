@@ -48,11 +48,10 @@ def view(
 ) -> None:
     """Show runs as pages in a browser, and begin new ones.
 
-    The pages show verdicts, evidence and costs. An audit, a leak measurement or canaries can be
-    begun there without a terminal: documents are uploaded, what it would cost and could show is
-    said before it starts, and it can be stopped and gone on with. The address that is printed works
-    once, for one browser. New runs go to the first folder of runs; on another --host than this
-    machine the pages only read.
+    The pages show verdicts, evidence and costs. An audit or a leak measurement can be begun there
+    without a terminal: documents are uploaded, its cost and power are shown before it starts, and
+    it can be stopped and resumed. The printed address works once, for one browser. New runs go to
+    the first folder of runs; on another --host than this machine the pages only read.
 
     Args:
         runs: Run folders, or folders of runs.
