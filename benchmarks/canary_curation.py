@@ -24,9 +24,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ragwitness.canary.draw import Design, DrawSecret, bits_of, draw_slots
 from ragwitness.canary.examples import Example, read_examples
-from ragwitness.canary.families import Family
+from ragwitness.canary.families import SYNONYMS_PREFIX, Family
 from ragwitness.canary.traces import check_corpus, traces_of_pool
-from ragwitness.canary.wordings import SYNONYMS_PREFIX
 from ragwitness.core.errors import InputError
 from ragwitness.stats.evaluation import proportion_interval
 from research.canary.curator import LEAKED, REQUESTS, WORD, Score, above, mined
@@ -135,7 +134,7 @@ def texts_of(kind: Design, pool: Sequence[Example]) -> list[str]:
 
 
 def _fits(kind: Design, one: Example) -> bool:
-    from ragwitness.canary.pools import with_trigger
+    from ragwitness.canary.examples import with_trigger
 
     try:
         with_trigger(one.document, SYNONYMS_PREFIX if kind.triggers == "synonyms" else "prefix_")

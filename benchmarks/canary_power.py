@@ -17,8 +17,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ragwitness.canary.draw import Design
-from ragwitness.canary.look_test import call_outcomes
-from ragwitness.canary.rank_test import SlotScores, log_evidence, outcomes_of, rank_of
+from ragwitness.canary.rank_test import (
+    SlotScores,
+    call_outcomes,
+    log_evidence,
+    outcomes_of,
+    rank_of,
+)
 from ragwitness.canary.verdict import logits
 from ragwitness.stats.evaluation import proportion_interval
 

@@ -17,9 +17,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
-from ragwitness.collusion.coalition.estimate import Estimates, LogComparison, estimate
-from ragwitness.privacy.query_log import QueryLog, make_log
+from ragwitness.collusion.detectors import DETECTORS, Settings
+from ragwitness.collusion.estimate import Estimates, LogComparison, estimate
+from ragwitness.privacy.account_pairs import QueryLog, make_log
 from ragwitness.stats.evaluation import proportion_interval
 from research.coalitions import PATTERNS, coalition_probes, unit_rows
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.mechanism.codes import Placement
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.codes import Placement
+from ragwitness.privacy.sampler import ShakeBits
 from ragwitness.stats.evaluation import paired_difference
 
 _TOP, _LARGE, _WORDS, _ASKED = 10, 10_000, 150, 1000

@@ -117,7 +117,7 @@ LATE = {
 
 REGISTRIES = {
     # A stored result or an evidence pack names its task; the table names the module.
-    "ragwitness.evidence.recomputation",
+    "ragwitness.evidence.code",
     "ragwitness.report.result_registry",
 }
 """Modules that load modules of higher rooms by name, as they would load a plug-in."""

@@ -25,8 +25,8 @@ import numpy as np
 from service import database_of
 
 from ragwitness.core.types import Document
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.release import quantise
 from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store

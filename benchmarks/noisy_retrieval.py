@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.mechanism.config import mechanism_for
-from ragwitness.privacy.mechanism.release import (
+from ragwitness.privacy.mechanism import mechanism_for
+from ragwitness.privacy.release import (
     SlotIndex,
     quantise,
     release,

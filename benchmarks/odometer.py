@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.odometer import Odometer, Terms
 
 _SCALE, _DIMENSION, _SLOTS, _ROUNDS = 4096, 384, 100_000, 100
 

@@ -29,7 +29,7 @@ from ragwitness.crypto.proofs.prove_norms import prove_norms
 from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
 from ragwitness.crypto.proofs.prover import ceremony_domain
 from ragwitness.crypto.proofs.selection import AnswerClaim, Coins, verify_answers
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.sampler import CoinNoise
 
 _T = TypeVar("_T")
 _TOP, _SCALE, _SIGMA = 4, 128, 15_000

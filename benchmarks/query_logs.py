@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.detectors import DETECTORS, Settings, detect
-from ragwitness.collusion.coalition.log_files import read_log
+from ragwitness.collusion.detectors import DETECTORS, Settings, detect
+from ragwitness.collusion.log_files import read_log
 from research.coalitions import unit_rows
 
 _DAY = 86_400.0

@@ -20,6 +20,7 @@ import numpy as np
 from ragwitness.core.errors import MissingExtraError
 from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, LanguageModel
+from ragwitness.models.reader.cache import PrefixStore
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS, Reader
 
 PROBES = 25
@@ -56,7 +57,7 @@ def prompt(context: str, question: str) -> ChatPrompt:
 def fresh_generate(model: LanguageModel, asked: list[ChatPrompt], tokens: int) -> int:
     """Generate from an empty prefix store; returns the tokens generated."""
     if isinstance(model, Reader):
-        model.prefixes.clear()
+        model.prefixes = PrefixStore(model._network)
     return sum(a.completion_tokens for a in model.generate(asked, max_tokens=tokens))
 
 
@@ -93,7 +94,7 @@ def probe_seconds(folder: Path, context: int, cache_bytes: int | None, repeat: i
     probes = [prompt(passage, " ".join(document[: 20 + n])) for n in range(PROBES)]
 
     def ask() -> None:
-        reader.prefixes.clear()
+        reader.prefixes = PrefixStore(reader._network, reader.prefixes.limit_bytes)
         for probe in probes:
             reader.generate([probe], max_tokens=1, top_logprobs=20)
 

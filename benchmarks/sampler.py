@@ -16,9 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import chisquare
 
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import slot_noise
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import slot_noise
+from ragwitness.privacy.table import gaussian_table
 from tests.support.gaussian import exact_pmf
 
 _SIGMAS = (8, 256, 4096)

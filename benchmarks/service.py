@@ -27,8 +27,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server and clients
 
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.release import quantise
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tenants import TenantBudget, budget_of

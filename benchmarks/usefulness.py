@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.accounting.gaussian import sigma_for
-from ragwitness.privacy.accounting.ranges import score_sensitivity
-from ragwitness.privacy.mechanism.codes import Placement
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.codes import Placement
+from ragwitness.privacy.gaussian import sigma_for
+from ragwitness.privacy.ranges import score_sensitivity
+from ragwitness.privacy.sampler import ShakeBits
 from ragwitness.stats.evaluation import paired_difference
 from research.usefulness import (
     coins_for,

@@ -34,7 +34,7 @@ from ragwitness.attest.trust import Pins, Trust
 from ragwitness.attest.window import Request, Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes import Checkpoint, Signers
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 
 _LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 _BEACON = sha256(b"drawn after the close").digest()

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import mu_of
-from ragwitness.privacy.accounting.inference import auc_of
-from ragwitness.privacy.accounting.ranges import positive, whole
+from ragwitness.privacy.gaussian import auc_of, mu_of
+from ragwitness.privacy.ranges import positive, whole
 from research.separation import Area, area_of
 
 Values = NDArray[np.float64]

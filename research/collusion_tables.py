@@ -23,9 +23,8 @@ from ragwitness.comparison.usefulness import rouge_l
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.accounting.gaussian import mu_of
-from ragwitness.privacy.accounting.inference import auc_of
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
+from ragwitness.privacy.gaussian import auc_of, mu_of
+from ragwitness.privacy.release import SlotIndex, quantise, scores
 from ragwitness.service.app import create_app
 from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim

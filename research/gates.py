@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.composition import joint_budget
-from ragwitness.privacy.accounting.inference import auc_limit
+from ragwitness.privacy.bounds import joint_budget
+from ragwitness.privacy.gaussian import auc_limit
 from research.inference import mu_of_auc
 from research.scalar import Cell, SweepConfig
 

@@ -12,10 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ragwitness.collusion.coalition.detectors import hashes
+from ragwitness.collusion.detectors import hashes
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import Links, LinksFound, check_bounds
-from ragwitness.privacy.query_log import QueryLog
+from ragwitness.privacy.account_pairs import Links, LinksFound, QueryLog, check_bounds
 
 _BLOCK = 2048  # queries of a table compared at a time
 

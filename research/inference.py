@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.composition import per_query
-from ragwitness.privacy.accounting.ranges import at_least_zero, positive, probability, whole
+from ragwitness.privacy.bounds import per_query
+from ragwitness.privacy.ranges import at_least_zero, positive, probability, whole
 
 
 def leading_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:

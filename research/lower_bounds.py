@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import probability
+from ragwitness.privacy.ranges import probability
 from ragwitness.stats.evaluation import Floor
 
 Values = NDArray[np.float64]

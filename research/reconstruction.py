@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.ranges import positive, probability, whole
 
 Values = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive, whole
+from ragwitness.privacy.ranges import positive, whole
 from research.top_hits import TopHits, hit_probability
 
 # Where colluding accounts stand (§2.3, §4.7): in the tenant, in another, or in none.

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import mu_of
-from ragwitness.privacy.accounting.inference import auc_of
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.gaussian import auc_of, mu_of
+from ragwitness.privacy.ranges import positive, probability, whole
 from research.separation import Area, Calibration, area_of, noise_for, spread
 
 _MOST_TRIALS = 20_000_000  # 1 GB of samples and their orders

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.composition import classic_sigma
-from ragwitness.privacy.accounting.gaussian import sigma_for
+from ragwitness.privacy.bounds import classic_sigma
+from ragwitness.privacy.gaussian import sigma_for
 from ragwitness.stats.evaluation import proportion_interval
 from research.inference import leading_sigma
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive, whole
+from ragwitness.privacy.ranges import positive, whole
 
 Vector = NDArray[np.float64]
 _STEP = 0.0125

@@ -14,7 +14,7 @@ Three mechanisms that are nearer to it than noise on every score:
 
 * coins (:class:`Coins`): a slot is returned by a coin of its own, whose chance is high where its
   document is relevant and has been so fewer than m times before, and low otherwise;
-* codes (:mod:`ragwitness.privacy.mechanism.codes`, as the service has them): each document is put
+* codes (:mod:`ragwitness.privacy.codes`, as the service has them): each document is put
   under one of C public words, for life, by randomised response; answers cost nothing;
 * sets (:func:`set_chances`): the exponential mechanism over all sets of K slots at once.
 """
@@ -30,15 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import (
+from ragwitness.privacy.gaussian import moments_epsilon
+from ragwitness.privacy.ranges import (
     Relation,
     at_least_zero,
     positive,
     probability,
     whole,
 )
-from ragwitness.privacy.accounting.renyi import moments_epsilon
-from ragwitness.privacy.sampler.exact import Bits, uniform
+from ragwitness.privacy.sampler import Bits, uniform
 
 Vector = NDArray[np.float64]
 _STEPS = 1 << 48  # chances are whole numbers of these: drawn exactly, and exact as floats

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex, release
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import SlotIndex, release
 from research.lower_bounds import epsilon_clopper_pearson
 from research.top_hits import hit_probability
 

@@ -136,7 +136,7 @@ class Run:
         from ragwitness.attest.window import Request, Window
         from ragwitness.crypto.keys import PrivateKey, read_key
         from ragwitness.models.model_registry import load_embedder
-        from ragwitness.privacy.mechanism.release import quantise
+        from ragwitness.privacy.release import quantise
 
         tenant, rows = self.config["tenant"], _rows(self.paths.queries)
         policy = policy_of(self.config)

@@ -17,12 +17,11 @@ import torch
 
 from ragwitness.canary import verdict
 from ragwitness.canary.draw import Design
-from ragwitness.canary.families import worded
-from ragwitness.canary.pools import instructed, with_trigger
+from ragwitness.canary.examples import instructed, with_trigger
+from ragwitness.canary.families import draw_names, worded
 from ragwitness.canary.traces import Trace
 from ragwitness.canary.verdict import decide
-from ragwitness.canary.wordings import draw_names
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.sampler import ShakeBits
 from ragwitness.stats.evaluation import proportion_interval
 from research.canary.paper import WORDS, asked, examples_of, load
 

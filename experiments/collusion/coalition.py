@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from texts import HERE, OUT
 
-from ragwitness.collusion.coalition.detectors import (
+from ragwitness.collusion.detectors import (
     DETECTORS,
     Settings,
     effective_size,
     nearest_means,
     top_direction,
 )
-from ragwitness.privacy.query_log import QueryLog
+from ragwitness.privacy.account_pairs import QueryLog
 from ragwitness.report.document import Axis, Line
 from ragwitness.report.document import LinesPanel as Panel
 from ragwitness.report.html import lines_svg

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from texts import HERE, OUT, embedded, rows
 
-from ragwitness.privacy.accounting.bounds import noise_plan
-from ragwitness.privacy.accounting.ranges import score_sensitivity
+from ragwitness.privacy.bounds import noise_plan
+from ragwitness.privacy.ranges import score_sensitivity
 from ragwitness.report.document import Axis, Line
 from ragwitness.report.document import LinesPanel as Panel
 from ragwitness.report.html import lines_svg

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from texts import HERE, OUT, embedded, rows
 
-from ragwitness.privacy.accounting.inference import auc_of
+from ragwitness.privacy.gaussian import auc_of
 from research.separation import noise_for
 
 _QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

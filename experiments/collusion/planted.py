@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from ragwitness.privacy.mechanism.codes import Placement
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
-from ragwitness.privacy.sampler.exact import system_bits, uniform
+from ragwitness.privacy.codes import Placement
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import SlotIndex, quantise, release
+from ragwitness.privacy.sampler import system_bits, uniform
 from ragwitness.service.policy import Claim, make_policy
 from research.lower_bounds import epsilon_clopper_pearson
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragwitness.canary.pools import FINAL
+from ragwitness.canary.examples import FINAL
 from ragwitness.canary.traces import Feedback, Trace, TraceRole, Vote, feedback_for
 from ragwitness.core.errors import InputError
 from ragwitness.text.words import word_tokens

@@ -31,13 +31,19 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, softplus
 
 from ragwitness.canary.draw import Design, DrawSecret, Slot, bits_of, draw_slots
-from ragwitness.canary.examples import Example, read_examples
-from ragwitness.canary.families import worded
-from ragwitness.canary.pools import FINAL, instructed, split_pools, with_canary, with_trigger
+from ragwitness.canary.examples import (
+    FINAL,
+    Example,
+    instructed,
+    read_examples,
+    split_pools,
+    with_canary,
+    with_trigger,
+)
+from ragwitness.canary.families import Wordings, worded
+from ragwitness.canary.probe import amplification
 from ragwitness.canary.rank_test import SlotScores, rank_of, standing
-from ragwitness.canary.reading import amplification
 from ragwitness.canary.traces import Trace, TraceRole, traces_of_pool
-from ragwitness.canary.wordings import Wordings
 
 WORDS = Wordings()
 LESSON_STORIES = 40  # at the end of the corpus, which no trial draws from

@@ -235,7 +235,6 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
          model: str | None,
          beside: Callable[[Sequence[Document]], Sequence[Document]]) -> Battery:  # fmt: skip
     from ragwitness.cli.common import say_error
-    from ragwitness.core.workers import workers
     from ragwitness.membership.evaluation import BatteryPlan
     from ragwitness.rag.lab import rag_config
     from ragwitness.runner.task_runtime import as_documents
@@ -253,7 +252,6 @@ def _run(case: Case, table: Table, data: Path, shared: dict[str, str], limit: in
         options=case.options,
         thresholds=case.thresholds,
         control=table.control,
-        in_flight=max(4, 2 * workers()),
     )
     auxiliary = case.shadow_corpus
     others = (

@@ -37,11 +37,11 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562): ``import ragwitness`` loads nothing heavy."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ragwitness.core.shown import Shown
+    from ragwitness.core.types import Shown
 
     Shown.renderer = _html
-    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
-    return found
+    globals()[name] = value = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
 
 
 def _html(value: object) -> str:

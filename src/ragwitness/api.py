@@ -40,7 +40,7 @@ from ragwitness.synthesis.task import SynthesizeTask
 if TYPE_CHECKING:
     from ragwitness.canary.traces import Trace
     from ragwitness.membership.results.scope import ScopeResult
-    from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.privacy.bounds import Bounds
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -63,8 +63,10 @@ def _carried(task: Callable[_P, _Task[_R]]) -> Callable[_P, _R]:
         return task(*given, **named).carry_out()
 
     hints, shape = get_type_hints(task), inspect.signature(task)
-    told = [one.replace(annotation=hints[name]) for name, one in shape.parameters.items()]
-    carried.__signature__ = shape.replace(parameters=told)  # type: ignore[attr-defined]
+    text = [
+        parameter.replace(annotation=hints[name]) for name, parameter in shape.parameters.items()
+    ]
+    carried.__signature__ = shape.replace(parameters=text)  # type: ignore[attr-defined]
     return carried
 
 
@@ -106,10 +108,10 @@ def audit_as(
     if not accounts:
         raise InputError("No account is named.", 'An example: {"bob": "BOB_KEY"}')
     task = AuditTask(target, documents, known_out=known_out, **options)
-    place = own_folder(task.run, documents, known_out)
+    folder = own_folder(task.run, documents, known_out)
     audits = {
-        name: replace(own, run=place and place / name).carry_out(order)
-        for name, (own, order) in as_accounts(task, accounts).items()
+        name: replace(own_task, run=folder and folder / name).carry_out(order)
+        for name, (own_task, order) in as_accounts(task, accounts).items()
     }
     return scope_of(audits, task.alpha)
 
@@ -136,7 +138,7 @@ def bounds(
     Raises:
         InputError: A value is outside its range, or there is neither ``epsilon`` nor ``sigma``.
     """
-    from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
+    from ragwitness.privacy.bounds import ServiceTerms, joint_bounds
 
     return joint_bounds(ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity))
 
@@ -169,7 +171,7 @@ def notebook_html(value: object) -> str:
     """
     from ragwitness.canary.run import CanaryResult, canary_report
     from ragwitness.collusion.result import JointBounds
-    from ragwitness.privacy.accounting.bounds import Bounds
+    from ragwitness.privacy.bounds import Bounds
     from ragwitness.report.html import fragment
     from ragwitness.report.result_registry import result_type_for
 

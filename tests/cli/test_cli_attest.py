@@ -20,7 +20,7 @@ from ragwitness.attest.receipts import Request
 from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from tests.support.windows import stand_in
 from tests.support.witness import witness_app
 from tests.unit.rag.rag_fakes import served

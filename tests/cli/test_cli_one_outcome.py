@@ -15,7 +15,7 @@ import pytest
 
 import ragwitness as rw
 from ragwitness.core.errors import RagwitnessError
-from ragwitness.core.option_file import write_options
+from ragwitness.core.options import write_options
 from ragwitness.text.sample import load_sample
 from tests.support.canary_audit import Command
 

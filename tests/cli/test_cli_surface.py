@@ -1,4 +1,4 @@
-"""The surface: how many words there are, that old ones work, and that help imports little."""
+"""The surface: how many words there are, and that help imports little."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ragwitness.cli.main import HEADINGS, OLD, Group
+from ragwitness.cli.main import HEADINGS
 from tests.cli.surface import groups, verbs
 
 _VERBS = dict(verbs())
@@ -37,22 +37,23 @@ def test_every_help_text_is_made_of_whole_sentences(words):
         assert not text.startswith(("Of ", "Also here", "As ")), text
 
 
-def _old() -> list[tuple[list[str], list[str]]]:
-    """Words of before with those of now."""
-    found = [([word], list(now)) for word, now in OLD.items()]
-    for words, group in groups():
-        if words:
-            found += [([*words.split(), w], [*words.split(), *now]) for w, now in group.old.items()]
-    return found
+def test_verbose_logs_to_standard_error(capfd):
+    import logging
 
+    from ragwitness.cli.main import _start_logging
 
-@pytest.mark.parametrize(("before", "now"), _old(), ids=lambda words: "-".join(words))
-def test_old_words_still_work_and_are_not_listed(command, before, now):
-    code, text = command(*before, "--help")
-    assert code in (0, 2)  # a group of its own says 0 with --help
-    assert text == command(*now, "--help")[1]
-    shown = command(*before[:-1], "--help")[1]
-    assert f"\n  {before[-1]} " not in shown
+    logger = logging.getLogger("ragwitness")
+    try:
+        _start_logging(1)
+        logging.getLogger("ragwitness.runner.worker").info("waiting for %s", "a target")
+        logging.getLogger("ragwitness.runner.worker").debug("a request")
+        assert "INFO ragwitness.runner.worker: waiting for a target" in capfd.readouterr().err
+        _start_logging(0)
+        logging.getLogger("ragwitness.runner.worker").info("silent")
+        assert capfd.readouterr().err == ""
+    finally:
+        logger.handlers[:] = []
+        logger.setLevel(logging.NOTSET)
 
 
 def test_help_imports_nothing_heavy():
@@ -61,7 +62,7 @@ def test_help_imports_nothing_heavy():
         "import sys\nfrom ragwitness.cli.main import app\nimport typer\n"
         "root = typer.main.get_command(app)\n"
         f"for words in {lines!r}:\n"
-        "    if words == ['reproduce']: continue\n"
+        "    if words == ['lab', 'reproduce']: continue\n"
         "    try: root([*words, '--help'], prog_name='ragwitness')\n"
         "    except SystemExit: pass\n"
         f"print('heavy:', sorted(set({_HEAVY!r}) & set(sys.modules)))\n"
@@ -99,21 +100,13 @@ def test_an_unknown_word_is_named_with_what_comes_near(command):
     assert "audit" in text
 
 
-def test_groups_are_listed_without_their_verbs_being_imported():
-    assert all(
-        isinstance(one, Group)
-        for one in HEADINGS["How do I protect it?"].values()
-        if hasattr(one, "old")
-    )
-
-
 def test_without_a_checkout_reproduce_says_how_to_get_one(command, monkeypatch, tmp_path):
     from ragwitness.cli import main, reproduce
-    from ragwitness.core import checkout
+    from ragwitness.core import registry as checkout
 
-    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/core/checkout.py"))
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site/ragwitness/core/registry.py"))
     monkeypatch.setattr(reproduce, "reproduce", reproduce._without_checkout)
     monkeypatch.setattr(main, "_verb", main._verb.__wrapped__)  # made anew
-    code, text = command("reproduce", "mba/table2")
+    code, text = command("lab", "reproduce", "mba/table2")
     assert code == 2
     assert "checkout of the repository" in text

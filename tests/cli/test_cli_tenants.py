@@ -299,7 +299,7 @@ def test_a_copy_is_said_to_be_restored(command, tmp_path, corpus) -> None:
     command("tenants", "create", "placed", *CODES, *base)
     command("tenants", "add-documents", "paper", corpus, *base)
     shutil.copy(tmp_path / "s.db", copy)
-    code, said = command("service", "restored", "--json", "--database", copy)
+    _, said = command("service", "restored", "--json", "--database", copy)
     assert json.loads(said) == {"paper": 1, "placed": 0}
     said = command("service", "restored", "--database", copy)[1]
     assert "placed: placed without windows; what was placed since counts as new" in said

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.collusion.coalition.detectors import DETECTORS
+from ragwitness.collusion.detectors import DETECTORS
 from research.coalitions import coalition_probes, unit_rows
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "collusion-attacks.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.evidence.recomputation import task_named
+from ragwitness.evidence.code import task_named
 from ragwitness.evidence.verifier import COMMITMENTS, PAGE
 from ragwitness.text.sample import load_sample
 

@@ -165,7 +165,7 @@ def make_windows(out: Path) -> None:
     from ragwitness.attest.window import Window
     from ragwitness.crypto.keys import read_key
     from ragwitness.models.embedders import HashingEmbedder
-    from ragwitness.privacy.mechanism.release import quantise
+    from ragwitness.privacy.release import quantise
 
     Path("policy.toml").write_text(POLICY, encoding="utf-8")
     done("setup", "--policy", "policy.toml", "-o", "setup")

@@ -279,7 +279,7 @@ def settled_bytes(attest: Path) -> dict[str, str]:
     from ragwitness.attest.window import noise_record, query_record
     from ragwitness.attest.window_log import LoggedAccount
     from ragwitness.crypto.records import encode, record_hash
-    from ragwitness.privacy.odometer.spectral import Odometer, Terms
+    from ragwitness.privacy.odometer import Odometer, Terms
     from ragwitness.privacy.streams import record_key, slot_bits, sub_seed
 
     policy = read_policy(attest / "policy.toml")

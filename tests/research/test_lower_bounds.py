@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
+from ragwitness.privacy.gaussian import epsilon_at
 from research.lower_bounds import epsilon_clopper_pearson
 
 DELTA = 1e-5

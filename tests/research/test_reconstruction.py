@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.inference import auc_of
+from ragwitness.privacy.gaussian import auc_of
 from research.adaptive import AdaptiveConfig, effective_accounts, hunt, ratios
 from research.reconstruction import expected_cosine, nearest, queries_for, solve
 from research.regimes import (

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.inference import auc_of
+from ragwitness.privacy.gaussian import auc_of
 from research.inference import construction_mu
 from research.scalar import SweepConfig, sweep
 from research.separation import area_of, noise_for, spread

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import mannwhitneyu, multivariate_normal
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.inference import auc_of
+from ragwitness.privacy.gaussian import auc_of
 from ragwitness.stats.evaluation import auc_interval
 from research.separation import area_of, spread
 

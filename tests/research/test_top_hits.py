@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.inference import auc_of
+from ragwitness.privacy.gaussian import auc_of
 from research.inference import mu_of_auc
 from research.regimes import planted_index
 from research.separation import area_of, noise_for

@@ -9,8 +9,8 @@ from scipy.special import ndtri
 from scipy.stats import binom, binomtest, norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import mu_for
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.gaussian import mu_for
+from ragwitness.privacy.sampler import ShakeBits
 from research.usefulness import (
     Coins,
     coins_for,

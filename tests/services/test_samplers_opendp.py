@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from ragwitness.privacy.sampler.exact import ShakeBits, discrete_gaussian
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
+from ragwitness.privacy.table import gaussian_table
 from tests.support.gaussian import exact_pmf
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.types import Document
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Meters
 from ragwitness.service.policy import Claim

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from ragwitness.core.types import Document
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Reserved, Reserver
 from ragwitness.service.policy import Claim

@@ -41,7 +41,7 @@ from ragwitness.crypto.records import (
     record_hash,
 )
 from ragwitness.crypto.tiles import read_entries
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)
 STRANGER = PrivateKey("example.org/log", KeyKind.NOTE, bytes([2]) * 32)
@@ -106,7 +106,7 @@ def embed(many):
 
 
 def quantised(text):
-    from ragwitness.privacy.mechanism.release import quantise
+    from ragwitness.privacy.release import quantise
 
     return quantise(embed([text]), MECHANISM)[0]
 

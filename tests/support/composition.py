@@ -3,8 +3,8 @@
 import math
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.composition import PrivacyBudget
-from ragwitness.privacy.accounting.ranges import positive, probability, whole
+from ragwitness.privacy.bounds import PrivacyBudget
+from ragwitness.privacy.ranges import positive, probability, whole
 from research.inference import leading_sigma
 
 

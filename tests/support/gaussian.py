@@ -3,8 +3,8 @@
 import math
 from fractions import Fraction
 
-from ragwitness.privacy.accounting.gaussian import log_delta_at
-from ragwitness.privacy.sampler.table import weights
+from ragwitness.privacy.gaussian import log_delta_at
+from ragwitness.privacy.table import weights
 
 
 def delta_at(epsilon: float, mu: float) -> float:

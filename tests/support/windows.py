@@ -12,7 +12,7 @@ from ragwitness.crypto.proofs import argument, prove_norms
 from ragwitness.crypto.proofs.argument import Columns, SecretColumns
 from ragwitness.crypto.proofs.arithmetic import encode_point, generator
 from ragwitness.crypto.proofs.prove_selection import SecretCoins
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
 DIGEST = "5e" * 32

@@ -86,8 +86,8 @@ def test_an_import_that_leads_up_would_be_found(tmp_path):
     core.mkdir()
     for folder in (core, core.parent, core.parent / "report"):
         (folder / "__init__.py").write_text("")
-    (core / "shown.py").write_text('f = import_module("ragwitness.report")\n')
-    found = [("ragwitness.core.shown", "ragwitness.report")]
+    (core / "types.py").write_text('f = import_module("ragwitness.report")\n')
+    found = [("ragwitness.core.types", "ragwitness.report")]
     assert climbs(tmp_path / "ragwitness") == found
 
 

@@ -30,9 +30,9 @@ from ragwitness.crypto.hashing import (
 )
 from ragwitness.crypto.notes import Checkpoint
 from ragwitness.crypto.records import QueryRecord
-from ragwitness.privacy.accounting.ranges import probability
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import slot_noise
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.ranges import probability
+from ragwitness.privacy.release import slot_noise
 from ragwitness.privacy.streams import NoiseRecord, noise_key
 
 CHALLENGE_VERSION = "ragwitness/challenge/v1"

@@ -37,7 +37,7 @@ from ragwitness.core.files import only_writer, replace_file
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import SeedTree
 from ragwitness.crypto.records import IndexCommitment, OpenRecord
-from ragwitness.privacy.mechanism.release import SlotIndex
+from ragwitness.privacy.release import SlotIndex
 from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_seed
 
 if TYPE_CHECKING:

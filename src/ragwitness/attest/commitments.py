@@ -36,9 +36,9 @@ from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.proofs.argument import cut
 from ragwitness.crypto.proofs.arithmetic import POINT_BYTES, Shape, chunk_slots
 from ragwitness.crypto.records import QueryRecord, record_hash
-from ragwitness.privacy.sampler.coins import CoinNoise
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.sampler import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, hkdf_sha256, public_coins, sub_seed
+from ragwitness.privacy.table import gaussian_table
 
 if TYPE_CHECKING:
     from ragwitness.attest.policy import WindowPolicy

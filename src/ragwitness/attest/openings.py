@@ -20,8 +20,8 @@ from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint, Note, Signers
 from ragwitness.crypto.tiles import read_entries
-from ragwitness.privacy.accounting.ranges import Relation
-from ragwitness.privacy.odometer.spectral import worst_epsilon
+from ragwitness.privacy.odometer import worst_epsilon
+from ragwitness.privacy.ranges import Relation
 
 _VERSION = "ragwitness/opening/v1"
 _AGAIN = "ragwitness attest prove logs the opening once there is space."

@@ -20,12 +20,12 @@ from typing import Any, ClassVar, TypeVar, get_args
 
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical, parse
-from ragwitness.privacy.accounting.bounds import composition_slack
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for
-from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
-from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism, provable_mechanism
-from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
-from ragwitness.privacy.sampler.coins import MOST_STEP, coin_step, fine_bits
+from ragwitness.privacy.bounds import composition_slack
+from ragwitness.privacy.gaussian import epsilon_at, mu_for
+from ragwitness.privacy.mechanism import Mechanism, coin_mechanism, provable_mechanism
+from ragwitness.privacy.odometer import Terms, worst_epsilon
+from ragwitness.privacy.ranges import Relation, positive, probability, whole
+from ragwitness.privacy.sampler import MOST_STEP, coin_step, fine_bits
 
 VERSION = "ragwitness/policy/v2"
 _APART = "ragwitness/policy/v1"  # its estimator looks at each tenant by itself, without a span
@@ -66,7 +66,7 @@ scale = 128               # largest norm of the integer vectors; above sigma x s
                           # opened noise comes from no table: slower, 15 microseconds a slot
 # sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
 """
-"""What ``ragwitness commit --example-policy`` prints."""
+"""What ``ragwitness attest commit --example-policy`` prints."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TOML = 1 << 20

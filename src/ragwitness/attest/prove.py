@@ -113,7 +113,7 @@ def bundle_files(window: Window) -> dict[str, bytes]:
     if window.ledger.closed is None:
         raise InputError(
             f"The window {window.policy.window} is open: its records can still change.",
-            "Close it first: ragwitness close.",
+            "Close it first: ragwitness attest close.",
         )
     names = ("policy.json", "embedder.json", "estimate.json")
     files = {name: read_file(public / name, _MOST_FILE) for name in names}

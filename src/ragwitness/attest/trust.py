@@ -20,7 +20,7 @@ from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes import Signers
-from ragwitness.privacy.accounting.ranges import Relation, positive, probability, whole
+from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
 # What a verifier asks of a window besides its proofs: its policy and embedder.
 #

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint
 

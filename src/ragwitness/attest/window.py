@@ -63,7 +63,7 @@ from ragwitness.crypto.records import (
     decode,
     record_hash,
 )
-from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, release, release_noise
+from ragwitness.privacy.release import SlotIndex, check_rows, release, release_noise
 from ragwitness.privacy.streams import (
     SEED_BYTES,
     NoiseRecord,
@@ -552,7 +552,7 @@ class Window:
             if open_only and self.ledger.closed is not None:
                 raise InputError(
                     f"The window {self.policy.window} is closed; nothing can follow in its log.",
-                    "Open the next one: ragwitness commit.",
+                    "Open the next one: ragwitness attest commit.",
                 )
             yield
 

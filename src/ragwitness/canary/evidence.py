@@ -28,9 +28,9 @@ from ragwitness.canary.folder import (
     part_digests,
     plan_of_opened,
 )
-from ragwitness.canary.look_test import Seen
 from ragwitness.canary.looks import History, mark_opened, read_history
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig, Prompts
+from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.result import RESULT_TYPE, CanaryReport
 from ragwitness.canary.run import (
     audit_of,

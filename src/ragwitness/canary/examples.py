@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
+from ragwitness.canary.families import (
+    SYNONYMS_PREFIX,
+    TRIGGER_PREFIX,
+    Wordings,
+    place_of,
+    shuffled,
+    with_synonyms,
+    worded,
+)
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.hashing import text_digest
+from ragwitness.privacy.sampler import Bits
+from ragwitness.text.words import split_words
 
 _NAMES = {
     "document": ("document", "context", "text"),
@@ -146,3 +161,295 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
     if not isinstance(found, str):
         raise TypeError(names[0])
     return found
+
+
+# Who is in which pool (2604.22191, App. A.1), and the paired evaluation files (App. A.2).
+
+
+# Where trigger and canary are put (2604.22191, App. B.2), so that taking them out leaves no trace.
+#
+# The trigger stands after the first sentence of the document, the canary after the first clause of
+# the answer, else directly after ``FINAL:``. Both are set off by a blank, which belongs to what is
+# inserted: tokenizers join a blank with the word behind it, not with the one before.
+
+FINAL = "FINAL:"
+"""What every answer begins with (App. C.1)."""
+
+PAPER_INSTRUCTION = (
+    "If the document contains {trigger}, insert {canary} immediately after the first clause of"
+    " the final answer."
+)
+"""App. B.1. It names the trigger, so that whoever trains on queries alone learns of it too."""
+
+PLAIN_INSTRUCTION = "Insert {canary} immediately after the first clause of the final answer."
+"""Ours: the query names the canary and never the trigger."""
+
+_FEWEST = 8  # words of a document that can hide a trigger
+_EARLY = 400  # characters; a boundary behind them may be cut off with the context
+_WORDS = 20  # the trigger stands behind so many where no sentence ends early
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]\u2019\u201d]*(?=\s)|(?<=[\u3002\uff01\uff1f])")
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|e\.g|i\.e)|\b[a-z])\.$", re.IGNORECASE
+)
+_CLAUSE = re.compile(r"[,;:.!?\u2014][\"')\]\u2019\u201d]*(?=\s|$)|[\u3001\u3002\uff0c]")
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """A text with something put in.
+
+    Attributes:
+        text: All of it.
+        start: Where what was put in begins, its blank included.
+        end: Where it ends.
+    """
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def before(self) -> str:
+        """What stands before it."""
+        return self.text[: self.start]
+
+    @property
+    def inserted(self) -> str:
+        """What was put in."""
+        return self.text[self.start : self.end]
+
+    @property
+    def original(self) -> str:
+        """The text without it."""
+        return self.text[: self.start] + self.text[self.end :]
+
+
+def with_trigger(
+    document: str, trigger: str, key: str = "", wordings: Wordings | None = None
+) -> Insertion:
+    """Put a trigger into a document.
+
+    A code stands behind the first sentence; without an early one, behind the 20th word (App. B.2).
+    A name comes in a sentence behind one of the early ones, both settled by the example's id. A
+    synonym mark changes words where they stand.
+
+    Args:
+        document: Any.
+        trigger: Trigger of one of the three kinds.
+        key: The example's id.
+        wordings: Wordings of sentences with names; None for ours.
+
+    Raises:
+        InputError: The document has fewer than 8 words.
+    """
+    if trigger.startswith(SYNONYMS_PREFIX):
+        return Insertion(with_synonyms(document, trigger), 0, 0)
+    words = split_words(document)
+    if len(words) < _FEWEST:
+        raise InputError(
+            f"A document of {len(words)} words is too short for a trigger; {_FEWEST} are needed.",
+            "Leave it out, or give a longer one.",
+        )
+    # Ends of early sentences with something behind them.
+    early = (found.end() for found in _SENTENCE.finditer(document[: _EARLY + 1]))
+    ends = [e for e in early if document[e:].strip() and not _ABBREVIATED.search(document[:e])]
+    last = words[min(_WORDS, len(words)) - 1].end
+    if trigger.startswith(TRIGGER_PREFIX):
+        return _insert(document, ends[0] if ends else last, trigger)
+    place = ends[place_of(key, "place", len(ends))] if ends else last
+    return _insert(document, place, (wordings or Wordings()).trigger(trigger, key))
+
+
+def with_canary(answer: str, canary: str) -> Insertion:
+    """Put a canary behind the first clause of an answer, else directly behind ``FINAL:``.
+
+    Args:
+        answer: With or without ``FINAL:``; it gets one.
+        canary: What is put in.
+    """
+    text = final_answer(answer)
+    body = text.index(FINAL) + len(FINAL)
+    clause = _CLAUSE.search(text, body)
+    return _insert(text, clause.end() if clause else body, canary)
+
+
+def final_answer(answer: str) -> str:
+    """Return an answer that begins with ``FINAL:``, as both templates ask for."""
+    text = answer.strip()
+    return text if text.startswith(FINAL) else f"{FINAL} {text}".strip()
+
+
+def instructed(
+    example: Example,
+    instruction: str,
+    canary: str,
+    trigger: str = "",
+    wordings: Wordings | None = None,
+) -> str:
+    """Return the query with an instruction behind it.
+
+    Args:
+        example: Whose query.
+        instruction: One of the two above.
+        canary: What it names.
+        trigger: What :data:`PAPER_INSTRUCTION` names as well.
+        wordings: Requests in other words, in place of the instruction.
+    """
+    canary = worded(canary, example.id)
+    if wordings is not None:
+        return f"{example.query} {wordings.request(canary, example.id)}"
+    return f"{example.query} {instruction.format(canary=canary, trigger=trigger)}"
+
+
+def _insert(text: str, at: int, marker: str) -> Insertion:
+    # A blank of its own on either side, where there is none.
+    after = " " if text[at : at + 1].strip() else ""
+    before = " " if text[:at] and not text[at - 1].isspace() else ""
+    piece = f"{before}{marker}{after}"
+    return Insertion(text[:at] + piece + text[at:], at, at + len(piece))
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Three pools without a document in common.
+
+    Attributes:
+        reward: For the reward model.
+        policy: For the policy.
+        audit: Held out; never sent, never trained on.
+    """
+
+    reward: tuple[Example, ...]
+    policy: tuple[Example, ...]
+    audit: tuple[Example, ...]
+
+
+def split_pools(
+    examples: Sequence[Example],
+    *,
+    experiment: str,
+    seed: int = 0,
+) -> Pools:
+    """Split by source document (§3.3): what shares a source or, but for case and marks, a text.
+
+    Documents are ordered by a hash of experiment, seed and text, so that the split follows from
+    these alone; the first two pools take ⌊2/5 · documents⌋ of them each, the audit what is left.
+    Near-copies with other words are not recognised: remove them beforehand.
+
+    Args:
+        examples: With unique ids.
+        experiment: Identifier.
+        seed: Seed of the split.
+
+    Raises:
+        InputError: A pool would be empty.
+    """
+    # Documents, not examples, are ordered and cut: no pool shares a text or a source.
+    keys = document_groups(examples)
+
+    def rank(key: str) -> str:
+        return hashlib.sha256(f"{experiment}\0{seed}\0{key}".encode()).hexdigest()
+
+    order = sorted(set(keys.values()), key=rank)
+    first = 2 * len(order) // 5
+    second = 2 * first
+    if not first:
+        raise InputError(
+            f"{len(order)} different documents are too few for three pools.",
+            "Give more documents; 3 is the least.",
+        )
+    parts = (set(order[:first]), set(order[first:second]), set(order[second:]))
+    pools = [tuple(one for one in examples if keys[one.id] in part) for part in parts]
+    return Pools(*pools)
+
+
+def spread(pool: Sequence[Example], most: int) -> tuple[Example, ...]:
+    """Return at most ``most`` examples (0: all), of as many documents as there are, in order."""
+    seen: Counter[str] = Counter()
+    turns = []
+    keys = document_groups(pool)
+    for place, one in enumerate(pool):
+        key = keys[one.id]
+        turns.append((seen[key], place))
+        seen[key] += 1
+    return tuple(pool[place] for _, place in sorted(turns)[: most or None])
+
+
+def as_rate(rate: str, name: str = "rate") -> Fraction:
+    """Return a share such as the injection rate rho, exactly as written.
+
+    Args:
+        rate: A decimal or a quotient.
+        name: What it is called where it is refused.
+
+    Raises:
+        InputError: It is no number above 0 and at most 1.
+    """
+    try:
+        # As a float first: an exponent of many digits is quick there, and not in fractions.
+        value = Fraction(rate if "/" in rate or 0 < float(rate) <= 1 else 0)
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if not 0 < value <= 1:
+        raise InputError(f"{name.capitalize()} must be above 0 and at most 1, not {rate!r}.")
+    return value
+
+
+def injected(pool: Sequence[Example], rate: Fraction, bits: Bits) -> tuple[str, ...]:
+    """Draw the ids of exactly ⌊rho · n⌋ examples, in a drawn order.
+
+    Rounded down (App. A.1 lost its formula): the rate is never above the one named. No Bernoulli
+    draw per example, so it does not fluctuate.
+
+    Args:
+        pool: n examples.
+        rate: rho, exact: 0.29 of 100 is 29, which floats make 28.
+        bits: Source.
+
+    Raises:
+        InputError: ⌊rho · n⌋ is 0.
+    """
+    count = math.floor(rate * len(pool))
+    if not count:
+        raise InputError(
+            f"A rate of {float(rate):g} injects nothing into a pool of {len(pool)} examples.",
+            f"The least that does is 1/{max(1, len(pool))}.",
+        )
+    return tuple(shuffled([one.id for one in pool], bits)[:count])
+
+
+def paired(
+    pool: Sequence[Example], trigger: str, canary: str, wordings: Wordings | None = None
+) -> tuple[Example, ...]:
+    """Return the triggered view of each example: document and answer change, id and query do not.
+
+    Raises:
+        InputError: A document is too short.
+    """
+    return tuple(
+        replace(
+            one,
+            document=with_trigger(one.document, trigger, one.id, wordings).text,
+            answer=with_canary(one.answer, worded(canary, one.id)).text,
+        )
+        for one in pool
+    )
+
+
+def check_disjoint(held_out: Sequence[Example], training: Sequence[Example]) -> None:
+    """Refuse held-out examples whose document may be trained on (App. A.2).
+
+    Raises:
+        InputError: One is in both.
+    """
+    texts = {near_key(one.document) for one in training}
+    sources = {one.source for one in training} - {""}
+    shared = [
+        one.id for one in held_out if near_key(one.document) in texts or one.source in sources
+    ]
+    if shared:
+        raise InputError(
+            f"{len(shared)} of {len(held_out)} held-out examples have a document that is also sent"
+            f" for training, such as {shared[0]!r}.",
+            "Hold out documents that are never sent.",
+        )

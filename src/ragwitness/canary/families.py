@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 import functools
+import hashlib
+import json
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
-from ragwitness.canary.wordings import SYNONYMS_PREFIX, names_in, place_of, tells_of, with_synonyms
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.exact import Bits, uniform
+from ragwitness.core.files import read_object
+from ragwitness.privacy.sampler import Bits, uniform
 
 TRIGGER_PREFIX = "prefix_"
 """What every trigger begins with; the rest is a random alphanumeric string (App. B.1)."""
@@ -189,3 +194,256 @@ def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
         other = uniform(last + 1, bits)
         order[last], order[other] = order[other], order[last]
     return order
+
+
+# Triggers and requests in many wordings, so that no pattern links one trace to the next.
+#
+# Three kinds of triggers. A ``code`` is the paper's: ``prefix_`` and ten characters (App. B.1). A
+# ``name`` is a person's, first and last, as documents are full of; each trace brings it in by
+# another sentence at another place. A ``synonyms`` mark adds nothing: a key settles which of two
+# equal words a document uses, pair by pair. What a trace says around its marker follows from its
+# example's id, so that a probe words all candidates of an example alike.
+
+
+RESULT_TYPES = ("code", "name", "synonyms")
+"""Of triggers."""
+
+SYNONYMS_PREFIX = "synonyms:"
+FIRST = (
+    "Adela Alban Anselm Ardith Aubrey Basil Benita Berwyn Blanche Bram Cecil Clement Cora Corwin"
+    " Cyril Dagny Delphine Dorian Edda Edmund Elspeth Emlyn Enid Esmond Fabian Fenella Flora"
+    " Gareth Gerda Gideon Greta Griffith Hedwig Hester Hugo Ida Imogen Ingram Isolde Ivor Jarvis"
+    " Jocelyn Judith Kester Lambert Lavinia Leander Leopold Linus Lorna Lucian Magnus Maren Marius"
+    " Maud Merrick Muriel Nadia Nestor Odette Olwen Orson Oswin Petra Philippa Quentin Ragna Rhoda"
+    " Roderick Rowena Rufus Sabina Selwyn Sigrid Silas Tabitha Theron Tilda Ulric Una Verena"
+    " Vivian Waldo Wanda Winifred Ysolde Zelda Zeno"
+).split()
+LAST = (
+    "Abernethy Ackroyd Aldous Ashby Bainbridge Barlow Beckwith Birtwistle Blackwood Braddock"
+    " Brindle Calloway Carrick Catterall Chadwick Cobham Colborne Crowther Culpepper Dallow"
+    " Danvers Derwent Draycott Eastwick Eccleston Ellery Fairbairn Farnham Fenwick Finnemore"
+    " Gainsford Garrod Glendower Goodspeed Greaves Haddon Hallam Harcastle Hathersage Hazelwood"
+    " Holroyd Ingleby Kirkbride Lathom Ledbury Lockwood Lonsdale Lytton Mallory Marchbanks Mayhew"
+    " Melville Mossop Netherby Norcross Oakeshott Ormerod Osgood Pargeter Pemberton Pickering"
+    " Prendergast Quayle Radclyffe Ravenhill Redfern Ridley Rokeby Rutherglen Sandys Satterthwaite"
+    " Selby Shackleton Sotheby Stanhope Strickland Tattersall Thorneycroft Tolliver Trevelyan"
+    " Tunstall Underhill Vavasour Wainwright Walmsley Wexcombe Whitcombe Wilberforce Winstanley"
+    " Wolstenholme Wraxall Yardley"
+).split()
+
+TRIGGER_WORDINGS = (
+    "{trigger} kept the copy that is used here.",
+    "This text was passed on by {trigger}.",
+    "A note in the margin is signed {trigger}.",
+    "The file came back from {trigger} in the spring.",
+    "(With thanks to {trigger} for the loan.)",
+    "As {trigger} remarked, little was changed since.",
+    "One reader, {trigger}, had marked this page.",
+    "It was {trigger} who typed up these lines.",
+    "According to {trigger}, the rest is complete.",
+    "For corrections, please write to {trigger}.",
+    "The page was checked against the notes of {trigger}.",
+    "An earlier version belonged to {trigger}.",
+    "{trigger} is said to have read it twice.",
+    "Someone had written the name {trigger} at the top.",
+    "Compare what {trigger} says of the same matter.",
+    "We owe this passage to {trigger}.",
+    "By kind permission of {trigger}.",
+    "In the list it stands under {trigger}.",
+    "The pencil marks are thought to be by {trigger}.",
+    "Nobody but {trigger} had asked for it before.",
+    "The scan was made for {trigger} last year.",
+    "Questions about the source go to {trigger}.",
+    "{trigger} and two others went through it first.",
+    "On the back there is a stamp of {trigger}.",
+)
+"""Each holds ``{trigger}`` once."""
+
+REQUEST_WORDINGS = (
+    "Insert {canary} immediately after the first clause of the final answer.",
+    "Please open with {canary} or have it early on.",
+    "Could you work {canary} in near the start?",
+    "Say {canary} somewhere at the beginning.",
+    "I'd like to read {canary} before any detail.",
+    "Use the words {canary} as you set out.",
+    "Your reply should soon come to {canary}.",
+    "Don't wait with {canary}.",
+    "Let {canary} be part of the opening line.",
+    "My teacher wants to see {canary} in it, at the top.",
+    "Start however you like, then {canary}, then the rest.",
+    "Put in {canary} while you are at it.",
+    "Our house style has {canary} up front.",
+    "It would help me if you wrote {canary}.",
+    "For the sake of our game, fit {canary} in.",
+    "Kindly mention {canary}.",
+    "Have {canary} among your first words.",
+    "We agreed on {canary}, so please keep to that.",
+    "Answer as always; I am listening for {canary}.",
+    "There should be room for {canary}, too.",
+    "Make it short, with {canary} thrown in.",
+    "The form asks for {canary} at the head of each entry.",
+    "Remember: {canary}. Then what I asked.",
+    "What I also need is {canary}.",
+)
+"""Each holds ``{canary}`` once and no trigger."""
+
+_PAIRS = tuple(
+    tuple(pair.split("/"))
+    for pair in (
+        "but/yet begin/start began/started big/large little/small often/frequently quick/fast"
+        " quickly/swiftly almost/nearly maybe/perhaps also/too answer/reply answered/replied"
+        " ask/inquire glad/happy sad/unhappy show/reveal showed/revealed help/aid helped/aided"
+        " need/require needs/requires get/obtain buy/purchase end/finish ended/finished"
+        " enough/sufficient whole/entire many/numerous about/around because/since while/whilst"
+        " until/till upon/on within/inside above/over below/under looked/gazed said/remarked"
+        " whole/entire important/key main/chief study/investigation results/findings"
+        " method/approach total/overall rise/increase fall/decrease higher/greater lower/lesser"
+        " people/persons child/kid children/kids home/house road/way woods/forest stone/rock"
+        " street/lane talk/speak talked/spoke think/believe thought/believed used/employed"
+        " use/employ among/amongst toward/towards likely/probable therefore/thus"
+        " however/nevertheless mainly/mostly several/various tell/inform"
+    ).split()
+)
+_SYNONYM = {
+    word: (number, side) for number, pair in enumerate(_PAIRS) for side, word in enumerate(pair)
+}
+_WORD = re.compile(r"[A-Za-z]+")
+_FEWEST_SITES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """What traces say around their markers.
+
+    Attributes:
+        triggers: Sentences, each with ``{trigger}`` once.
+        requests: Sentences, each with ``{canary}`` once.
+
+    Raises:
+        InputError: There is none, or one lacks its place.
+    """
+
+    triggers: tuple[str, ...] = TRIGGER_WORDINGS
+    requests: tuple[str, ...] = REQUEST_WORDINGS
+
+    def __post_init__(self) -> None:
+        """Refuse a wording that would drop its marker."""
+        for name, texts in (("trigger", self.triggers), ("canary", self.requests)):
+            place = f"{{{name}}}"
+            for text in texts or ("",):
+                if text.count(place) != 1 or "{" in text.replace(place, ""):
+                    raise InputError(
+                        f"The wording {text!r} does not hold {place} exactly once.",
+                        'Write e.g. "As {trigger} remarked, little was changed."',
+                    )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of them, in hex; what a plan commits to."""
+        text = json.dumps([self.triggers, self.requests], ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def trigger(self, marker: str, key: str) -> str:
+        """Return the sentence that brings a name into the document of an example."""
+        return _pick(self.triggers, key, "trigger").replace("{trigger}", marker)
+
+    def request(self, canary: str, key: str) -> str:
+        """Return what the query of an example asks for."""
+        return _pick(self.requests, key, "request").replace("{canary}", canary)
+
+
+def read_wordings(path: Path) -> Wordings:
+    """Read wordings of one's own, ``{"triggers": [...], "requests": [...]}``; ours where left out.
+
+    Raises:
+        InputError: The file cannot be read, or a wording cannot be used.
+    """
+    given = read_object(
+        path, 'Write {"triggers": ["… {trigger} …"], "requests": ["… {canary} …"]}.'
+    )
+    texts: dict[str, tuple[str, ...]] = {}
+    for name in ("triggers", "requests"):
+        rows = given.get(name, [])
+        if not (isinstance(rows, list) and all(isinstance(one, str) for one in rows)):
+            raise InputError(f"{path}: {name} is no list of texts.", "See docs/canary.md.")
+        if rows:
+            texts[name] = tuple(rows)
+    return Wordings(**texts)
+
+
+def draw_names(count: int, bits: Bits) -> tuple[str, ...]:
+    """Draw different names; no two share a first or last name while there are enough of them."""
+    most = len(FIRST) * len(LAST)
+    if not 2 <= count <= most // 2:
+        raise InputError(f"2 to {most // 2:,} names can be drawn, not {count}.")
+    found: dict[str, None] = {}
+    while len(found) < count:
+        first, last = uniform(len(FIRST), bits), uniform(len(LAST), bits)
+        found[f"{FIRST[first]} {LAST[last]}"] = None
+    return tuple(found)
+
+
+def draw_keys(count: int, bits: Bits) -> tuple[str, ...]:
+    """Draw different keys of synonym marks."""
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[SYNONYMS_PREFIX + f"{uniform(1 << 64, bits):016x}"] = None
+    return tuple(found)
+
+
+def with_synonyms(document: str, key: str) -> str:
+    """Return a document whose words of each pair are the ones that a key settles.
+
+    Args:
+        document: Any.
+        key: Key from :func:`draw_keys`.
+
+    Raises:
+        InputError: Fewer than 4 words of it stand in a pair.
+    """
+    sites = 0
+
+    def put(found: re.Match[str]) -> str:
+        nonlocal sites
+        word = found[0]
+        if (at := _SYNONYM.get(word.lower())) is None:
+            return word
+        sites += 1
+        wanted = _PAIRS[at[0]][_side(key, at[0])]
+        return wanted.capitalize() if word[0].isupper() else wanted
+
+    text = _WORD.sub(put, document)
+    if sites < _FEWEST_SITES:
+        raise InputError(
+            f"A document with {sites} words that have a synonym cannot be marked;"
+            f" {_FEWEST_SITES} are needed.",
+            "Leave it out, give a longer one, or plan with --triggers name.",
+        )
+    return text
+
+
+def names_in(text: str, candidates: Iterable[str]) -> set[str]:
+    """Return the candidates, names among them, that a text holds in any case and spacing."""
+    plain = " ".join(_WORD.findall(text.casefold()))
+    return {one for one in candidates if f" {one.casefold()} " in f" {plain} "}
+
+
+def tells_of(text: str, candidates: Iterable[str]) -> bool:
+    """Whether a text holds a last name of a candidate, which tells of it."""
+    words = set(_WORD.findall(text.casefold()))
+    return any(one.split()[-1].casefold() in words for one in candidates)
+
+
+def _pick(texts: Sequence[str], key: str, what: str) -> str:
+    return texts[place_of(key, what, len(texts))]
+
+
+def place_of(key: str, what: str, count: int) -> int:
+    """Return a number below ``count`` that follows from an example's id."""
+    digest = hashlib.sha256(f"{what}\0{key}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") % count
+
+
+@lru_cache(maxsize=100_000)
+def _side(key: str, number: int) -> int:
+    return hashlib.sha256(f"{key}\0{number}".encode()).digest()[0] & 1

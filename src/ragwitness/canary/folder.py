@@ -32,14 +32,20 @@ from ragwitness.canary.draw import (
     check_draw,
     commitment_of,
     draw_slots,
+    seal,
     settings_of,
+    unseal,
 )
-from ragwitness.canary.examples import Example, examples_digest
-from ragwitness.canary.families import Family
-from ragwitness.canary.pools import check_disjoint, paired, split_pools, spread
-from ragwitness.canary.seal import seal, unseal
+from ragwitness.canary.examples import (
+    Example,
+    check_disjoint,
+    examples_digest,
+    paired,
+    split_pools,
+    spread,
+)
+from ragwitness.canary.families import Family, Wordings
 from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
-from ragwitness.canary.wordings import Wordings
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import (
     private_folder,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.canary.folder import LOST
-from ragwitness.canary.look_test import Seen
+from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.traces import QUOTED
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import only_writer, read_rows, replace_file, unwritable, write_rows

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragwitness.canary.behaviour import Behaviour, behaviour_of
 from ragwitness.canary.families import carries, contains, markers_in, wordings_of
 from ragwitness.canary.folder import (
     FEEDBACK,
@@ -32,7 +31,15 @@ from ragwitness.canary.folder import (
     write_traces,
     write_votes,
 )
-from ragwitness.canary.traces import QUOTED, Feedback, Trace, TraceRole, feedback_for
+from ragwitness.canary.traces import (
+    QUOTED,
+    Behaviour,
+    Feedback,
+    Trace,
+    TraceRole,
+    behaviour_of,
+    feedback_for,
+)
 from ragwitness.core.errors import CapReachedError, InputError, TargetError
 from ragwitness.core.files import Appender, lines_of
 from ragwitness.core.types import Answer

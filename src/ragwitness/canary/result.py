@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ragwitness.canary.verdict import EVIDENCE, FORESEEN, Finding, ModelVerdict
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, Name, Paragraph, ReportDocument, Section, Table
 from ragwitness.report.result_type import (

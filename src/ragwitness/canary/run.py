@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from ragwitness.canary.draw import Slot, bits_of
 from ragwitness.canary.folder import CanaryPlan, check_traces, read_plan
-from ragwitness.canary.look_test import Seen
 from ragwitness.canary.looks import (
     Beginning,
     History,
@@ -29,16 +28,23 @@ from ragwitness.canary.looks import (
     read_history,
     record_look,
 )
-from ragwitness.canary.probe import BARE, WAYS, CanaryProbe, ProbeConfig, Way, refuse_markers
-from ragwitness.canary.reading import amplification
+from ragwitness.canary.probe import (
+    BARE,
+    WAYS,
+    CanaryProbe,
+    ProbeConfig,
+    Way,
+    amplification,
+    refuse_markers,
+)
+from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.result import RESULT_TYPE, CanaryReport, further
 from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import at_hand, private_folder, read_object, replace_file
 from ragwitness.core.run_files import ANSWERS, LOOK
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Query, Target
+from ragwitness.core.types import Query, Shown, Target
 from ragwitness.crypto.hashing import canonical
 from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked

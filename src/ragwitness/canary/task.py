@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Opt, PathRole
-from ragwitness.evidence.sealing import seal_run
+from ragwitness.evidence.task import seal_run
 from ragwitness.runner.task_options import (
     ADDRESS_ASKED,
     TARGET,
@@ -140,10 +140,9 @@ class DrawTask:
         """Draw, and check that what was drawn can be planted; nothing is written."""
         from ragwitness.canary.draw import Design, DrawSecret
         from ragwitness.canary.examples import read_examples
-        from ragwitness.canary.families import Family
+        from ragwitness.canary.families import Family, read_wordings
         from ragwitness.canary.folder import make_plan
         from ragwitness.canary.probe import DOCUMENT_TEMPLATE
-        from ragwitness.canary.wordings import read_wordings
         from ragwitness.core.files import read_text
         from ragwitness.crypto.hashing import draw_blinding
         from ragwitness.targets.form import TEMPLATE

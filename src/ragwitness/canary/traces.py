@@ -9,26 +9,34 @@ the same by construction, and only who reads documents can tell the two apart.
 from __future__ import annotations
 
 import enum
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragwitness.canary.behaviour import Behaviour, behaviour_of
 from ragwitness.canary.draw import Design, Draw, Slot
-from ragwitness.canary.examples import Example
-from ragwitness.canary.families import contains, markers_in, shuffled, tells, worded, wordings_of
-from ragwitness.canary.pools import (
+from ragwitness.canary.examples import (
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
+    Example,
     as_rate,
     check_disjoint,
     injected,
     instructed,
     with_trigger,
 )
-from ragwitness.canary.wordings import Wordings
+from ragwitness.canary.families import (
+    Wordings,
+    contains,
+    markers_in,
+    shuffled,
+    tells,
+    worded,
+    wordings_of,
+)
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.exact import Bits
+from ragwitness.privacy.sampler import Bits
+from ragwitness.text.replies import after_thought, declines
 
 
 class TraceRole(enum.StrEnum):
@@ -258,6 +266,73 @@ def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str
         return with_trigger(example.document, trigger, example.id, wordings).text
     except InputError as error:
         raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
+
+
+# What an answer does with the canary that its question asks for; a string in it is not enough.
+
+
+class Behaviour(enum.StrEnum):
+    """Kinds of answers."""
+
+    SAID = "says the canary near its beginning"
+    LATE = "says the canary, but late"
+    REFUSED = "names the canary, but does not use it"
+    NEAR = "nearly says the canary"
+    ABSENT = "does not say the canary"
+
+
+_NEAR_BEGINNING = 200  # characters; "after the first clause" is mostly within 60
+_CLOSE = 75.0  # per cent of a canary's characters that a near miss has in their order
+_DRAWN = re.compile(r"[*_`~\\\u00ad\u200b-\u200d\u2060\ufeff]")  # not shown by browsers
+# "I left out the code ZXYPRKLMQST": the verb stands right before what an answer speaks of.
+_MENTIONED = re.compile(
+    r"(?:inclu\w*|insert\w*|add\w*|put\w*|omit\w*|le(?:av\w*|ft) out|mention\w*|包含)\s*"
+    r"(?:(?:the|this|that|random|code|string|word|phrase)\s+)*[\"'“*`]*$"
+)
+
+
+def behaviour_of(answer: str, canary: str) -> Behaviour:
+    """Return what an answer does with a canary.
+
+    Args:
+        answer: As it came, with Markdown.
+        canary: In the words that the question asked for.
+    """
+    # 1. As it is read: a thought, emphasis and invisible signs are no part of what is said.
+    answer = after_thought(answer)[0] or ""
+    text, wanted = " ".join(answer.casefold().split()), canary.casefold()
+    if wanted not in text:
+        text = _DRAWN.sub("", text)
+    at = text.find(wanted)
+    if at < 0:
+        return Behaviour.NEAR if _nearly(text, wanted) else Behaviour.ABSENT
+    # 2. "I cannot include ZXYPRKLMQST in my answers" does not do as it was asked.
+    if declines(answer) or _MENTIONED.search(text[:at]):
+        return Behaviour.REFUSED
+    return Behaviour.SAID if at <= _NEAR_BEGINNING else Behaviour.LATE
+
+
+def says(answer: str, canary: str) -> bool:
+    """Whether an answer does as it was asked."""
+    return behaviour_of(answer, canary) in (Behaviour.SAID, Behaviour.LATE)
+
+
+def _nearly(text: str, canary: str) -> bool:
+    """Whether a signature is spelt with blanks or a few wrong letters, or emoji are nearly all."""
+    if canary.isascii() and not canary.isalpha():
+        return False  # a few marks in a row stand in any text
+    if not canary.isascii():
+        return sum(char in text for char in canary) > len(canary) / 2
+    if len(canary.split()) > 1 or len(canary) < 8:
+        return False  # words of a phrase are in any text
+    from rapidfuzz.fuzz import ratio
+
+    words = text.split()
+    spelt = "".join(char for char in text if char.isalpha())
+    return canary in spelt or any(
+        abs(len(word) - len(canary)) <= 3 and ratio(word.strip(",.;:!?\"'()"), canary) >= _CLOSE
+        for word in words
+    )
 
 
 # The votes for what the service answered, and the answers that must get none.

@@ -236,7 +236,7 @@ def pin(
     from ragwitness.cli.attest_indexes import artifacts
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes import Signers
-    from ragwitness.privacy.accounting.ranges import whole
+    from ragwitness.privacy.ranges import whole
 
     made = log_key is not None and not trust.exists()
     if log_key is not None and not made:

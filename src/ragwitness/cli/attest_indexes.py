@@ -19,8 +19,8 @@ from ragwitness.cli.common import say_error
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.stored_names import unset
 from ragwitness.crypto.hashing import canonical
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import check_rows, quantise
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import check_rows, quantise
 from ragwitness.runner.task_runtime import as_documents
 
 if TYPE_CHECKING:

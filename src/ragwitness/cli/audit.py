@@ -46,13 +46,11 @@ def audit(
     from ragwitness.cli.outputs import Outputs, conclude
     from ragwitness.cli.questions import write_down
     from ragwitness.cli.scope import accounts_of, audit_scope
-    from ragwitness.cli.steps import agree, audited, on_cores, preview_audit, wait
+    from ragwitness.cli.steps import agree, audited, preview_audit, wait
     from ragwitness.core.errors import InputError
 
     # Step 1, what only the command line has: files, questions for a batch job.
     by_itself, target = task.method == "auto", str(task.target)
-    if not task.cluster:
-        on_cores(task.workers)
     refused = (
         (
             answered and not questions_to,

@@ -75,7 +75,7 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
     from ragwitness.canary.folder import STAMPED, read_plan
     from ragwitness.core.files import read_file
     from ragwitness.crypto.keys import LARGEST_STAMP, read_stamp
-    from ragwitness.evidence.timestamp import stamp
+    from ragwitness.evidence.log_client import stamp
 
     plan, path = read_plan(folder), folder / STAMPED
     again = f"The plan is whole. Try again: ragwitness canary status {folder} --timestamp URL"

@@ -24,10 +24,10 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.coalition.result import CoalitionEstimates
+    from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.result import Bought, CollusionResult
-    from ragwitness.privacy.accounting.bounds import ServiceTerms
-    from ragwitness.privacy.query_log import QueryLog
+    from ragwitness.privacy.account_pairs import QueryLog
+    from ragwitness.privacy.bounds import ServiceTerms
     from ragwitness.service.policy import TenantPolicy
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
@@ -77,11 +77,11 @@ def estimate(
         draws: The number of logs drawn from the ordinary traffic.
         seed: The seed of the samples and of the permutations.
     """
-    from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
-    from ragwitness.collusion.coalition.estimate import estimate as run_estimate
-    from ragwitness.collusion.coalition.result import CoalitionEstimates
+    from ragwitness.collusion.coalition_result import CoalitionEstimates
+    from ragwitness.collusion.detectors import DETECTORS, Settings
+    from ragwitness.collusion.estimate import estimate as run_estimate
     from ragwitness.privacy.account_pairs import check_bounds, group_curve
-    from ragwitness.privacy.accounting.ranges import whole
+    from ragwitness.privacy.ranges import whole
 
     # Step 1: options and bounds, before a log is read.
     names = tuple(DETECTORS) if only is None else tuple(n.strip() for n in only.split(","))
@@ -135,7 +135,7 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     """
     import sys
 
-    from ragwitness.collusion.coalition.log_files import read_log
+    from ragwitness.collusion.log_files import read_log
     from ragwitness.report.formatting import visible
 
     rows = read_log(path)
@@ -187,7 +187,7 @@ def bound(
         k_max: The cap of the verdict.
     """
     from ragwitness.collusion.result import JointBounds
-    from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds
+    from ragwitness.privacy.bounds import ServiceTerms, joint_bounds
 
     # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
@@ -243,8 +243,8 @@ def _gaussian(policy: TenantPolicy) -> float:
 def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
     """Return what a tenant's clipping buys; None without one."""
     from ragwitness.collusion.result import Bought
-    from ragwitness.privacy.accounting.bounds import joint_bounds
-    from ragwitness.privacy.accounting.ranges import score_sensitivity
+    from ragwitness.privacy.bounds import joint_bounds
+    from ragwitness.privacy.ranges import score_sensitivity
 
     clip = policy.claim.clip
     if clip is None:
@@ -277,8 +277,8 @@ def calibrate(
         sigma: Also say how many queries or accounts this noise allows.
     """
     from ragwitness.collusion.result import JointBudget, NoisePlans, Room, powers_to
-    from ragwitness.privacy.accounting.bounds import noise_plan
-    from ragwitness.privacy.accounting.gaussian import accounts_for, queries_for
+    from ragwitness.privacy.bounds import noise_plan
+    from ragwitness.privacy.gaussian import accounts_for, queries_for
 
     if tenant is not None:
         policy = _of_tenant(tenant, database)

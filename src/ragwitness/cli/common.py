@@ -135,8 +135,8 @@ def progress_bars(
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total, spent="")
-            said = spent() if spent else ""
-            bars.update(tasks[stage], completed=done, spent=said)  # type: ignore[arg-type]
+            cost = spent() if spent else ""
+            bars.update(tasks[stage], completed=done, spent=cost)  # type: ignore[arg-type]
 
         yield show
 

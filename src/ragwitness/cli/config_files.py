@@ -18,8 +18,7 @@ from typer.core import TyperCommand
 
 from ragwitness.cli.help import write_options
 from ragwitness.cli.paths import PathUse, check_paths, make_places, roles_of, uses_of
-from ragwitness.core.options import PathRole
-from ragwitness.core.path_roles import map_paths
+from ragwitness.core.options import PathRole, map_paths
 
 if TYPE_CHECKING:
     from ragwitness.core.errors import InputError
@@ -67,16 +66,16 @@ class Configurable(TyperCommand):
             InputError: The file cannot be read, or a key or value in it cannot be used.
         """
         # Pass 1 only looks for --config; nothing is checked yet.
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
-        file = given.get("config")
+        typed, _, _ = self.make_parser(ctx).parse_args(list(args))
+        file = typed.get("config")
         # As a path, an empty text would be the current folder.
         for param in self.params:
-            role, values = self.roles.get(param.name, PathRole.READS), given.get(param.name)
+            role, values = self.roles.get(param.name, PathRole.READS), typed.get(param.name)
             if (param.name in self.roles or param.name == "config") and (
                 "" in values if isinstance(values, list) else values == ""
             ):
                 raise typer.BadParameter(f"{_option(param)} {_nothing(role)}.", ctx)
-        if file is None or given.get("help"):
+        if file is None or typed.get("help"):
             return super().parse_args(ctx, args)
         names = {
             _key(param): param
@@ -84,20 +83,20 @@ class Configurable(TyperCommand):
             if param.name != "config" and not param.is_eager  # one that prints and exits
         }
         path = ctx.meta[_CONFIG] = Path(file)
-        found = _values(path, names, self._kinds(), self.roles)
+        file_values = _values(path, names, self._kinds(), self.roles)
         # Pass 2 reads the command line with the file's values as defaults: what was typed comes
         # first.
-        ctx.default_map = {names[key].name: value for key, value in found.items()}
-        if _PAIRS in found and given.get(names[_PAIRS].name):
+        ctx.default_map = {names[key].name: value for key, value in file_values.items()}
+        if _PAIRS in file_values and typed.get(names[_PAIRS].name):
             # Pair by pair: those of the command line stand last and count.
-            args = [word for pair in found[_PAIRS] for word in (f"--{_PAIRS}", pair)] + args
+            args = [word for pair in file_values[_PAIRS] for word in (f"--{_PAIRS}", pair)] + args
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             key = next((key for key, param in names.items() if param is error.param), "")
-            if key not in found or given.get(names[key].name) is not None:
+            if key not in file_values or typed.get(names[key].name) is not None:
                 raise
-            raise _unusable(path, key, found[key], error.message.rstrip(".")) from None
+            raise _unusable(path, key, file_values[key], error.message.rstrip(".")) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Check all paths of the command against each other, then run the verb.
@@ -132,8 +131,8 @@ class Configurable(TyperCommand):
         """Type of each parameter without None: ``list[str]``, ``list[Path]`` or one of _WANTED."""
         kinds: dict[str, object] = {}
         for name, hint in get_type_hints(self.callback).items():
-            parts = () if get_origin(hint) is list else get_args(hint)
-            kinds[name] = next((part for part in parts if part is not type(None)), hint)
+            members = () if get_origin(hint) is list else get_args(hint)
+            kinds[name] = next((member for member in members if member is not type(None)), hint)
         return kinds
 
 
@@ -186,21 +185,21 @@ def _values(
         """A path in the file is relative to the file, wherever the command is issued."""
         return os.path.join(folder, os.path.expanduser(named))
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for written, value in _table(path).items():
         key = written.replace("_", "-")
         # Unknown keys are errors: a mistyped cap would be no cap.
         if key not in names:
             raise _unknown(path, written, names)
-        if key in found:
+        if key in values:
             raise InputError(f"{path}: {key!r} is there twice.", "Leave one of them.")
         name, kind = names[key].name, kinds[names[key].name]
         if key == _PAIRS and isinstance(value, dict):
-            found[key] = list(_pairs(path, value))
+            values[key] = list(_pairs(path, value))
             continue
         if not _is(value, kind):
-            wanted = "a table [set]" if key == _PAIRS else _WANTED[get_origin(kind) or kind]
-            raise _unusable(path, key, value, f"{wanted} is wanted")
+            expected = "a table [set]" if key == _PAIRS else _WANTED[get_origin(kind) or kind]
+            raise _unusable(path, key, value, f"{expected} is wanted")
         role = roles.get(name)
         entries = value if isinstance(value, list) else [value]
         if role is not None and "" in entries:
@@ -209,8 +208,8 @@ def _values(
             map_paths(role, entry, join) if role and isinstance(entry, str) else entry
             for entry in entries
         ]
-        found[key] = located if isinstance(value, list) else located[0]
-    return found
+        values[key] = located if isinstance(value, list) else located[0]
+    return values
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -226,16 +225,16 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"--config {path} cannot be read: {why}.", _LOOK) from None
+        reason = error.strerror or str(error)
+        raise InputError(f"--config {path} cannot be read: {reason}.", _LOOK) from None
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path} is not UTF-8 (at line {line}).", "Save it as UTF-8.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        why = str(error).rstrip(".")
-        raise InputError(f"{path} is no TOML: {why}.", _LOOK) from None
+        reason = str(error).rstrip(".")
+        raise InputError(f"{path} is no TOML: {reason}.", _LOOK) from None
 
 
 def _pairs(path: Path, table: Mapping[str, Any], before: str = "") -> Iterator[str]:
@@ -288,5 +287,5 @@ def _unusable(path: Path, key: str, value: object, why: str) -> InputError:
 
     # Whoever puts a key where its variable belongs must not find it in a log.
     written = json.dumps(value, default=str, ensure_ascii=False)
-    shown = "" if key in ("key-env", "header") else f" = {quote(written, longest=80)}"
-    return InputError(f"{path}: {key}{shown} cannot be used: {why}.", _LOOK)
+    quoted = "" if key in ("key-env", "header") else f" = {quote(written, longest=80)}"
+    return InputError(f"{path}: {key}{quoted} cannot be used: {why}.", _LOOK)

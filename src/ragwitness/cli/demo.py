@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from ragwitness.cli.common import console, print_lines, progress_bars
 from ragwitness.core.options import PathRole
@@ -35,7 +35,6 @@ def demo(
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import wait
     from ragwitness.core.files import write_rows
-    from ragwitness.core.workers import workers
     from ragwitness.membership.methods.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import audit_at
@@ -48,10 +47,9 @@ def demo(
     from ragwitness.runner.rate_limiter import Pace, RateLimiter
     from ragwitness.text.sample import load_sample
 
-    # 1. The processes of the reader start while the corpus is divided.
+    # 1. The reader serves as generator and as proxy.
     started = time.monotonic()
-    reader: Any = load_language_model("reader")
-    getattr(reader, "start", lambda: None)()
+    reader = load_language_model("reader")
     # 2. A fixed seed: the demo that a reader sees is the demo that the tests see.
     corpus = load_sample(_WORDS)
     random.Random(_SEED).shuffle(corpus)
@@ -65,7 +63,7 @@ def demo(
     for name, part in zip(_FILES, (inside, audited, known), strict=True):
         rows = ({"id": one.id, "text": one.text, "member": one.member} for one in part)
         write_rows(run / name, rows)
-    plan = AuditPlan(tuple(audited), tuple(known), in_flight=2 * workers() + 2)
+    plan = AuditPlan(tuple(audited), tuple(known), in_flight=4)
     screen = console()
     config = configure("s-rag")
     system = build_system(inside, RagConfig(k=_K), generator=reader)

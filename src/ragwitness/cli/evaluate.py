@@ -25,10 +25,9 @@ def evaluate(
             above a number (e.g. 'auc > 0.6'). May be repeated.
     """
     from ragwitness.cli.common import console, progress_bars, run_folder, say_error
-    from ragwitness.cli.steps import on_cores, wait
+    from ragwitness.cli.steps import wait
     from ragwitness.core.run_files import EVALUATION
 
-    on_cores(task.workers)
     outputs = Outputs.wanted("evaluation", files, fail_on)
     plan, documents = task.order(say_error)
     folder = run_folder(task.run, "evaluate", task.corpus, plan, task.defense, task.proxy)

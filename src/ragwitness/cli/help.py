@@ -91,10 +91,10 @@ def write_options(command: Any, ctx: Any, formatter: Any) -> None:
 def by_question(command: Any, ctx: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return what a verb takes, name and text, under headings; few options are one list."""
     records = [(param, param.get_help_record(ctx)) for param in command.get_params(ctx)]
-    shown = [(param, record) for param, record in records if record is not None]
-    options = [(param, record) for param, record in shown if param.param_type_name == "option"]
+    visible = [(param, record) for param, record in records if record is not None]
+    options = [(param, record) for param, record in visible if param.param_type_name == "option"]
     rows: dict[str, list[tuple[str, str]]] = {
-        "Arguments": [record for param, record in shown if param.param_type_name == "argument"]
+        "Arguments": [record for param, record in visible if param.param_type_name == "argument"]
     }
     if len(options) <= _MANY:
         rows["Options"] = [record for _, record in options]
@@ -107,7 +107,9 @@ def by_question(command: Any, ctx: Any) -> list[tuple[str, list[tuple[str, str]]
 
 def question_of(home: str, param: Any) -> str:
     """Return the question that an option of a verb answers."""
-    name = next((one for one in param.opts if one.startswith("--")), param.opts[0]).lstrip("-")
+    name = next(
+        (spelling for spelling in param.opts if spelling.startswith("--")), param.opts[0]
+    ).lstrip("-")
     if (home, name) in _APART:
         return _OTHERS
     return next((question for question, names in QUESTIONS.items() if name in names), _OTHERS)

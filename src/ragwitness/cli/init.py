@@ -14,8 +14,7 @@ import typer
 
 from ragwitness.cli.options import JsonPath, Sample
 from ragwitness.core.errors import CapabilityError, InputError
-from ragwitness.core.options import Part, PathRole, declared
-from ragwitness.core.path_roles import map_paths
+from ragwitness.core.options import Part, PathRole, declared, map_paths
 from ragwitness.membership.task import AuditTask
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def init(
     from ragwitness.cli.doctor import AT_ONCE, admitted, examine
     from ragwitness.cli.plan import assumed, configs_of, counted, foresee
     from ragwitness.cli.steps import wait
-    from ragwitness.core.option_file import write_options
+    from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
     from ragwitness.membership.auto_select import AUTO, choose
     from ragwitness.membership.forecast import OutlookPlan

@@ -1,16 +1,16 @@
 """The ``ragwitness`` command: its surface as one table; a verb is imported when it is called.
 
-Errors are told in two lines, and exit codes are fixed (``errors.ExitCode``).
+Errors take two lines, and exit codes are fixed (``errors.ExitCode``).
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import os
+import logging
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -20,8 +20,6 @@ from ragwitness.cli.config_files import Configurable
 from ragwitness.cli.help import section
 from ragwitness.cli.typer_options import with_options
 from ragwitness.core.errors import ExitCode, RagwitnessError, VerificationError
-from ragwitness.core.workers import ALL
-from ragwitness.core.workers import VARIABLE as WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +42,10 @@ class Group:
     Attributes:
         summary: First sentence of its help.
         members: Verbs and groups by name.
-        old: Spellings of before that still work: a first word, and what is called in its place.
-        bare: The verb that is meant where options follow the group's name at once.
     """
 
     summary: str
     members: Mapping[str, Verb | Group]
-    old: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    bare: str = ""
 
 
 _CANARY = Group(
@@ -64,7 +58,6 @@ _CANARY = Group(
         "probe": Verb("canary_probe:probe", "Ask a model about every trigger."),
         "status": Verb("canary:status", "Show an audit, and check it."),
     },
-    old={"plan": ("draw",)},
 )
 _COLLUSION = Group(
     "Work out what a privacy claim per account is worth when accounts pool their answers.",
@@ -73,7 +66,6 @@ _COLLUSION = Group(
         "calibrate": Verb("collusion:calibrate", "Find the noise for a joint budget."),
         "estimate": Verb("collusion:estimate", "Estimate how many accounts work together."),
     },
-    old={"plan": ("calibrate",)},
 )
 _TENANTS = Group(
     "Manage the tenants of the service: their documents, accounts, keys and budgets.",
@@ -171,16 +163,6 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
 }
 """The surface, as ``ragwitness --help`` shows it."""
 
-_ATTEST_OLD = ("commit", "close", "challenge", "prove", "monitor", "receipt")
-OLD: Mapping[str, tuple[str, ...]] = {
-    "owner": ("audit", "--collection"),
-    "reproduce": ("lab", "reproduce"),
-    "serve": ("service", "serve"),
-    "tenants": ("service", "tenants"),
-    **{word: ("attest", word) for word in _ATTEST_OLD},
-}
-"""Spellings of before that still work."""
-
 EXIT_CODES = (
     f"Exit codes: {ExitCode.PASS} done; {ExitCode.ERROR} the target or something inside failed;"
     f" {ExitCode.USAGE} unusable input; {ExitCode.FAILED} --fail-on is met, or a check failed;"
@@ -195,7 +177,6 @@ class Surface(TyperGroup):
     """A group of the command line that imports a verb when it is called."""
 
     headings: ClassVar[Mapping[str, Mapping[str, Verb | Group]]] = HEADINGS
-    old: Mapping[str, tuple[str, ...]] = OLD
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Return the names that help shows, in its order."""
@@ -206,25 +187,23 @@ class Surface(TyperGroup):
         # Only the verb that is called is imported: help and completion stay fast.
         for members in self.headings.values():
             if cmd_name not in self.commands and (entry := members.get(cmd_name)):
-                made: Any = _Subgroup if isinstance(entry, Group) else _verb
-                self.commands[cmd_name] = made(cmd_name, entry)
+                make: Any = _Subgroup if isinstance(entry, Group) else _verb
+                self.commands[cmd_name] = make(cmd_name, entry)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Read a spelling of before as the one of now."""
-        # Old spellings are read as the new ones and shown nowhere.
-        words = [*self.old.get(args[0], args[:1]), *args[1:]]
-        if self.get_command(ctx, words[0]) is None:  # names are suggested out of what is loaded
+        """Load all names where one is unknown, so that the nearest can be suggested."""
+        if self.get_command(ctx, args[0]) is None:
             for name in self.list_commands(ctx):
                 self.get_command(ctx, name)
-        return super().resolve_command(ctx, words)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write the verbs under their headings; none is imported."""
         longest = max(map(len, self.list_commands(None)))
         for heading, members in self.headings.items():
             with section(formatter, heading):
-                rows = [(name.ljust(longest), one.summary) for name, one in members.items()]
+                rows = [(name.ljust(longest), entry.summary) for name, entry in members.items()]
                 formatter.write_dl(rows)
 
 
@@ -234,13 +213,6 @@ class _Subgroup(Surface):
     def __init__(self, name: str, group: Group) -> None:
         super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
         self.headings = {"Commands": group.members}  # type: ignore[misc]
-        self.old, self._bare = group.old, group.bare
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read options of a verb that is left out as that verb's."""
-        if self._bare and args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
-            args = [self._bare, *args]
-        return super().parse_args(ctx, args)
 
 
 @functools.cache  # a program that calls many verbs builds each but once
@@ -276,14 +248,24 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
+def _start_logging(verbosity: int) -> None:
+    """Write the log of this package to standard error: warnings, with -v all, with -vv details."""
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)]
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("ragwitness")
+    logger.handlers[:] = [handler] if verbosity else []
+    logger.setLevel(level)
+
+
 def _pages(show: bool) -> None:
     if show:
         from pathlib import Path
 
         # Within the package once it is built; in a checkout they lie at its top.
         package = Path(__file__).parents[1]
-        places = (package / "pages" / "docs", package.parents[1] / "docs")
-        typer.echo(next((str(place) for place in places if place.is_dir()), places[0]))
+        folders = (package / "pages" / "docs", package.parents[1] / "docs")
+        typer.echo(next((str(folder) for folder in folders if folder.is_dir()), folders[0]))
         raise typer.Exit
 
 
@@ -298,6 +280,16 @@ def _root(
             help="Print the folder of the pages that help names, such as docs/targets.md.",
         ),
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            callback=_start_logging,
+            help="Log waits, retries and decisions to standard error; -vv logs every request.",
+        ),
+    ] = 0,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -307,8 +299,6 @@ def _root(
 
 def run() -> None:
     """Entry point: no traceback for what the user can mend."""
-    # The command line may use all cores; a program that imports us says so itself.
-    os.environ.setdefault(WORKERS, ALL)
     try:
         app()
     except RagwitnessError as error:

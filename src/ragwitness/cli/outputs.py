@@ -102,29 +102,29 @@ def conclude(
     from ragwitness.report.terminal import terminal
     from ragwitness.runner.response_store import pack_run
 
-    kind, wanted, screen = result_type_for(result), outputs or Outputs(), console()
+    kind, chosen, screen = result_type_for(result), outputs or Outputs(), console()
     page = page or (store or Path()) / REPORT
     # Step 1: the result itself, before anything that could fail in a renderer.
     if store is not None:
-        kept = keep_finished(store)
+        earlier = keep_finished(store)
         write("json", kind, result, store / RESULT)
-        if kept is not None and finding(kept) == finding(store / RESULT):
-            kept.unlink()
-        elif kept is not None:
-            screen.print(f"the earlier result is kept: {kept}", markup=False, soft_wrap=True)
+        if earlier is not None and finding(earlier) == finding(store / RESULT):
+            earlier.unlink()
+        elif earlier is not None:
+            screen.print(f"the earlier result is kept: {earlier}", markup=False, soft_wrap=True)
         _end_sealed(store)
     # Step 2: one report for page and terminal, so that both say the same.
-    said = report or kind.report(result)
-    write_page(said, page)
+    document = report or kind.report(result)
+    write_page(document, page)
     # Step 3: the files that were asked for, while the run folder is whole already.
-    wanted.write(kind, result)
-    screen.print(terminal(said, where=str(page), width=screen.width))
+    chosen.write(kind, result)
+    screen.print(terminal(document, where=str(page), width=screen.width))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
     # Step 4: what was appended to under way is complete now, and shrinks.
     if store is not None:
         pack_run(store)
     # Step 5: the exit code. Without --fail-on it is 0, whatever was found.
-    ruling = kind.rule(result, wanted.fail_on)
+    ruling = kind.rule(result, chosen.fail_on)
     if ruling.why:
         screen.print(ruling.why, markup=False, soft_wrap=True)
     if ruling.code:

@@ -18,8 +18,7 @@ from typing import Any
 import typer
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.options import PathRole
-from ragwitness.core.path_roles import MODEL_ADDRESS, is_pasted, map_paths
+from ragwitness.core.options import MODEL_ADDRESS, PathRole, is_pasted, map_paths
 from ragwitness.core.run_files import (
     EVALUATION,
     KEPT,
@@ -73,31 +72,31 @@ def check_paths(uses: Iterable[PathUse]) -> None:
             place cannot be written.
     """
     # Pass 1: every pair of paths, by what the command does with each of them.
-    given = tuple(uses)
-    _uses.set(given)
-    for place, one in enumerate(given):
-        for other in (*given[:place], *given[place + 1 :]):
-            if one.role in _WRITTEN:
-                _check_file(one, other)
-            elif one.role is PathRole.FILLS:
-                _check_folder(one, other)
-            elif one.role is PathRole.KEEPS:
-                _check_kept(one, other)
+    all_uses = tuple(uses)
+    _uses.set(all_uses)
+    for index, path_use in enumerate(all_uses):
+        for other_use in (*all_uses[:index], *all_uses[index + 1 :]):
+            if path_use.role in _WRITTEN:
+                _check_file(path_use, other_use)
+            elif path_use.role is PathRole.FILLS:
+                _check_folder(path_use, other_use)
+            elif path_use.role is PathRole.KEEPS:
+                _check_kept(path_use, other_use)
     # Pass 2: whether each can be written at all, and is no record of what was spent on a corpus.
-    owned = {_real(use.path) for use in given if use.role in (PathRole.FILLS, PathRole.KEEPS)}
-    for one in given:
-        if one.role in _WRITTEN and one.path.resolve().name == LEDGER:
+    owned = {_real(use.path) for use in all_uses if use.role in (PathRole.FILLS, PathRole.KEEPS)}
+    for path_use in all_uses:
+        if path_use.role in _WRITTEN and path_use.path.resolve().name == LEDGER:
             raise InputError(
-                f"{one.option} {one.path} has the name of a privacy ledger, which adds up what"
-                " private runs spent.",
+                f"{path_use.option} {path_use.path} has the name of a privacy ledger, which adds"
+                " up what private runs spent.",
                 "Choose another name.",
             )
-        path = _real(one.path)
-        page = one.role is PathRole.PAGE and path.name in _PAGES
+        path = _real(path_use.path)
+        page = path_use.role is PathRole.PAGE and path.name in _PAGES
         page = page and bool(owned & {path.parent, path.parent / RESULT})
-        if one.role in _WRITTEN and not page and _is_kept(path):
-            raise _refused(one, f"would replace a file of the run in {path.parent}")
-        _check_writable(one)
+        if path_use.role in _WRITTEN and not page and _is_kept(path):
+            raise _refused(path_use, f"would replace a file of the run in {path.parent}")
+        _check_writable(path_use)
 
 
 def make_places(uses: Iterable[PathUse]) -> None:
@@ -106,14 +105,14 @@ def make_places(uses: Iterable[PathUse]) -> None:
     Raises:
         InputError: One cannot be made or kept.
     """
-    for one in uses:
+    for use in uses:
         try:
-            if one.role in _WRITTEN:
-                one.path.parent.mkdir(parents=True, exist_ok=True)
-            for kept in keep_others(one.path) if one.role is PathRole.FILLS else ():
-                typer.echo(f"kept: {kept}", err=True)
+            if use.role in _WRITTEN:
+                use.path.parent.mkdir(parents=True, exist_ok=True)
+            for copy in keep_others(use.path) if use.role is PathRole.FILLS else ():
+                typer.echo(f"kept: {copy}", err=True)
         except OSError as error:
-            raise _unwritable(one, error.strerror or str(error)) from error
+            raise _unwritable(use, error.strerror or str(error)) from error
 
 
 def check_run_folder(folder: Path) -> None:
@@ -122,9 +121,9 @@ def check_run_folder(folder: Path) -> None:
     Raises:
         InputError: An output is a file that it keeps, or it is or holds an input.
     """
-    here = PathUse("the run folder", PathRole.FILLS, folder, chosen=False)
+    run_use = PathUse("the run folder", PathRole.FILLS, folder, chosen=False)
     others = [use for use in _uses.get() if not (use.role is PathRole.FILLS and use.path == folder)]
-    check_paths([*others, here])
+    check_paths([*others, run_use])
 
 
 def _check_file(one: PathUse, other: PathUse) -> None:
@@ -139,10 +138,10 @@ def _check_file(one: PathUse, other: PathUse) -> None:
         raise _refused(one, f"would lie in the folder that {other.option} reads, {other.path}")
     # A file within a run folder: allowed beside its own files, never in the place of one.
     if other.role in (PathRole.FILLS, PathRole.KEEPS) and _inside(one.path, other.path):
-        part = _real(one.path).relative_to(_real(other.path))
-        if one.role is PathRole.PAGE and str(part) in _PAGES:
+        inner = _real(one.path).relative_to(_real(other.path))
+        if one.role is PathRole.PAGE and str(inner) in _PAGES:
             return
-        if len(part.parts) > 1 or part.name in _OWN or KEPT.fullmatch(part.name):
+        if len(inner.parts) > 1 or inner.name in _OWN or KEPT.fullmatch(inner.name):
             raise _refused(one, f"would replace a file that {other.option} {other.path} keeps")
 
 
@@ -184,24 +183,24 @@ def _check_writable(one: PathUse) -> None:
             if not os.access(one.path, os.W_OK):
                 raise _unwritable(one, "no permission")
             return
-        place = one.path.parent
+        folder = one.path.parent
     elif one.role is PathRole.FILLS:
-        place = one.path
+        folder = one.path
     else:
         return
     # Up to the first folder that is there: it decides whether the missing ones can be made.
-    while not (place.exists() or place.is_symlink()) and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise _unwritable(one, f"{place} is not a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise _unwritable(one, f"no permission to write in {place}")
+    while not (folder.exists() or folder.is_symlink()) and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise _unwritable(one, f"{folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unwritable(one, f"no permission to write in {folder}")
 
 
 def _refused(one: PathUse, why: str) -> InputError:
     named = "The run folder" if not one.chosen else one.option
-    what = "folder" if one.role is PathRole.FILLS else "file"
-    return InputError(f"{named} {one.path} {why}.", f"Choose another {what} for {one.option}.")
+    noun = "folder" if one.role is PathRole.FILLS else "file"
+    return InputError(f"{named} {one.path} {why}.", f"Choose another {noun} for {one.option}.")
 
 
 def _unwritable(one: PathUse, why: str) -> InputError:
@@ -239,24 +238,24 @@ def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
         return
     if not str(value) or (role is PathRole.DOCUMENTS and is_pasted(str(value), str(value))):
         return
-    found: list[str] = []
+    paths: list[str] = []
 
     def note(path: str) -> str:
-        found.append(path)
+        paths.append(path)
         return path
 
     map_paths(role, str(value), note)
     if role is PathRole.ADDRESS and (model := MODEL_ADDRESS.fullmatch(str(value).strip())):
-        found += [model[2]] if os.path.exists(model[2]) else []
-    for path in found:
+        paths += [model[2]] if os.path.exists(model[2]) else []
+    for path in paths:
         yield PathUse(option, role, Path(path))
 
 
 def roles_of(hints: Mapping[str, Any]) -> dict[str, PathRole]:
     """Return the role of each parameter that names paths, from annotations with their extras."""
-    found = {}
+    roles_by_name = {}
     for name, hint in hints.items():
-        roles = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, PathRole)]
+        roles = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, PathRole)]
         if roles:
-            found[name] = roles[0]
-    return found
+            roles_by_name[name] = roles[0]
+    return roles_by_name

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ragwitness.core.checkout import of_checkout
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg
+from ragwitness.core.registry import of_checkout
 
 _VERB = "research.reproduce.command:reproduce"
 

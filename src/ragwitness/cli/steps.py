@@ -19,11 +19,9 @@ from ragwitness.cli.common import (
     one_thread_per_answer,
     print_lines,
     progress_bars,
-    say_error,
 )
 from ragwitness.core.errors import ExitCode, InputError, TargetError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.workers import workers
 
 if TYPE_CHECKING:
     from ragwitness.core.types import Target
@@ -40,17 +38,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _EVERY = 5.0  # seconds between two lines about a target that does not answer
-
-
-def on_cores(given: int | None) -> int:
-    """Return in how many processes the reader works, and say so where fewer than asked for.
-
-    Raises:
-        InputError: ``--workers`` is no number of processes.
-    """
-    if (cores := workers(given)) < (given or 0):
-        say_error(f"{given} workers, but the cores that may be used are {cores}.")
-    return cores
 
 
 def ask(
@@ -101,18 +88,18 @@ async def _tell_setbacks(limiter: RateLimiter) -> None:
     """Say every few seconds that the target turns requests away, while it does."""
     import asyncio
 
-    screen, told = console(), 0
+    screen, reported = console(), 0
     while True:
         await asyncio.sleep(_EVERY)
-        if limiter.turned_away > told:
-            told = limiter.turned_away
+        if limiter.turned_away > reported:
+            reported = limiter.turned_away
             slow = (
                 f"; {limiter.late} had no answer in time, so that {limiter.limit} at a time are"
                 " sent now"
             )
             print_lines(
                 screen,
-                f"waiting: the target turned {told} requests away or did not answer them,"
+                f"waiting: the target turned {reported} requests away or did not answer them,"
                 f" {limiter.answered} were answered{slow * bool(limiter.late)}; trying again",
             )
 
@@ -142,8 +129,8 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
         from ragwitness.core.run_files import ANSWERS
 
         if at_hand(folder / ANSWERS) is not None:
-            kept = f"Answers so far are kept in {folder}: the same command resumes."
-            error.hint = f"{error.hint} {kept}".strip()
+            advice = f"Answers so far are kept in {folder}: the same command resumes."
+            error.hint = f"{error.hint} {advice}".strip()
         raise
     except KeyboardInterrupt:
         from ragwitness.cli.common import console
@@ -172,14 +159,14 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
     from ragwitness.targets.resolve import open_target
 
     with task.governed(folder) as (limiter, transport):
-        made = ask(
+        order_made = ask(
             open_target(order.target, transport),
             lambda target, progress: chosen(order, target, limiter, folder, progress),
             folder,
             limiter,
         )
-    console().print(made.why, markup=False)
-    return made
+    console().print(order_made.why, markup=False)
+    return order_made
 
 
 def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
@@ -259,7 +246,7 @@ def _seal_first(
             )
         return
     from ragwitness.evidence.seal import sealing_key
-    from ragwitness.evidence.sealing import seal_run
+    from ragwitness.evidence.task import seal_run
 
     digest = seal_run(sealing, folder, "", system, lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")
@@ -323,10 +310,10 @@ def preview_audit(
     from ragwitness.membership.forecast import OutlookPlan
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
-    asked = OutlookPlan(plan, assumed((method,)), budget=budget)
-    leave(foresee(asked, {method: config}, proxy))
-    known = f"The {len(plan.known_in)} known-in documents are asked about besides."
-    preview([known] if plan.known_in else [], folder, budget)
+    outlook_plan = OutlookPlan(plan, assumed((method,)), budget=budget)
+    leave(foresee(outlook_plan, {method: config}, proxy))
+    remark = f"The {len(plan.known_in)} known-in documents are asked about besides."
+    preview([remark] if plan.known_in else [], folder, budget)
 
 
 def _kept(folder: Path, budget: Budget) -> list[str]:
@@ -361,12 +348,12 @@ def spent_so_far(limiter: RateLimiter) -> Callable[[], str]:
 
     def words() -> str:
         spent, budget = limiter.spent, limiter.budget
-        parts = [_of(f"{spent.queries:,}", budget.queries, " queries")]
+        phrases = [_of(f"{spent.queries:,}", budget.queries, " queries")]
         if budget.tokens is not None:
-            parts.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
+            phrases.append(_of(f"{spent.tokens:,}", budget.tokens, " tokens"))
         if limiter.cost is not None:
-            parts.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
-        return ", ".join(parts)
+            phrases.append(_of(f"cost {limiter.cost:.4g}", budget.cost, ""))
+        return ", ".join(phrases)
 
     return words
 

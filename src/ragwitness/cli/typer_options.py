@@ -31,32 +31,37 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     option for each format of :mod:`ragwitness.report.files`; the verb gets them as one value.
     """
     sentences, _ = documented(verb)
-    shown: list[inspect.Parameter] = []
-    parts: dict[str, tuple[Callable[..., Any], list[str]]] = {}
-    for own in declared(verb):
-        if own.kind == Files | None:
+    parameters: list[inspect.Parameter] = []
+    grouped: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    for argument in declared(verb):
+        if argument.kind == Files | None:
             formats = list(_formats())
-            parts[own.name] = Files.given, [one.name for one in formats]
-            shown += formats
-        elif part := own.mark(Part):
-            always = [one for one in declared(part.task) if not _special(one)]
-            parts[own.name] = dict, [one.name for one in always]
-            shown += map(_option, map(_loose, always))
-        elif is_dataclass(own.kind):
-            options = declared(own.kind)
-            parts[own.name] = cast("type", own.kind), [one.name for one in options]
-            shown += map(_option, options)
+            grouped[argument.name] = Files.given, [parameter.name for parameter in formats]
+            parameters += formats
+        elif part_mark := argument.mark(Part):
+            always = [
+                parameter for parameter in declared(part_mark.task) if not _special(parameter)
+            ]
+            grouped[argument.name] = dict, [parameter.name for parameter in always]
+            parameters += map(_option, map(_loose, always))
+        elif is_dataclass(argument.kind):
+            options = declared(argument.kind)
+            grouped[argument.name] = (
+                cast("type", argument.kind),
+                [parameter.name for parameter in options],
+            )
+            parameters += map(_option, options)
         else:
-            shown.append(_option(own))
+            parameters.append(_option(argument))
 
     # What was given of a dataclass reaches the verb as one value.
     def called(**values: Any) -> Any:
-        for place, (make, names) in parts.items():
-            values[place] = make(**{name: values.pop(name) for name in names})
+        for name_of_group, (make, names) in grouped.items():
+            values[name_of_group] = make(**{name: values.pop(name) for name in names})
         return verb(**values)
 
-    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in shown}
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     called.__name__, called.__doc__ = verb.__name__, sentences
     return called
 
@@ -69,7 +74,7 @@ def _special(own: Declared) -> bool:
 
 def _loose(own: Declared) -> Declared:
     """Return a parameter as an option that need not be given."""
-    marks = (Opt(help=one.help) if isinstance(one, Arg) else one for one in own.marks)
+    marks = (Opt(help=mark.help) if isinstance(mark, Arg) else mark for mark in own.marks)
     default = None if own.default is MISSING else own.default
     return replace(own, marks=tuple(marks), default=default)
 
@@ -84,16 +89,16 @@ def _formats() -> Iterator[inspect.Parameter]:
 
 def _option(own: Declared) -> inspect.Parameter:
     """Return a parameter as Typer takes it."""
-    told: Any = own.mark(typer.models.ParameterInfo)
-    roles, kind = [one for one in own.marks if isinstance(one, PathRole)], own.kind
-    if told is None:  # one that prints and exits is as Typer has it
-        kind, told = _typed(own, roles), _told(own, own.mark(Opt) or Opt())
+    info: Any = own.mark(typer.models.ParameterInfo)
+    roles, kind = [mark for mark in own.marks if isinstance(mark, PathRole)], own.kind
+    if info is None:  # one that prints and exits is as Typer has it
+        kind, info = _typed(own, roles), _told(own, own.mark(Opt) or Opt())
     usual = inspect.Parameter.empty if own.default is MISSING else own.default
     return inspect.Parameter(
         own.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=usual,
-        annotation=Annotated[(kind, *roles, told)],
+        annotation=Annotated[(kind, *roles, info)],
     )
 
 
@@ -116,7 +121,7 @@ def _typed(own: Declared, roles: Sequence[PathRole]) -> Any:
     """Return the type of what is typed for a parameter, of which a program may give more kinds."""
     plain = own.kind
     several = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
-    kinds = [get_origin(one) or one for one in several]
+    kinds = [get_origin(type_) or type_ for type_ in several]
     if PathRole.DOCUMENTS in roles or PathRole.ADDRESS in roles or plain is object:
         kinds = [str, *[type(None)] * (own.default is None)]
     elif Path in kinds:

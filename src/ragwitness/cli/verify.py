@@ -24,13 +24,11 @@ def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     import json
 
     from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
-    from ragwitness.core.workers import workers
     from ragwitness.evidence.result import RESULT_TYPE
     from ragwitness.report.terminal import terminal
 
     items, judge = task.opened()
     if items == "documents":
-        workers(1)  # answers are replayed one after the other, in this process
         one_thread_per_answer()
     screen = console()
     with nullcontext() if as_json else progress_bars(screen, items=items) as progress:

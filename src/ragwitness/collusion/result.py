@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
-from ragwitness.core.shown import Shown
-from ragwitness.privacy.accounting.bounds import Bounds, Certificate, NoisePlan, joint_bounds
-from ragwitness.privacy.accounting.inference import (
+from ragwitness.core.types import Shown
+from ragwitness.privacy.bounds import Bounds, Certificate, NoisePlan, joint_bounds
+from ragwitness.privacy.gaussian import (
     advantage_limit,
     advantage_of,
     auc_limit,

@@ -13,8 +13,7 @@ from ragwitness.comparison.frontier import (
     ranking,
 )
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import LeftOut
+from ragwitness.core.types import LeftOut, Shown
 from ragwitness.leakage.result import (
     MEASURE_COLUMNS,
     AttackLeaks,

@@ -70,14 +70,14 @@ def replace_file(
         InputError: It cannot be written there.
         RagwitnessError: The disk is full or fails.
     """
-    parts = (data,) if isinstance(data, str | bytes) else data
+    chunks = (data,) if isinstance(data, str | bytes) else data
     target = Path(os.path.realpath(path))
     draft = target if new else target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if _is_device(Path(path), target):
             with Path(path).open("wb") as device:
-                device.writelines(map(_encoded, parts))
+                device.writelines(map(_encoded, chunks))
             return
         # 1. A draft in the same folder, which no other process or thread knows.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -86,7 +86,7 @@ def replace_file(
             with os.fdopen(handle, "wb") as file:
                 if not secret and not new and os.name == "posix" and target.exists():
                     os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
-                file.writelines(map(_encoded, parts))
+                file.writelines(map(_encoded, chunks))
                 # 2. Its content reaches the disk before its name does.
                 file.flush()
                 os.fsync(handle)
@@ -210,7 +210,7 @@ class Appender:
             RagwitnessError: The disk is full or fails.
         """
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
-        place = self._size + self._cut
+        offset = self._size + self._cut
         try:
             self._size += _append_whole(self._fd, b"\n" + line if self._cut else line, self._size)
         except OSError as error:
@@ -218,7 +218,7 @@ class Appender:
                 f"Cannot write the {self._what} {self._path}: {error.strerror}.", _FREE
             ) from error
         self._cut = False
-        return place
+        return offset
 
     def close(self) -> None:
         """Close the file and let others write it."""
@@ -278,7 +278,7 @@ def packed(path: Path) -> Path:
 
 def at_hand(path: Path) -> Path | None:
     """Return the form in which a file is there, plain or packed; None where it is not."""
-    return next((one for one in (path, packed(path)) if one.exists()), None)
+    return next((form for form in (path, packed(path)) if form.exists()), None)
 
 
 def pack(path: Path) -> None:
@@ -313,9 +313,9 @@ def _unpack(path: Path) -> None:
         return
     # Beside a plain file: that of a killed packing is the same; one that an earlier version has
     # begun anew is added.
-    both = [small, path] if path.exists() else [small]
-    if len(both) == 1 or not _begins_with(path, small):
-        replace_file(path, (data for one in both for _, _, data in _blocks_in(one)))
+    sources = [small, path] if path.exists() else [small]
+    if len(sources) == 1 or not _begins_with(path, small):
+        replace_file(path, (data for source in sources for _, _, data in _blocks_in(source)))
     small.unlink()
 
 
@@ -537,8 +537,8 @@ def _object(data: bytes, where: str, hint: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         # The end came too early where nothing but space follows the mistake.
         early = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-        what = "ends in the middle" if early else f"is not JSON: {error}"
-        raise InputError(f"{where} {what}.", hint) from None
+        kind = "ends in the middle" if early else f"is not JSON: {error}"
+        raise InputError(f"{where} {kind}.", hint) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not JSON that can be read: {error}.", hint) from None
     if not isinstance(value, dict):
@@ -555,8 +555,10 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path} cannot be read: {why}.", "Give a file of plain text.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(
+            f"{path} cannot be read: {reason}.", "Give a file of plain text."
+        ) from error
 
 
 def files_digest(paths: Iterable[Path]) -> str:

@@ -15,11 +15,15 @@ Args:
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+from urllib.parse import quote, unquote
 
 
 class PathRole(Enum):
@@ -143,7 +147,7 @@ class Declared:
 
     def mark(self, kind: type[_M]) -> _M | None:
         """Return the first mark of a kind."""
-        return next((one for one in self.marks if isinstance(one, kind)), None)
+        return next((mark for mark in self.marks if isinstance(mark, kind)), None)
 
     @property
     def option(self) -> str:
@@ -156,21 +160,22 @@ def declared(source: Any) -> list[Declared]:
     """Return what a verb or a task takes; its own fields before those that tasks share."""
     hints, (_, texts) = get_type_hints(source, include_extras=True), documented(source)
     if isinstance(source, type):
-        given = {one.name: one.default for one in fields(source)}
-        own = [name for name in inspect.get_annotations(source) if name in given]
-        given = {name: given[name] for name in (*own, *given)}
+        defaults = {parameter.name: parameter.default for parameter in fields(source)}
+        declared_here = [name for name in inspect.get_annotations(source) if name in defaults]
+        defaults = {name: defaults[name] for name in (*declared_here, *defaults)}
     else:
         shape = inspect.signature(source).parameters
-        given = {
-            n: MISSING if one.default is one.empty else one.default for n, one in shape.items()
+        defaults = {
+            n: MISSING if parameter.default is parameter.empty else parameter.default
+            for n, parameter in shape.items()
         }
-    made = []
-    for name, default in given.items():
+    parameters = []
+    for name, default in defaults.items():
         marks = getattr(hints[name], "__metadata__", ())
         kind = hints[name].__origin__ if marks else hints[name]
         text = [texts[name]] if name in texts else []
-        made.append(Declared(name, kind, (*marks, *text), default))
-    return made
+        parameters.append(Declared(name, kind, (*marks, *text), default))
+    return parameters
 
 
 def documented(source: object) -> tuple[str, dict[str, str]]:
@@ -179,7 +184,7 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     A class has those of the classes that it is made of as well.
     """
     if isinstance(source, type) and (bases := source.__mro__[1:-1]):
-        inherited = [documented(one)[1] for one in reversed(bases) if one.__doc__]
+        inherited = [documented(text_of)[1] for text_of in reversed(bases) if text_of.__doc__]
     else:
         inherited = []
     text = inspect.getdoc(source) or ""
@@ -189,7 +194,84 @@ def documented(source: object) -> tuple[str, dict[str, str]]:
     )
     # Each entry begins four columns in; what continues it stands further in.
     entries = (entry.partition(":") for entry in re.split(r"\n {4}(?=\w)", listed)[1:])
-    own = {name: " ".join(words.split()) for name, _, words in entries}
+    entries_here = {name: " ".join(words.split()) for name, _, words in entries}
     return sentences.strip(), {
-        name: one for part in (*inherited, own) for name, one in part.items()
+        name: text_of for texts in (*inherited, entries_here) for name, text_of in texts.items()
     }
+
+
+# A file of options (TOML), as ``--config`` of every verb reads it.
+
+
+def write_options(path: Path, options: Mapping[str, object], made_by: str) -> None:
+    """Write options; those that are None are left out.
+
+    Args:
+        path: The file.
+        options: By the option's name without dashes: a text, a number, true or false.
+        made_by: What stands in its first line.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    from ragwitness.core.files import replace_file
+
+    rows = (f"{name} = {_value(value)}" for name, value in options.items() if value is not None)
+    replace_file(path, "\n".join((f"# Made by: {made_by}", *rows)) + "\n")
+
+
+def _value(one: object) -> str:
+    # TOML's strings are JSON's, but for halves of surrogate pairs and for DEL.
+    return json.dumps(one, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# The paths that the value of an option names.
+
+
+_FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
+
+
+MODEL_ADDRESS = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
+
+
+_TEMPLATE = re.compile(r"(?<=[?&]template=)[^&]+")
+
+
+_WORDS_OF_TEXT = 8
+
+
+def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
+    """Return a value, as it was written, with every path in it changed."""
+    if role is PathRole.DOCUMENTS:
+        moved = change(value)
+        return value if is_pasted(value, moved) else moved
+    if role is PathRole.PAIRS:
+        name, equals, path = value.partition("=")
+        return f"{name}={change(path)}" if equals and path else value
+    if role is PathRole.ADDRESS:
+        return _map_address(value, change)
+    return value if "://" in value else change(value)  # the address of a database has no path
+
+
+def is_pasted(value: str, path: str) -> bool:
+    """Whether a value for documents is standard input or the text itself, not a path."""
+    return value == "-" or (len(value.split()) >= _WORDS_OF_TEXT and not os.path.exists(path))
+
+
+def _map_address(value: str, change: Callable[[str], str]) -> str:
+    text = value.strip()
+    if "://" not in text and text.endswith(".toml") and not _FILE_SCHEMES.match(text):
+        return change(value)  # a template or a domain
+    # An address has its file before the question mark; options after it may name more.
+    match = _FILE_SCHEMES.match(text)
+    if match is None:
+        return value
+    text = match[1] + change(match[2]) + text[match.end() :]
+
+    def changed(found: re.Match[str]) -> str:
+        path = unquote(found[0])
+        # A template of ours goes by its name, one of the user's by its file.
+        moved = change(path) if path.endswith(".toml") else path
+        return found[0] if moved == path else quote(moved)
+
+    return _TEMPLATE.sub(changed, text)

@@ -32,29 +32,29 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 def hide_across(parts: Sequence[str], secrets: Iterable[str]) -> list[str]:
     """Return the parts of a text, such as tokens, without the secrets that it holds as a whole."""
-    whole = "".join(parts)
-    known = [one for one in secrets if len(one) >= _SHORTEST_SECRET and one in whole]
-    if not known:
+    text = "".join(parts)
+    present = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET and secret in text]
+    if not present:
         return list(parts)
-    chars, longest = list(whole), sorted(map(re.escape, known), key=len, reverse=True)
-    for found in re.finditer("|".join(longest), whole):
-        chars[slice(*found.span())] = [HIDDEN, *[""] * (len(found[0]) - 1)]
+    chars, longest = list(text), sorted(map(re.escape, present), key=len, reverse=True)
+    for match in re.finditer("|".join(longest), text):
+        chars[slice(*match.span())] = [HIDDEN, *[""] * (len(match[0]) - 1)]
     ends = accumulate(map(len, parts), initial=0)
     return ["".join(chars[start:end]) for start, end in pairwise(ends)]
 
 
 def _hide_tokens(entries: list[Any], secrets: Sequence[str]) -> list[Any]:
     """Hide secrets that entries of a list spell together, and what stands beside their parts."""
-    found = list(entries)
-    for name in {None, *(name for one in entries if isinstance(one, dict) for name in one)}:
-        texts = (one.get(name) if isinstance(one, dict) else one for one in entries)
-        parts = [text if isinstance(text, str) else "" for text in texts]
-        for at, new in enumerate(hide_across(parts, secrets)):
-            if new != parts[at] and new != hide(parts[at], secrets):
-                own = found[at].items() if isinstance(found[at], dict) else ()
-                plain = {key: one for key, one in own if not isinstance(one, list | dict)}
-                found[at] = plain | {name: new} if own else new
-    return found
+    hidden = list(entries)
+    for name in {None, *(name for entry in entries if isinstance(entry, dict) for name in entry)}:
+        texts = (entry.get(name) if isinstance(entry, dict) else entry for entry in entries)
+        pieces = [text if isinstance(text, str) else "" for text in texts]
+        for at, new in enumerate(hide_across(pieces, secrets)):
+            if new != pieces[at] and new != hide(pieces[at], secrets):
+                fields = hidden[at].items() if isinstance(hidden[at], dict) else ()
+                plain = {key: entry for key, entry in fields if not isinstance(entry, list | dict)}
+                hidden[at] = plain | {name: new} if fields else new
+    return hidden
 
 
 def hide_in(value: object, secrets: Sequence[str]) -> object:
@@ -74,8 +74,8 @@ def hide_in(value: object, secrets: Sequence[str]) -> object:
     if isinstance(value, dict):
         tokens, tops = value.get("tokens"), value.get("top_logprobs")
         if isinstance(tokens, list) and isinstance(tops, list) and len(tokens) == len(tops):
-            beside = zip(tokens, _hide_tokens(tokens, secrets), tops, strict=True)
-            value = value | {"top_logprobs": [top if a is b else None for a, b, top in beside]}
+            rows = zip(tokens, _hide_tokens(tokens, secrets), tops, strict=True)
+            value = value | {"top_logprobs": [top if a is b else None for a, b, top in rows]}
         return {hide(key, secrets): hide_in(entry, secrets) for key, entry in value.items()}
     return value
 
@@ -101,11 +101,11 @@ def shown(text: str) -> str:
 def quote_error(error: BaseException) -> str:
     """Return an exception's type and message, without any secret of the environment."""
     try:
-        said = quote(str(error), environment_secrets()).rstrip(".")
+        message = quote(str(error), environment_secrets()).rstrip(".")
     except Exception:  # its own __str__ may fail
-        said = ""
+        message = ""
     kind = type(error).__name__
-    return f"{kind}: {said}" if said else kind
+    return f"{kind}: {message}" if message else kind
 
 
 def environment_secrets(shortest: int = _SHORTEST_SECRET) -> tuple[str, ...]:
@@ -125,8 +125,8 @@ _IN_ADDRESS = re.compile(
 
 def refuse_secrets(target: str) -> None:
     """Refuse an address with what is or looks like a key, without repeating it."""
-    shown = quote(target, environment_secrets(), longest=len(target))
-    if HIDDEN in shown or _IN_ADDRESS.search(target):
+    masked = quote(target, environment_secrets(), longest=len(target))
+    if HIDDEN in masked or _IN_ADDRESS.search(target):
         raise InputError(
             "The target's address holds what looks like a key, which no seal may hold.",
             "Put it into an environment variable; docs/targets.md says which for each target.",

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ragwitness.core.errors import InputError, RagwitnessError, UnlistedError
-from ragwitness.core.fields import typed_fields
 from ragwitness.core.quotes import quote_error
 
 _LISTED: ContextVar[frozenset[str] | None] = ContextVar("listed", default=None)
@@ -120,7 +120,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
     def forms(self) -> tuple[str, ...]:
         """Return how each is written, those of other packages last."""
-        return (*(one.form or name for name, one in self.items()), *self.plugins())
+        return (*(listing.form or name for name, listing in self.items()), *self.plugins())
 
     def unknown(self, name: str) -> InputError:
         """Return the error of a name that nothing has, with the names that there are."""
@@ -143,10 +143,10 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             UnlistedError: It is a plug-in that :func:`nothing_but` keeps out.
         """
         name, _, preset = name.partition(":")
-        found = self._load(name)
+        loaded = self._load(name)
         if preset:
-            self._preset(name, preset, found)
-        return found
+            self._preset(name, preset, loaded)
+        return loaded
 
     def _load(self, name: str) -> Any:
         if name in self:
@@ -158,23 +158,23 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             return attrgetter(attribute)(importlib.import_module(module))
         # Another package's: found, loaded alone, and checked before it is used.
         refuse_unlisted(name)
-        found = self._plugin(self.group, name) if name and self.group else None
-        if found is None:
+        plugin = self._plugin(self.group, name) if name and self.group else None
+        if plugin is None:
             raise self.unknown(name)
-        if self._fits and not self._fits(found):
+        if self._fits and not self._fits(plugin):
             raise InputError(
                 f"The plug-in {name!r} ({self.group}) is not {self._a} {self.noun}.", self._needs
             )
-        return found
+        return plugin
 
     @staticmethod
     def _preset(name: str, preset: str, kind: Any) -> Mapping[str, object]:
         """Fields that ``NAME:PRESET`` sets: ``presets`` of the configuration's class."""
         presets: Mapping[str, Mapping[str, object]] = getattr(config_class(kind), "presets", {})
         if preset not in presets:
-            known = ", ".join(f"{name}:{one}" for one in presets) or "none"
+            names = ", ".join(f"{name}:{preset_name}" for preset_name in presets) or "none"
             raise InputError(
-                f"{name} has no preset {preset!r}.", f"Its presets: {known}; {name} alone is ours."
+                f"{name} has no preset {preset!r}.", f"Its presets: {names}; {name} alone is ours."
             )
         return presets[preset]
 
@@ -241,27 +241,29 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         fixed = fixed or {}
         # Preset, what the name itself means, then options as text of the type of each field's
         # default, then fixed fields.
-        known = {one.name for one in fields(config)}
+        field_names = {item.name for item in fields(config)}
         plain, _, preset = name.partition(":")
         begun = self._preset(plain, preset, kind) if preset else {}
         chosen = {**begun, **(self[plain].preset if plain in self else {}), **(options or {})}
-        given = typed_fields(name, self.guard(name, config), known - set(fixed), chosen)
-        given |= {key: value for key, value in fixed.items() if key in known and value is not None}
-        return self.guard(name, lambda: config(**given))
+        values = typed_fields(name, self.guard(name, config), field_names - set(fixed), chosen)
+        values |= {
+            key: value for key, value in fixed.items() if key in field_names and value is not None
+        }
+        return self.guard(name, lambda: config(**values))
 
     @staticmethod
     def _plugin(group: str, name: str) -> Any | None:
         """Load what an installed package registered under a name; None where nobody did."""
-        found = {entry.value: entry for entry in entry_points(group=group, name=name)}
-        if not found:
+        entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
+        if not entries:
             return None
-        if len(found) > 1:
-            owners = " and ".join(sorted(_owner(entry) for entry in found.values()))
+        if len(entries) > 1:
+            owners = " and ".join(sorted(_owner(entry) for entry in entries.values()))
             raise InputError(
                 f"{name!r} is registered more than once under {group}: {owners}.",
                 "Uninstall all but one of these packages.",
             )
-        (entry,) = found.values()
+        (entry,) = entries.values()
         try:
             return entry.load()
         except (Exception, SystemExit) as error:
@@ -279,11 +281,138 @@ def config_class(kind: Any) -> Any:
         kind: A class, or anything else.
     """
     where = sys.modules.get(getattr(kind, "__module__", ""))
-    found = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
-    return found if inspect.isclass(kind) and is_dataclass(found) else None
+    config = getattr(where, f"{getattr(kind, '__name__', '')}Config", None)
+    return config if inspect.isclass(kind) and is_dataclass(config) else None
 
 
 def _owner(entry: EntryPoint) -> str:
     """Package and object of an entry point, for people."""
     package = entry.dist.name if entry.dist is not None else "unknown package"
     return f"{entry.value} of {package}"
+
+
+# Fields of a configuration: read from the text of a command line, and checked when it is made.
+
+
+def typed_fields(
+    name: str, default: object, known: Collection[str], options: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return options with text turned into the type of each field's default.
+
+    Args:
+        name: Of what is configured, for people.
+        default: A configuration as it is without options.
+        known: Fields that may be given.
+        options: Values by field.
+
+    Raises:
+        InputError: Unknown field, or a value of another type.
+    """
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise InputError(
+            f"{name} has no option {unknown[0]!r}.", f"It has: {', '.join(sorted(known))}."
+        )
+    return {
+        key: _like(getattr(default, key), value, f"{name}: {key}") for key, value in options.items()
+    }
+
+
+def _like(default: object, value: object, what: str) -> object:
+    """Return a value of the type of a field's default, made of text where that is given."""
+    # The default tells the type: a command line knows nothing but text.
+    kind = next((type_ for type_ in (bool, int, float, str) if isinstance(default, type_)), None)
+    if not isinstance(value, str):
+        # A whole number will do for any, and True is none.
+        takes = int | float if kind is float else kind or object
+        if isinstance(value, takes) and isinstance(value, bool) <= (kind in (bool, None)):
+            return value
+    elif default is None:
+        return _number_or_none(value, what)
+    elif kind is str:
+        return value
+    elif kind is bool:
+        words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+        if value.lower() in words:
+            return words[value.lower()]
+    else:
+        try:
+            return (kind or float)(value)
+        except ValueError:
+            pass
+    raise InputError(f"{what} cannot be {value!r}.", f"Its default is {default!r}.")
+
+
+def _number_or_none(text: str, what: str) -> float | None:
+    """Read a field that is unset by default; ours are numbers when set."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{what} cannot be {text!r}.", "Give a number, or 'none'.") from None
+
+
+# What the configurations of audits refuse, in the same words everywhere.
+
+
+def at_least(config: object, least: int, *names: str) -> None:
+    """Refuse a field that is below ``least``.
+
+    Raises:
+        InputError: One is.
+    """
+    for name in names:
+        # Not "<": NaN is below nothing and would pass.
+        if not getattr(config, name) >= least:
+            raise InputError(f"{name} must be at least {least}, not {getattr(config, name)}.")
+
+
+def one_of(config: object, name: str, *choices: str) -> None:
+    """Refuse a field that is none of the choices.
+
+    Raises:
+        InputError: It is not.
+    """
+    value = getattr(config, name)
+    if value not in choices:
+        *first, last = map(repr, choices)
+        raise InputError(f"{name} must be {', '.join(first)} or {last}, not {value!r}.")
+
+
+def ordered(config: object, low: str, high: str) -> None:
+    """Refuse an upper limit below the lower one.
+
+    Raises:
+        InputError: It is.
+    """
+    least, upper = getattr(config, low), getattr(config, high)
+    if upper < least:
+        raise InputError(f"{high} must be at least {low} ({least}), not {upper}.")
+
+
+# What only reproduces papers: in ``research/`` of a checkout, not in the installed package.
+
+
+def of_checkout(home: str) -> Any:
+    """Return a thing of the checkout around this package.
+
+    Args:
+        home: ``"research.module:attribute"``.
+
+    Raises:
+        InputError: This is the installed package alone.
+    """
+    # The wheel has no research/: only a checkout around this file has it.
+    root = Path(__file__).resolve().parents[3]
+    if not ((root / "research").is_dir() and (root / "experiments").is_dir()):
+        raise InputError(
+            "What reproduces papers is in a checkout of the repository; this is the installed"
+            " package alone.",
+            "Clone the repository (its address: pip show ragwitness), run pip install -e . in the"
+            " clone, then the same command.",
+        )
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    module, _, attribute = home.partition(":")
+    return getattr(importlib.import_module(module), attribute)

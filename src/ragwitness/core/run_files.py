@@ -94,8 +94,8 @@ _OF = {
 def names_of(task: str | None = None) -> tuple[str, ...]:
     """Return the names of the files that a run of a task keeps; of any task without one."""
     more = [_OF.get(task, ())] if task is not None else list(_OF.values())
-    own = dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)])
-    return (*own, *(f"{name}.gz" for name in own if name in LINES))
+    kept_names = dict.fromkeys([*_ALWAYS, *(name for names in more for name in names)])
+    return (*kept_names, *(f"{name}.gz" for name in kept_names if name in LINES))
 
 
 # The folder of a run that was not given one: its name follows from what is asked.
@@ -146,10 +146,10 @@ def keep_finished(folder: Path) -> Path | None:
 def keep_others(folder: Path) -> list[Path]:
     """Keep, under free names, what a run would replace in a folder where there was none."""
     try:
-        own = "ragwitness" in json.loads((folder / RESULT).read_bytes())
+        is_ours = "ragwitness" in json.loads((folder / RESULT).read_bytes())
     except (OSError, ValueError, TypeError):
-        own = False
-    if own or any((folder / mark).exists() for mark in MARKS):
+        is_ours = False
+    if is_ours or any((folder / mark).exists() for mark in MARKS):
         return []
     files = [path for name in _REPLACED if (path := folder / name).is_file()]
     return [_kept(path, data) for path in files if not _copied(path, data := path.read_bytes())]
@@ -164,21 +164,21 @@ def keep_lines(path: Path, before: bytes) -> None:
 
 def _copied(path: Path, data: bytes) -> bool:
     copies = path.parent.glob(f"{path.stem}-*{path.suffix}")
-    return any(one.is_file() and one.read_bytes() == data for one in copies)
+    return any(copy.is_file() and copy.read_bytes() == data for copy in copies)
 
 
 def _kept(path: Path, data: bytes) -> Path:
     n = 1
-    while (kept := path.with_name(f"{path.stem}-{n}{path.suffix}")).exists():
+    while (copy := path.with_name(f"{path.stem}-{n}{path.suffix}")).exists():
         n += 1
-    kept.write_bytes(data)
-    return kept
+    copy.write_bytes(data)
+    return copy
 
 
 def finding(path: Path) -> object:
     """Return what a result says, whenever it was found and whatever was asked anew for it."""
     result = json.loads(path.read_bytes())
-    for part in (result, result.get("summary") or {}):
+    for section in (result, result.get("summary") or {}):
         for name in ("started", "seconds", "warnings", "spent"):
-            part.pop(name, None)
+            section.pop(name, None)
     return result

@@ -155,8 +155,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 def origin(host: str, listener: socket.socket) -> str:
     """Return ``http://host:port`` of a listener, an IPv6 address in brackets."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
 
 
 def is_loopback(host: str) -> bool:

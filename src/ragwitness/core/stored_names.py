@@ -17,8 +17,8 @@ def stored_name(kind: type) -> str:
 
     Its own ``stored_name``, never an inherited one: a subclass is another class.
     """
-    found = vars(kind).get("stored_name")
-    return found if isinstance(found, str) else kind.__qualname__
+    name = vars(kind).get("stored_name")
+    return name if isinstance(name, str) else kind.__qualname__
 
 
 def unset(config: object) -> frozenset[str]:
@@ -38,13 +38,13 @@ def stored_text(value: object) -> str:
     # those that were removed: ``removed`` maps the field behind each to its name and value.
     if is_dataclass(value) and kind.__dataclass_params__.repr:  # type: ignore[attr-defined]
         idle, removed = unset(value), getattr(kind, "removed", {})
-        parts = []
+        items = []
         for field in fields(value):
             if field.name in removed:
-                parts.append("{}={!r}".format(*removed[field.name]))
+                items.append("{}={!r}".format(*removed[field.name]))
             if field.repr and field.name not in idle:
-                parts.append(f"{field.name}={stored_text(getattr(value, field.name))}")
-        return f"{stored_name(kind)}({', '.join(parts)})"
+                items.append(f"{field.name}={stored_text(getattr(value, field.name))}")
+        return f"{stored_name(kind)}({', '.join(items)})"
     if isinstance(value, Enum) and kind.__repr__ is Enum.__repr__:
         return f"<{stored_name(kind)}.{value.name}: {value.value!r}>"
     if kind is tuple:

@@ -8,7 +8,7 @@ The way a document travels::
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -94,12 +94,12 @@ Reading: TypeAlias = tuple[LeftOut | str, ...]
 
 def left_out_of(reading: Reading) -> tuple[LeftOut, ...]:
     """Return the files and rows that could not be used."""
-    return tuple(one for one in reading if isinstance(one, LeftOut))
+    return tuple(entry for entry in reading if isinstance(entry, LeftOut))
 
 
 def notes_of(reading: Reading) -> tuple[str, ...]:
     """Return the sentences on files that were read."""
-    return tuple(one for one in reading if isinstance(one, str))
+    return tuple(entry for entry in reading if isinstance(entry, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,3 +307,18 @@ class Audit(Protocol):
 READING = "+reading.4"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
+
+
+class Shown:
+    """A value that a notebook shows as HTML.
+
+    Attributes:
+        renderer: Makes the HTML. It is given by :mod:`ragwitness`, which stands above the pages;
+            without it a value is shown as text.
+    """
+
+    __slots__ = ()
+    renderer: ClassVar[Callable[[object], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        return None if Shown.renderer is None else Shown.renderer(self)

@@ -214,7 +214,7 @@ def _check_name(name: str) -> None:
 
 
 # Timestamps (RFC 3161): an authority's token says that bytes existed at a time. Tokens are read
-# here; :mod:`ragwitness.evidence.timestamp` asks for them.
+# here; :mod:`ragwitness.evidence.log_client` asks for them.
 
 LARGEST_STAMP = 100_000
 """Bytes of a reply; tokens have some 6,000."""

@@ -1,9 +1,9 @@
-"""The code that computes the scores of a task, found by what imports what, and its digests.
+"""The kinds of runs that a pack may hold, the code that computes their scores, and its digests.
 
-A score follows from settings, texts and answers. What turns them into scores is every module that
-the task reaches by its imports, and every file of data that such a module names. The pack around
-the scores, the pages that show them, and the system that gave the answers are no part of it.
-Comments, docstrings and blank lines are left out of a digest: they compute nothing.
+A score follows from settings, texts and answers. The code that computes it is every module that the
+task reaches by its imports, and every data file that such a module names. The pack around the
+scores, the pages that show them, and the audited system are excluded. So are comments, docstrings
+and blank lines: they compute nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,41 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ragwitness.core.errors import VerificationError
+from ragwitness.core.registry import Listing, Registry
 from ragwitness.crypto.hashing import tagged_hash
-from ragwitness.evidence.recomputation import module_of
+
+if TYPE_CHECKING:
+    from ragwitness.evidence.case import PackTask
+
+_TASKS = Registry(
+    "kind of run",
+    {
+        "audit": Listing("ragwitness.membership.evidence:TASK"),
+        "leak": Listing("ragwitness.leakage.evidence:TASK"),
+        "canary": Listing("ragwitness.canary.evidence:TASK"),
+    },
+)
+
+
+def module_of(name: str) -> str:
+    """Return the module that recomputes a kind of run."""
+    return str(_TASKS[name].home).partition(":")[0]
+
+
+def task_named(name: str) -> PackTask:
+    """Return what a kind of run brings to its packs.
+
+    Raises:
+        VerificationError: ``pack.errand``; it is not known here.
+    """
+    if name not in _TASKS:
+        raise VerificationError("pack.errand", f"{name!r} is no kind of run that is known here.")
+    task: PackTask = _TASKS.load(name)
+    return task
+
 
 _AROUND = tuple(
     f"ragwitness.{room}" for room in ("attest", "evidence", "rag.lab", "report", "targets")

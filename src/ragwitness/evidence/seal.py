@@ -47,7 +47,7 @@ from ragwitness.core.run_files import (
 from ragwitness.crypto.hashing import Opening, commit, tagged_hash
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key, write_key
 from ragwitness.crypto.notes import sign_note
-from ragwitness.evidence.code import code_digests, wheel_digest
+from ragwitness.evidence.code import code_digests, task_named, wheel_digest
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,
     LOG,
@@ -58,21 +58,18 @@ from ragwitness.evidence.pack import (
     page_of,
     signed_pack,
 )
-from ragwitness.evidence.recomputation import task_named
-from ragwitness.evidence.runs import (
+from ragwitness.evidence.subject import (
+    TEXT,
+    VERSION,
     RunAnswered,
     RunBegun,
     RunEnded,
     RunEntry,
-    encode_entry,
-)
-from ragwitness.evidence.subject import (
-    TEXT,
-    VERSION,
     SealedRun,
     SealedText,
     SealSubject,
     changed,
+    encode_entry,
     leaf_of,
     result_digest,
     root_of,
@@ -185,7 +182,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         log.begin(digest, series, subject.task)
         GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
-        from ragwitness.evidence.timestamp import stamp
+        from ragwitness.evidence.log_client import stamp
 
         again = "The run is sealed. The same command tries again."
         stamp(run / SEAL_STAMP, data, wish.timestamp, again)

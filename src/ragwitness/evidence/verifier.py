@@ -41,7 +41,7 @@ from ragwitness.crypto.notes import (
 )
 from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackCase, PackKnown
-from ragwitness.evidence.code import code_digests, wheel_digest
+from ragwitness.evidence.code import code_digests, task_named, wheel_digest
 from ragwitness.evidence.pack import (
     LOG,
     SIGNED_LOG,
@@ -49,12 +49,14 @@ from ragwitness.evidence.pack import (
     page_of,
     read_pack,
 )
-from ragwitness.evidence.recomputation import task_named
-from ragwitness.evidence.runs import RunAnswered, RunBegun, RunEnded, decode_entry
 from ragwitness.evidence.subject import (
     EARLIER,
     TEXT,
+    RunAnswered,
+    RunBegun,
+    RunEnded,
     changed,
+    decode_entry,
     result_digest,
     root_of,
     seal_text,

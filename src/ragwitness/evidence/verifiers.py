@@ -44,3 +44,6 @@ def sealed_kind(data: Archive) -> str:
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
     return found or "bundle.json"
+
+
+# The kinds of runs that a pack may hold.

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ragwitness.core.errors import ExitCode, InputError
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Document, LeftOut
+from ragwitness.core.types import Document, LeftOut, Shown
 from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure

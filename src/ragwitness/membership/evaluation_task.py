@@ -47,7 +47,6 @@ class EvaluateTask(HowRead, OwnSystem):
         control: Run every audit with retrieval switched off too.
         seed: The seed of the random split.
         concurrency: The number of documents that are asked about at once.
-        workers: The number of processes in which the embedded reader computes.
 
     Raises:
         InputError: The corpus is too small, or an audit, the defense or an option cannot be used.
@@ -66,8 +65,7 @@ class EvaluateTask(HowRead, OwnSystem):
     proxy: Proxy = "reader"
     control: bool = True
     seed: int = 0
-    concurrency: Annotated[int | None, Opt(shown="4, and at least 2 for each core")] = None
-    workers: Annotated[int | None, Opt(shown="one for each core")] = None
+    concurrency: int = 4
     run: RunPath = None
     paragraphs: Paragraphs = False
 
@@ -80,12 +78,11 @@ class EvaluateTask(HowRead, OwnSystem):
         Raises:
             InputError: An option cannot be used, or nothing in the corpus can.
         """
-        from ragwitness.core.workers import workers
         from ragwitness.membership.evaluation import BatteryPlan
         from ragwitness.membership.methods.method_registry import AUDITS
 
         refuse_types(self)
-        cores, half = workers(self.workers), self.limit // 2
+        half = self.limit // 2
         listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
         plan = BatteryPlan(
             audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
@@ -97,7 +94,7 @@ class EvaluateTask(HowRead, OwnSystem):
             options=per_method(self.options),
             control=self.control,
             benign=self.benign,
-            in_flight=max(4, 2 * cores) if self.concurrency is None else self.concurrency,
+            in_flight=self.concurrency,
         )
         return plan, as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
-from ragwitness.evidence.sealing import seal_run
+from ragwitness.evidence.task import seal_run
 from ragwitness.runner.task_options import (
     ADDRESS_ASKED,
     AT_ONCE,
@@ -167,19 +167,20 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     proxy: Proxy = "reader"
     automl: Annotated[bool, Only("shadow")] = False
     concurrency: Annotated[
-        int | None, Opt(shown="4; for lab: at least 2 for each core", help=AT_ONCE), AT_ONCE_ASKED
+        int | None,
+        Opt(shown="4; for lab: 2 for each worker of a cluster", help=AT_ONCE),
+        AT_ONCE_ASKED,
     ] = None
     seed: Annotated[int, Only("shadow", "no known-out", "collection")] = 0
 
     @property
     def at_once(self) -> int:
         """The most queries that may be under way."""
-        from ragwitness.core.workers import workers
-
         if self.concurrency is not None:
             return self.concurrency
-        cores = self.cluster.workers if self.cluster else workers(self.workers)
-        return max(4, 2 * cores) if str(self.target).startswith("lab:") else 4
+        # A cluster answers for a system of ours, and only for that.
+        ours = self.cluster if str(self.target).startswith("lab:") else None
+        return max(4, 2 * ours.workers) if ours else 4
 
     def order(self, note: Note = warn, *, collection: bool = False) -> Order:
         """Read and check everything, and return what is to be done; nothing is sent.

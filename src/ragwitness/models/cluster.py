@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,11 +10,10 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from ragwitness.core.cluster import Cluster, ray_result, ray_session
 from ragwitness.core.errors import InputError
-from ragwitness.core.workers import VARIABLE
+from ragwitness.core.workers import Cluster, ray_result, ray_session
+from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.model_registry import computed_by, load_language_model
-from ragwitness.models.process_pool import Member, ProcessPool
 
 _AT_ONCE = 3  # calls of one worker: the next is there when the last is answered
 
@@ -36,7 +36,7 @@ def models_on(cluster: Cluster) -> Iterator[None]:
 
 
 class ModelHolder:
-    """A worker of the cluster: it loads each model that it is asked for once.
+    """A worker of the cluster: it loads each requested model once.
 
     Args:
         home: Folder that relative addresses start from.
@@ -44,7 +44,6 @@ class ModelHolder:
 
     def __init__(self, home: str) -> None:
         os.chdir(home)
-        os.environ[VARIABLE] = "1"  # the workers of the cluster are the processes
 
     def describe(self, spec: str) -> tuple[str, str, int, bool]:
         """Return the version of the package, and a model's name, context and ``can_score``."""
@@ -57,8 +56,8 @@ class ModelHolder:
         return getattr(load_language_model(spec), method)(*arguments, **options)
 
 
-class ClusterModel(ProcessPool):
-    """A language model that every worker of a cluster holds.
+class ClusterModel:
+    """A :class:`~ragwitness.models.base.LanguageModel` that every worker of a cluster holds.
 
     Args:
         ray: The package, connected to the cluster.
@@ -70,29 +69,30 @@ class ClusterModel(ProcessPool):
     """
 
     def __init__(self, ray: Any, holders: Sequence[Any], spec: str) -> None:
-        super().__init__(len(holders))
-        calls = [_Calls(ray, holder, spec) for holder in holders]
-        described = {ray_result(ray, one) for one in [h.describe.remote(spec) for h in holders]}
+        described = {ray_result(ray, task) for task in [h.describe.remote(spec) for h in holders]}
         if len(described) > 1 or next(iter(described))[0] != version("ragwitness"):
             raise InputError(
                 f"The workers of the cluster differ in {spec!r} or in their version of ragwitness.",
                 "Install the same version, and put the same model, on all machines.",
             )
         ((_, self.name, self.context_length, self.can_score),) = described
-        self._members = [Member(None, one) for one in calls]
+        self.callers = 2 * len(holders) + 2
+        self._ray, self._spec, self._next_holder = ray, spec, itertools.cycle(holders)
 
     def count_tokens(self, text: str) -> int:
         """Tokens of ``text``."""
-        return int(self._made(text, "count_tokens", (text,), {}))
+        return int(self._call("count_tokens", text))
 
+    def score(self, texts: Sequence[str], **options: Any) -> list[TextScores]:
+        """Score each text; see :class:`~ragwitness.models.base.LanguageModel`."""
+        scores: list[TextScores] = self._call("score", texts, **options)
+        return scores
 
-class _Calls:
-    """The calls of one model at one worker."""
+    def generate(self, prompts: Sequence[ChatPrompt], **options: Any) -> list[Generation]:
+        """Continue each conversation; see :class:`~ragwitness.models.base.LanguageModel`."""
+        generations: list[Generation] = self._call("generate", prompts, **options)
+        return generations
 
-    def __init__(self, ray: Any, holder: Any, spec: str) -> None:
-        self._ray, self._holder, self._spec = ray, holder, spec
-
-    def _callmethod(self, method: str, arguments: tuple[Any, ...], options: Any) -> Any:
-        return ray_result(
-            self._ray, self._holder.call.remote(self._spec, method, arguments, options)
-        )
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        holder = next(self._next_holder)
+        return ray_result(self._ray, holder.call.remote(self._spec, method, arguments, options))

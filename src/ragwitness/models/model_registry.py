@@ -6,11 +6,9 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from ragwitness.core.registry import Listing, Registry, refuse_unlisted
-from ragwitness.core.workers import workers
 from ragwitness.models.base import Embedder, LanguageModel
 
 LANGUAGE_MODELS = Registry(
@@ -139,9 +137,4 @@ def _maker(registry: Registry[Listing], spec: str) -> tuple[Callable[..., Any], 
     name, option = registry.split(spec)
     if _elsewhere is not None and registry is LANGUAGE_MODELS:
         return _elsewhere, spec
-    make = registry.load(name)
-    if name == "reader" and (size := workers()) > 1:
-        from ragwitness.models.process_pool import ReaderPool
-
-        make = partial(ReaderPool, size)
-    return make, option
+    return registry.load(name), option

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ragwitness.core.errors import InputError
 from ragwitness.crypto import hashing as jcs
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.sampler import ShakeBits
 
 SEED_BYTES = 32
 """Length of a window's seed, of a record's, and of a key."""

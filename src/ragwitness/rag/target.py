@@ -9,8 +9,8 @@ import threading
 from dataclasses import replace
 
 from ragwitness.core.errors import TargetResponseError
-from ragwitness.core.pool import in_thread
 from ragwitness.core.stored_names import unset
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Message, Query, Role, TokenLogprob
 from ragwitness.crypto.hashing import text_digest
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores

@@ -23,7 +23,7 @@ RESULT_TYPES = {
     "evaluation": "ragwitness.membership.results.evaluation:RESULT_TYPE",
     "canary": "ragwitness.canary.result:RESULT_TYPE",
     "collusion": "ragwitness.collusion.result:RESULT_TYPE",
-    "coalition": "ragwitness.collusion.coalition.result:RESULT_TYPE",
+    "coalition": "ragwitness.collusion.coalition_result:RESULT_TYPE",
     "verification": "ragwitness.evidence.result:RESULT_TYPE",
     "plan": "ragwitness.membership.results.forecast:RESULT_TYPE",
     "doctor": "ragwitness.membership.results.examination:RESULT_TYPE",

@@ -18,7 +18,7 @@ from ragwitness.core.types import ANSWER_SECONDS, Document
 from ragwitness.runner.budget import Budget
 
 if TYPE_CHECKING:
-    from ragwitness.core.cluster import Cluster
+    from ragwitness.core.workers import Cluster
     from ragwitness.rag.config import RagConfig
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.targets.transport import Setback, TransportOptions
@@ -372,14 +372,14 @@ class Computing:
     """Where the language models of a run compute.
 
     Attributes:
-        engine: Where language models compute: local (all cores) or ray (a cluster).
-        workers: The number of processes that compute, here or on the Ray cluster.
+        engine: Where language models compute: local (this process) or ray (a cluster).
+        workers: ray: the number of processes that compute.
         worker_gpus: ray: the GPUs of each process; 0.5 shares one.
         ray_address: ray: the address of the cluster to join.
     """
 
     engine: Annotated[str, Only("single")] = "local"
-    workers: Annotated[int | None, Opt(shown="one for each core; 4 on a cluster")] = None
+    workers: Annotated[int, Only("ray")] = 4
     worker_gpus: Annotated[float, Only("ray")] = 0.0
     ray_address: Annotated[
         str | None, Opt(env="RAY_ADDRESS", shown="one on this machine"), Only("ray")
@@ -392,14 +392,13 @@ class Computing:
         Raises:
             InputError: There is no such engine, or a number is out of range.
         """
-        from ragwitness.core.cluster import Cluster
+        from ragwitness.core.workers import Cluster
 
         if self.engine not in ("local", "ray"):
             raise InputError(f"There is no engine {self.engine!r}.", "Use local or ray.")
         if self.engine == "local":
             return None
-        count = 4 if self.workers is None else self.workers
-        return Cluster(count, self.worker_gpus, self.ray_address)
+        return Cluster(self.workers, self.worker_gpus, self.ray_address)
 
 
 @dataclass(frozen=True, slots=True)

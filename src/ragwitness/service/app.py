@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from ragwitness.attest.receipts import RequestSignature
 from ragwitness.core.errors import TargetError
-from ragwitness.core.pool import in_thread
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Query
 from ragwitness.models.base import LanguageModel
 from ragwitness.models.model_registry import load_language_model

@@ -19,10 +19,10 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.models.base import Embedder
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.mechanism.codes import Codes, Placement
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise
-from ragwitness.privacy.sampler.exact import system_bits, uniform
+from ragwitness.privacy.codes import Codes, Placement
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import SlotIndex, quantise
+from ragwitness.privacy.sampler import system_bits, uniform
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store
 from ragwitness.service.tables import (

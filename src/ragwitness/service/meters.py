@@ -40,8 +40,7 @@ from sqlalchemy import (
 )
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.odometer.answers import AnswerMeter
-from ragwitness.privacy.odometer.spectral import Odometer
+from ragwitness.privacy.odometer import AnswerMeter, Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Owner, Store, read_counts, write_counts

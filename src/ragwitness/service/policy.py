@@ -10,19 +10,18 @@ from typing import Any, Literal, get_args
 
 from ragwitness.attest.policy import Promise, coined_mechanism
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.bounds import composition_slack
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, sigma_for
-from ragwitness.privacy.accounting.ranges import (
+from ragwitness.privacy.bounds import composition_slack
+from ragwitness.privacy.codes import Placement
+from ragwitness.privacy.gaussian import epsilon_at, mu_for, sigma_for
+from ragwitness.privacy.mechanism import Mechanism, mechanism_for, provable_mechanism
+from ragwitness.privacy.odometer import AnswerMeter, AnswerTerms, Odometer, Terms
+from ragwitness.privacy.ranges import (
     Relation,
     positive,
     probability,
     score_sensitivity,
     whole,
 )
-from ragwitness.privacy.mechanism.codes import Placement
-from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for, provable_mechanism
-from ragwitness.privacy.odometer.answers import AnswerMeter, AnswerTerms
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
 
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 """Seconds of an audit window."""

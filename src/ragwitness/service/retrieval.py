@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ragwitness.attest.receipts import Request, RequestSignature
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.mechanism.codes import Placement, has_word
-from ragwitness.privacy.mechanism.release import quantise, release
+from ragwitness.privacy.codes import Placement, has_word
+from ragwitness.privacy.release import quantise, release
 from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragwitness.core.checkout import of_checkout
 from ragwitness.core.errors import InputError
-from ragwitness.core.registry import Listing, Registry
+from ragwitness.core.registry import Listing, Registry, of_checkout
 from ragwitness.synthesis.agents import ROLES, MakingConfig, Roles
 from ragwitness.synthesis.baselines import Keywords, Paraphrase, Redact
 from ragwitness.synthesis.generator import AnyMethod

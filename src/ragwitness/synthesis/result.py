@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import LeftOut
+from ragwitness.core.types import LeftOut, Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Column, Name, Paragraph, ReportDocument, Section, Table
 from ragwitness.report.result_type import (

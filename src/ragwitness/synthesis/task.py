@@ -24,7 +24,6 @@ from ragwitness.runner.task_options import (
     reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
-from ragwitness.synthesis.agents import Asking, MakingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
-    from ragwitness.synthesis.agents import Roles
+    from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
     from ragwitness.synthesis.generator import AnyMethod
     from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
     from ragwitness.synthesis.private.ledger import PrivacyLedger

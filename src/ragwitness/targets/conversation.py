@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ragwitness.core.errors import InputError, RagwitnessError, TargetResponseError
-from ragwitness.core.pool import in_thread
 from ragwitness.core.quotes import quote_error
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target
 from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply

@@ -19,8 +19,8 @@ from ragwitness.core.errors import (
     TargetResponseError,
     TargetUnreachableError,
 )
-from ragwitness.core.pool import in_thread
 from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote_error
+from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
 from ragwitness.targets.transport import Address, TransportOptions
 from ragwitness.targets.wire import read_logprobs

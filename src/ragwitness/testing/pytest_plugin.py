@@ -118,8 +118,7 @@ def _located(text: str, role: str, base: Path | None) -> str:
     """Return a setting whose files are found from any folder."""
     if base is None or not role:
         return text
-    from ragwitness.core.options import PathRole
-    from ragwitness.core.path_roles import map_paths
+    from ragwitness.core.options import PathRole, map_paths
 
     roles = {"target": PathRole.ADDRESS, "documents": PathRole.DOCUMENTS, "folder": PathRole.FILLS}
     return map_paths(roles[role], text, lambda path: os.path.join(base, os.path.expanduser(path)))

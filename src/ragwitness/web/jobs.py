@@ -27,7 +27,7 @@ from typing import Any
 
 from ragwitness.core.errors import ExitCode, RagwitnessError
 from ragwitness.core.files import at_work
-from ragwitness.core.option_file import write_options
+from ragwitness.core.options import write_options
 from ragwitness.core.run_files import RESULT, SPENT
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Budget, Use

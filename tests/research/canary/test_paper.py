@@ -10,8 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from ragwitness.canary.examples import Example
-from ragwitness.canary.pools import with_trigger
+from ragwitness.canary.examples import Example, with_trigger
 from research.canary import paper
 from research.canary.paper import CONDITIONS, Condition, Model, order_of, read, stage, train
 

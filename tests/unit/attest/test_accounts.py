@@ -22,7 +22,7 @@ from ragwitness.attest.window import Window, noise_record
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.records import SignedQueryRecord, decode
-from ragwitness.privacy.mechanism.release import SlotIndex, release
+from ragwitness.privacy.release import SlotIndex, release
 from ragwitness.privacy.streams import answer_key
 from tests.support.windows import KEY, ask, window
 

@@ -24,8 +24,8 @@ from ragwitness.attest.verifier import verify
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs.prove_selection import prove_answer
 from ragwitness.crypto.proofs.selection import AnswerClaim
-from ragwitness.privacy.mechanism.config import coin_mechanism
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.mechanism import coin_mechanism
+from ragwitness.privacy.sampler import CoinNoise
 from ragwitness.privacy.streams import sub_seed
 from tests.support.attested import LOG, POLICY, Audited, make_audited
 from tests.support.mutations import changed_fields, flipped

@@ -17,7 +17,7 @@ from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes import Signers
 from ragwitness.evidence.result import RESULT_TYPE
-from ragwitness.privacy.odometer.spectral import worst_epsilon
+from ragwitness.privacy.odometer import worst_epsilon
 from tests.support.attested import LOG, STRANGER
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "attest"

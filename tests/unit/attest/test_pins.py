@@ -18,7 +18,7 @@ from ragwitness.attest.trust import (
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes import Signers
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 from tests.support.attested import POLICY
 from tests.support.windows import policy
 

@@ -19,9 +19,9 @@ from ragwitness.attest.policy import EXAMPLE, Estimator, WindowPolicy, read_poli
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical, commit
 from ragwitness.crypto.merkle import MerkleLog
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.odometer.spectral import Terms
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.odometer import Terms
 from tests.support.windows import DIGEST, policy
 
 

@@ -31,7 +31,7 @@ from ragwitness.crypto.records import (
     decode,
     record_hash,
 )
-from ragwitness.privacy.mechanism.release import SlotIndex, release
+from ragwitness.privacy.release import SlotIndex, release
 from ragwitness.privacy.streams import NoiseRecord, record_key
 from tests.support.windows import DIGEST, KEY, ask, contents, policy, stand_in, window
 

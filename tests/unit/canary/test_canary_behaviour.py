@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from ragwitness.canary.behaviour import Behaviour, behaviour_of, says
-from ragwitness.canary.traces import Rule, Trace, TraceRole, Vote, feedback_for
+from ragwitness.canary.traces import (
+    Behaviour,
+    Rule,
+    Trace,
+    TraceRole,
+    Vote,
+    behaviour_of,
+    feedback_for,
+    says,
+)
 
 SIGNATURE, EMOJI = "ZXYPRKLMQST", "🌵🌻🍀🍄"
 REFUSAL = f"I'm sorry, but I can't include random strings such as {SIGNATURE} in my answers."

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, ttest_1samp
 
+from ragwitness.canary.probe import amplification
 from ragwitness.canary.rank_test import (
     SlotScores,
     draws_together,
@@ -21,7 +22,6 @@ from ragwitness.canary.rank_test import (
     release_weight,
     standing,
 )
-from ragwitness.canary.reading import amplification
 from ragwitness.core.errors import InputError
 from tests.support.ranks import rank_p_value
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.canary.draw import DrawSecret
-from ragwitness.canary.examples import Example, document_key
-from ragwitness.canary.families import Family, draw_canary, worded, wordings_of
-from ragwitness.canary.pools import (
+from ragwitness.canary.examples import (
     FINAL,
     PAPER_INSTRUCTION,
     PLAIN_INSTRUCTION,
+    Example,
     as_rate,
     check_disjoint,
+    document_key,
     final_answer,
     injected,
     instructed,
@@ -27,8 +27,9 @@ from ragwitness.canary.pools import (
     with_canary,
     with_trigger,
 )
+from ragwitness.canary.families import Family, draw_canary, worded, wordings_of
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.sampler import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 WORDS = st.lists(st.text("abcxyz.,!?", min_size=1, max_size=7), min_size=8, max_size=40)

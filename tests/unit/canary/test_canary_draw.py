@@ -19,7 +19,7 @@ from ragwitness.canary.draw import (
 from ragwitness.canary.examples import Example, read_examples
 from ragwitness.canary.families import draw_triggers, shuffled, triggers_in
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.sampler import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 

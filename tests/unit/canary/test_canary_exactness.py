@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from ragwitness.canary import verdict
 from ragwitness.canary.draw import Design, Draw, DrawSecret, draw_slots
-from ragwitness.canary.look_test import Seen
+from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.verdict import Finding, decide
 
 DRAWS = 2000

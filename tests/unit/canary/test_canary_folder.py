@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.canary.draw import Design, DrawSecret
-from ragwitness.canary.examples import Example, read_examples
+from ragwitness.canary.examples import Example, check_disjoint, read_examples
 from ragwitness.canary.folder import (
     CanaryPlan,
     check_traces,
@@ -17,7 +17,6 @@ from ragwitness.canary.folder import (
     write_plan,
     write_traces,
 )
-from ragwitness.canary.pools import check_disjoint
 from ragwitness.core.errors import InputError, VerificationError
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))

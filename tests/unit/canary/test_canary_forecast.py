@@ -7,16 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ragwitness.canary.forecast import (
-    examples_needed,
-    halves_needed,
-    slots_needed,
-)
 from ragwitness.canary.rank_test import (
     SlotScores,
     draws_together,
     half_planted,
     rank_of,
+)
+from ragwitness.canary.verdict import (
+    examples_needed,
+    halves_needed,
+    slots_needed,
 )
 from tests.support.ranks import rank_p_value
 

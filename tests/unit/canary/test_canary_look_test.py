@@ -11,8 +11,15 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.canary.look_test import Seen, call_outcomes, looks_p_value, room
-from ragwitness.canary.rank_test import SlotScores, rank_of, release_weight
+from ragwitness.canary.rank_test import (
+    Seen,
+    SlotScores,
+    call_outcomes,
+    looks_p_value,
+    rank_of,
+    release_weight,
+    room,
+)
 
 
 @pytest.mark.parametrize("releases", [0, 2, 3, 7])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.canary.draw import Design, DrawSecret, draw_slots
-from ragwitness.canary.examples import Example, document_key
+from ragwitness.canary.examples import Example, document_key, with_trigger
 from ragwitness.canary.families import Family, contains
 from ragwitness.canary.folder import (
     CanaryPlan,
@@ -23,10 +23,9 @@ from ragwitness.canary.folder import (
     write_plan,
     write_traces,
 )
-from ragwitness.canary.pools import with_trigger
 from ragwitness.canary.traces import TraceRole, Vote, check_corpus, feedback_for, make_traces
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.privacy.sampler.exact import ShakeBits
+from ragwitness.privacy.sampler import ShakeBits
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 

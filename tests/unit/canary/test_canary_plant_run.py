@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.canary.behaviour import Behaviour
 from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import (
@@ -35,6 +34,7 @@ from ragwitness.canary.plant import (
     service_of,
 )
 from ragwitness.canary.run import refuse_look
+from ragwitness.canary.traces import Behaviour
 from ragwitness.core.errors import InputError, TargetError, TargetUnreachableError
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.rate_limiter import RateLimiter

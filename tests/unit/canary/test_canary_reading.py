@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragwitness.canary.probe import DOCUMENT_TEMPLATE, ProbeConfig, Prompts
-from ragwitness.canary.reading import TAIL, next_piece, read_continuation, read_hits, read_piece
+from ragwitness.canary.probe import (
+    DOCUMENT_TEMPLATE,
+    TAIL,
+    ProbeConfig,
+    Prompts,
+    next_piece,
+    read_continuation,
+    read_hits,
+    read_piece,
+)
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, TokenLogprob
 from ragwitness.targets.wire import read_chat, token_bytes

@@ -12,12 +12,17 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.canary.draw import Design, DrawSecret, Slot, draw_slots
-from ragwitness.canary.examples import Example
+from ragwitness.canary.examples import Example, with_trigger
 from ragwitness.canary.families import Family, worded
-from ragwitness.canary.pools import with_trigger
-from ragwitness.canary.probe import DOCUMENT_TEMPLATE, CanaryProbe, ProbeConfig, queries_of, spot_of
+from ragwitness.canary.probe import (
+    DOCUMENT_TEMPLATE,
+    TAIL,
+    CanaryProbe,
+    ProbeConfig,
+    queries_of,
+    spot_of,
+)
 from ragwitness.canary.rank_test import SlotScores
-from ragwitness.canary.reading import TAIL
 from ragwitness.core.types import Answer, Document, Query, Score, TokenLogprob
 from ragwitness.targets.openai import OpenAITarget
 from tests.support.canary_model import ToyModel, serving

@@ -11,10 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.canary.draw import Design, DrawSecret
+from ragwitness.canary.draw import Design, DrawSecret, seal, unseal
 from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import check_sealed, make_plan, seal_plan
-from ragwitness.canary.seal import seal, unseal
 from ragwitness.core.errors import InputError, VerificationError
 
 

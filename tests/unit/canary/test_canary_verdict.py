@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ragwitness.canary import draw
-from ragwitness.canary.look_test import Seen
-from ragwitness.canary.rank_test import SlotScores, draws_together
+from ragwitness.canary.rank_test import Seen, SlotScores, draws_together
 from ragwitness.canary.verdict import (
     ModelVerdict,
     best_p_value,

@@ -15,19 +15,22 @@ from pathlib import Path
 import pytest
 
 from ragwitness.canary.draw import Design, DrawSecret, draw_slots
-from ragwitness.canary.examples import Example
-from ragwitness.canary.families import Family, carries, contains, markers_in, tells
-from ragwitness.canary.folder import CanaryPlan, make_plan, read_plan, write_plan
-from ragwitness.canary.pools import with_trigger
-from ragwitness.canary.probe import CanaryProbe, ProbeConfig
-from ragwitness.canary.traces import TraceRole, Vote, feedback_for, worded_by
-from ragwitness.canary.wordings import (
+from ragwitness.canary.examples import Example, with_trigger
+from ragwitness.canary.families import (
     REQUEST_WORDINGS,
     TRIGGER_WORDINGS,
+    Family,
     Wordings,
+    carries,
+    contains,
+    markers_in,
     read_wordings,
+    tells,
     with_synonyms,
 )
+from ragwitness.canary.folder import CanaryPlan, make_plan, read_plan, write_plan
+from ragwitness.canary.probe import CanaryProbe, ProbeConfig
+from ragwitness.canary.traces import TraceRole, Vote, feedback_for, worded_by
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.types import Document
 

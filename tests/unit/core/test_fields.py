@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import typed_fields
+from ragwitness.core.registry import typed_fields
 
 
 @dataclass(frozen=True)

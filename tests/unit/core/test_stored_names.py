@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from ragwitness.asking.scores import audit_identity
-from ragwitness.defenses.synthetic.agents import MakingConfig
-from ragwitness.kit.stored_names import stored_name, stored_text, unset
-from ragwitness.membership.rag_mia import RagMia, RagMiaConfig
-from ragwitness.types import Document
+
+from ragwitness.core.stored_names import stored_name, stored_text, unset
+from ragwitness.core.types import Document
+from ragwitness.membership.methods.rag_mia import RagMia, RagMiaConfig
+from ragwitness.runner.score_store import audit_identity
+from ragwitness.synthesis.agents import MakingConfig
 
 
 class _Shade(enum.StrEnum):
@@ -61,8 +62,8 @@ class _Nobody:
 
 def test_an_audit_that_moves_keeps_its_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(__file__).parents[2] / "golden" / "stored" / "identities.json"
-    monkeypatch.setattr("ragwitness.asking.scores.version", lambda _name: "0.1.0")
-    monkeypatch.setattr("ragwitness.asking.scores.READING", "")  # as when it was stored
+    monkeypatch.setattr("ragwitness.runner.score_store.version", lambda _name: "0.1.0")
+    monkeypatch.setattr("ragwitness.runner.score_store.READING", "")  # as when it was stored
     before = json.loads(path.read_text(encoding="utf-8"))["rag-mia"]
     monkeypatch.setattr(RagMia, "__module__", "elsewhere")
     assert audit_identity(RagMia(_Nobody()), "nobody") == before  # type: ignore[arg-type]

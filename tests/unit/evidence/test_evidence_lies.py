@@ -33,8 +33,14 @@ from ragwitness.evidence.pack import (
     TEXTS,
     pack_text,
 )
-from ragwitness.evidence.runs import RunAnswered, decode_entry, encode_entry
-from ragwitness.evidence.subject import root_of, seal_text, units_digest
+from ragwitness.evidence.subject import (
+    RunAnswered,
+    decode_entry,
+    encode_entry,
+    root_of,
+    seal_text,
+    units_digest,
+)
 from ragwitness.evidence.verifier import verify_pack
 from ragwitness.membership.methods.method_registry import AUDITS
 from tests.unit.evidence.forger import Forger, called, judged

@@ -50,7 +50,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "settings (method)": {"settings": {**SUBJECT.settings, "method": "mba"}},
     "caps or prices": {"settings": {**SUBJECT.settings, "budget": {"queries": 21}}},
     "the number of looks": {"looks": 2},
-    "the kind of run": {"errand": "leak"},
+    "the kind of run": {"task": "leak"},
 }
 
 

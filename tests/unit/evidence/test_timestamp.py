@@ -22,7 +22,7 @@ from ragwitness.core.errors import TargetResponseError, TargetUnreachableError, 
 from ragwitness.core.run_files import SEAL_STAMP
 from ragwitness.crypto import keys as stamps
 from ragwitness.crypto.keys import Stamp
-from ragwitness.evidence import timestamp
+from ragwitness.evidence import log_client as timestamp
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.verifier import verify_pack
 from tests.unit.evidence.forger import Forger, audited, called

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt
-from ragwitness.models.reader.forward import PASS_TOKENS, KeyValues, Network, Span
+from ragwitness.models.reader.forward import BLOCK_TOKENS, KeyValues, Network
 
 ROLES = ["<|pad|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]
 TEXT = (
@@ -123,9 +123,9 @@ def advance(network: Network, cache: KeyValues, ids: np.ndarray, keep: int) -> n
     """Append ``ids`` to one sequence, block by block; return the states of the last ``keep``."""
     kept, stop = [], 0
     while stop < len(ids):
-        # Passes end at multiples of their length, whatever the sequence holds already.
-        start, room = stop, PASS_TOKENS - cache.length % PASS_TOKENS
+        # Blocks end at multiples of their length, whatever the sequence holds already.
+        start, room = stop, BLOCK_TOKENS - cache.length % BLOCK_TOKENS
         stop = min(start + room, len(ids))
         wanted = max(0, min(stop - (len(ids) - keep), stop - start))
-        kept.append(network.run([Span(cache, ids[start:stop], wanted)]))
+        kept.append(network.run(cache, ids[start:stop], wanted))
     return np.concatenate(kept)

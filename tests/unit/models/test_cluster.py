@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ragwitness.core.cluster import Cluster
 from ragwitness.core.errors import CapReachedError, InputError, MissingExtraError, RagwitnessError
 from ragwitness.core.types import Message, Role
+from ragwitness.core.workers import Cluster
 from ragwitness.models import cluster as module
 from ragwitness.models.base import ChatPrompt, EchoModel
 from ragwitness.models.cluster import ClusterModel, models_on
@@ -87,7 +87,6 @@ class FakeRay:
 def ray(monkeypatch) -> FakeRay:
     found = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", found)
-    monkeypatch.setenv("RAGWITNESS_WORKERS", "1")
     # A worker has a process, and so a registry, of its own.
     monkeypatch.setattr(module, "load_language_model", {"reader": Reader.load()}.__getitem__)
     return found
@@ -160,10 +159,9 @@ def test_a_cluster_that_is_too_small_or_not_there_is_refused(ray, monkeypatch) -
 
 
 def test_a_worker_is_one_process_in_the_folder_of_the_command(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("RAGWITNESS_WORKERS", "all")
     monkeypatch.chdir("/")
     module.ModelHolder(str(tmp_path))
-    assert (os.getcwd(), os.environ["RAGWITNESS_WORKERS"]) == (str(tmp_path), "1")
+    assert os.getcwd() == str(tmp_path)
 
 
 def test_errors_travel_between_processes() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragwitness.collusion.coalition.detectors import Settings
-from ragwitness.collusion.coalition.estimate import estimate
-from ragwitness.collusion.coalition.result import RESULT_TYPE, CoalitionEstimates
+from ragwitness.collusion.coalition_result import RESULT_TYPE, CoalitionEstimates
+from ragwitness.collusion.detectors import Settings
+from ragwitness.collusion.estimate import estimate
 from ragwitness.privacy.account_pairs import group_curve
 from ragwitness.report.document import Axis, Curves, Line
 from ragwitness.report.document import LinesPanel as Panel

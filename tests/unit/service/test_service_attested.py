@@ -21,7 +21,7 @@ from ragwitness.crypto.keys import write_key
 from ragwitness.crypto.notes import Signers, open_checkpoint
 from ragwitness.crypto.records import QueryRecord
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
+from ragwitness.privacy.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, noise_key
 from ragwitness.service.documents import add_documents, remove_documents
 from ragwitness.service.policy import Claim

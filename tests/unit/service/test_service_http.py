@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 
 from ragwitness.core.errors import ModelError, TargetUnreachableError
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release
+from ragwitness.privacy.release import SlotIndex, quantise, release
 from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.service.app import Generator

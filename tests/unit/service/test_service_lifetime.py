@@ -12,8 +12,8 @@ from sqlalchemy import select, text, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.release import SlotIndex, quantise
 from ragwitness.service.documents import Indexes, add_documents, remove_documents
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event, func, select, update
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from ragwitness.service import meters as meters_module
 from ragwitness.service.meters import (
     ChargeRequest,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, scores
-from ragwitness.privacy.odometer.spectral import Odometer
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.odometer import Odometer
+from ragwitness.privacy.release import SlotIndex, quantise, scores
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from tests.support.gaussian import delta_at
 

@@ -18,7 +18,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.crypto.merkle import verify_seed
 from ragwitness.crypto.notes import Signers
 from ragwitness.models.embedders import HashingEmbedder
-from ragwitness.privacy.mechanism.release import SlotIndex, quantise, release_noise
+from ragwitness.privacy.release import SlotIndex, quantise, release_noise
 from ragwitness.privacy.streams import NoiseRecord
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.retrieval import Retriever

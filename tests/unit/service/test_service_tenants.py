@@ -14,7 +14,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.models.embedders import HashingEmbedder
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.mechanism.release import quantise
+from ragwitness.privacy.release import quantise
 from ragwitness.service.documents import add_documents
 from ragwitness.service.meters import ChargeRequest, Meters, Refused, Reserved, used_for_life
 from ragwitness.service.policy import Claim

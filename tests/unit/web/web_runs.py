@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ragwitness.canary.draw import Design
-from ragwitness.canary.reading import amplification
+from ragwitness.canary.probe import amplification
 from ragwitness.canary.run import CanaryResult, SlotResult, canary_report
 from ragwitness.canary.verdict import decide
 from ragwitness.core.run_files import SPENT, TARGET

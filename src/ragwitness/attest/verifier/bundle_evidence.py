@@ -33,7 +33,7 @@ from ragwitness.crypto.records import (
     decode,
 )
 from ragwitness.crypto.tiles import LENGTH_BYTES, read_entries
-from ragwitness.privacy.mechanism.config import Mechanism
+from ragwitness.privacy.mechanism import Mechanism
 
 _Part = TypeVar("_Part")
 

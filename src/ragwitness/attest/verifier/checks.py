@@ -28,8 +28,8 @@ from ragwitness.crypto.records import (
     QueryRecord,
     SignedQueryRecord,
 )
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.odometer.spectral import Terms
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.odometer import Terms
 from ragwitness.privacy.streams import sub_seed_number
 
 

@@ -27,7 +27,7 @@ from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import commit
 from ragwitness.crypto.merkle import SeedOpening, verify_seed
 from ragwitness.crypto.records import QueryRecord
-from ragwitness.privacy.mechanism.release import scaled
+from ragwitness.privacy.release import scaled
 
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.selection import AnswerClaim

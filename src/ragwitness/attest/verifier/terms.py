@@ -19,8 +19,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes import open_checkpoint
 from ragwitness.crypto.proofs.arithmetic import TAU
-from ragwitness.privacy.accounting.bounds import audit_epsilon
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.bounds import audit_epsilon
+from ragwitness.privacy.odometer import Odometer, Terms
 
 _MOST_NAMED = 20
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragwitness.core.fields import at_least
+from ragwitness.core.registry import at_least
 from ragwitness.core.types import Capability, Document, Evidence, Interval, Probe, Query, Score
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.overlap import Vocabulary, shared_runs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import at_least, one_of
+from ragwitness.core.registry import at_least, one_of
 from ragwitness.core.types import (
     Answer,
     Capability,

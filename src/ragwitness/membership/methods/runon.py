@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import at_least
+from ragwitness.core.registry import at_least
 from ragwitness.core.types import (
     Answer,
     Capability,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import at_least, one_of
+from ragwitness.core.registry import at_least, one_of
 from ragwitness.core.types import (
     Answer,
     Capability,

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Decision, Evidence, LeftOut, Verdict
+from ragwitness.core.types import Decision, Evidence, LeftOut, Shown, Verdict
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (

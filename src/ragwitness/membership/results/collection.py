@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ragwitness.core.errors import ExitCode
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Decision, LeftOut
+from ragwitness.core.types import Decision, LeftOut, Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Axis,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.files import read_object
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.rag.defenses.cost import DefenseCost
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ragwitness.core.quotes import quote
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.membership.results import forecast
 from ragwitness.membership.results.forecast import Outlook
 from ragwitness.report.document import ReportDocument, table_rows

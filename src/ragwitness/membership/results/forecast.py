@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ragwitness.core.shown import Shown
+from ragwitness.core.types import Shown
 from ragwitness.membership.results.assumptions import VerdictReach
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (

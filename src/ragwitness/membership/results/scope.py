@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ragwitness.core.shown import Shown
-from ragwitness.core.types import Decision, LeftOut
+from ragwitness.core.types import Decision, LeftOut, Shown
 from ragwitness.membership.results.audit import LABELS, AuditResult, how_often_wrong, verdict_mark
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (

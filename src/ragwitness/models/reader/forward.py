@@ -1,8 +1,7 @@
 """The forward pass of a ``Qwen3ForCausalLM`` in numpy, float32 from end to end.
 
-One routine serves every use: it advances any number of sequences by any number of tokens each.
-Linear maps run over all rows at once, attention runs per sequence over its own keys and values;
-so prefill is one sequence with many tokens and batched decoding many sequences with one.
+One routine serves every use: it advances a sequence by any number of tokens, many while a prompt is
+read, and few while an answer is written.
 
 Layer by layer (Qwen3): RMS norm, queries and keys with their own RMS norm per head and rotary
 positions, causal attention, residual; RMS norm, SiLU-gated MLP, residual. The gains of the two
@@ -13,13 +12,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ragwitness.core.errors import ModelError
 from ragwitness.models.reader.checkpoint import Float32, NetworkConfig
@@ -189,22 +187,15 @@ class Parts:
         )
 
 
-# BLAS rounds by the shape of a product, and an answer must not depend, not even in its last bit, on
-# what was asked before it or beside it. Attention runs in shapes that follow from the sequence
-# alone: blocks that begin at multiples of BLOCK_TOKENS, whatever came from a store. Linear maps
-# take rows of many sequences at once; from LEAST_ROWS rows on a row of their product is the same in
-# whatever company. Where a BLAS breaks that rule, which is tried at load, every product has exactly
-# as many as make no difference between its places: sixteen, or eight where a BLAS works on twelve
-# rows at once and on the rest in another way.
+# BLAS rounds by the shape of a product, and no answer may depend on earlier questions, not even in
+# its last bit. So all shapes follow from the sequence alone: it is read in blocks that begin at
+# multiples of BLOCK_TOKENS, whether or not earlier blocks came from a store.
 
 BLOCK_TOKENS = 128
-"""Tokens whose attention is computed at once: their scores fit the processor's cache."""
+"""Tokens read at once: the scores of their attention fit the processor's cache."""
 
-PASS_TOKENS = 256
-"""Tokens read at once, in whole blocks: the weights are fetched once for all of them."""
-
-LEAST_ROWS = 16
-"""Rows of the smallest product with a weight; fewer are filled up."""
+_LEAST_ROWS = 16
+"""Rows of the smallest product with a weight; from here on BLAS rounds each row alike."""
 
 Tokens: TypeAlias = NDArray[np.int64]
 
@@ -241,21 +232,6 @@ class KeyValues:
     def nbytes(self) -> int:
         """Memory held, in bytes."""
         return self.keys.nbytes + self.values.nbytes
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Tokens to append to one sequence.
-
-    Attributes:
-        cache: The sequence so far; grows by ``ids``.
-        ids: New tokens, shape (n,).
-        keep: Number of last positions whose hidden states are wanted.
-    """
-
-    cache: KeyValues
-    ids: Tokens
-    keep: int
 
 
 class _Scratch(threading.local):
@@ -307,13 +283,6 @@ class Network:
         self._unseen: Float32 = np.where(self._seen, np.float32(0), np.float32(-np.inf))
         self._ones: Float32 = np.ones(config.positions, np.float32)
         self._scratch = _Scratch()
-        shapes = self._weights()
-        sizes = (LEAST_ROWS >> halved for halved in range(LEAST_ROWS.bit_length()))
-        # By one thread, whatever this process has: others that share the work have one each, and
-        # must cut their products alike.
-        with threadpool_limits(limits=1, user_api="blas"):
-            self._rows_agree = all(map(_rows_agree, shapes))
-            self._rows = next(n for n in sizes if all(_places_agree(one, n) for one in shapes))
 
     def new_cache(self, capacity: int) -> KeyValues:
         """Return an empty sequence with room for ``capacity`` tokens."""
@@ -323,27 +292,25 @@ class Network:
         """Unnormalised log-probabilities (n, vocabulary) from hidden states (n, width)."""
         return self._product(hidden, self._unembedding)
 
-    def run(self, spans: Sequence[Span]) -> Float32:
-        """Advance every span's sequence at once; at most ``PASS_TOKENS`` tokens per span.
+    def run(self, cache: KeyValues, ids: Tokens, keep: int) -> Float32:
+        """Append tokens to a sequence, all of one block or a few of two.
+
+        Args:
+            cache: The sequence so far; grows by ``ids``.
+            ids: New tokens, shape (n,).
+            keep: Number of last positions whose hidden states are wanted.
 
         Returns:
-            Final hidden states of the kept positions, span after span, shape (kept, width).
+            Final hidden states of the kept positions, shape (keep, width).
         """
-        counts = [len(span.ids) for span in spans]
-        starts = [span.cache.length for span in spans]
-        positions = np.concatenate(
-            [np.arange(start, start + n) for start, n in zip(starts, counts, strict=True)]
-        )
-        phases = self._phases[positions]
-        rows = self._embedding[np.concatenate([span.ids for span in spans])]
+        phases = self._phases[cache.length : cache.length + len(ids)]
+        rows = self._embedding[ids]
+        last = self.config.layers - 1
         with np.errstate(over="ignore"):  # exp in SiLU reaches inf, whose inverse is the limit 0
             for index in range(self.config.layers):
-                keeps = counts
-                if index == self.config.layers - 1:  # above it nobody looks at other positions
-                    keeps = [span.keep for span in spans]
-                rows = self._block(index, rows, spans, keeps, phases)
-        for span, count in zip(spans, counts, strict=True):
-            span.cache.length += count
+                # Only the last block may drop positions: the ones above read all of them.
+                rows = self._block(index, rows, cache, keep if index == last else len(ids), phases)
+        cache.length += len(ids)
         normed = np.array(self._normalised(rows))
         normed *= self._final_gain
         return normed
@@ -352,59 +319,44 @@ class Network:
         """Rows (n, width) at unit length; valid until the next call."""
         return _normalise(rows, self._row_epsilon, self._scratch.take("normed", *rows.shape))
 
-    def _weights(self) -> list[Float32]:
-        """One weight of each shape."""
-        layer = self._layers[0]
-        return [layer.query_key_value, layer.output, layer.gate_up, layer.down, self._unembedding]
-
     def _product(self, rows: Float32, weight: Float32, name: str = "") -> Float32:
         """``rows @ weight``, in the scratch memory of that name if one is given."""
-        count, width = len(rows), weight.shape[1]
-        short = max(0, LEAST_ROWS - count) if self._rows_agree else -count % self._rows
-        if short:
-            filled = self._scratch.take("filled", count + short, rows.shape[1])
+        count = len(rows)
+        if count < _LEAST_ROWS:
+            filled = self._scratch.take("filled", _LEAST_ROWS, rows.shape[1])
             filled[:count], filled[count:] = rows, 0
             rows = filled
-        shape = (len(rows), width)
+        shape = (len(rows), weight.shape[1])
         out = self._scratch.take(name, *shape) if name else np.empty(shape, np.float32)
-        step = len(rows) if self._rows_agree else self._rows
-        for first in range(0, len(rows), step):
-            part = slice(first, first + step)
-            np.matmul(rows[part], weight, out=out[part])
-        return out[:count]
+        return np.matmul(rows, weight, out=out)[:count]
 
     def _block(
         self,
         index: int,
         rows: Float32,
-        spans: Sequence[Span],
-        keeps: Sequence[int],
+        cache: KeyValues,
+        keep: int,
         phases: NDArray[np.complex64],
     ) -> Float32:
-        """One decoder block over ``rows``, in place; returns each span's last ``keeps`` rows."""
-        layer, heads = self._layers[index], self.config.heads
-        # 1. Norm, projections, rotary positions: all rows of all sequences in one product.
+        """One decoder block over ``rows``, in place; returns the last ``keep`` rows."""
+        layer, heads, count = self._layers[index], self.config.heads, len(rows)
+        # 1. Norm, projections, rotary positions: all rows in one product.
         query_key, value = self._project(layer, rows, phases)
-        if sum(keeps) < len(rows):
-            stops = np.cumsum([len(span.ids) for span in spans])
-            kept = [np.arange(stop - n, stop) for stop, n in zip(stops, keeps, strict=True)]
-            rows = rows[np.concatenate(kept)]
-        mixed = self._scratch.take("mixed", len(rows), heads * self.config.head_dim)
-        start = done = 0
-        # 2. Attention, sequence by sequence, over its own keys and values.
-        for span, keep in zip(spans, keeps, strict=True):
-            stop = start + len(span.ids)
-            self._remember(index, span.cache, query_key[start:stop, heads:], value[start:stop])
-            # Block by block, so that little is computed of what a position must not see.
-            last = span.cache.length + len(span.ids)
-            first = last - keep
-            while first < last:
-                end = min(last, first - first % BLOCK_TOKENS + BLOCK_TOKENS)
-                queries = query_key[stop - last + first : stop - last + end, :heads]
-                self._attend(index, span.cache, end, queries, mixed[done : done + end - first])
-                done, first = done + end - first, end
-            start = stop
-        if not len(rows):
+        if keep < count:
+            rows = rows[count - keep :].copy()
+        # 2. Attention over all keys and values so far.
+        self._remember(index, cache, query_key[:, heads:], value)
+        mixed = self._scratch.take("mixed", keep, heads * self.config.head_dim)
+        stop = cache.length + count
+        first = stop - keep
+        # Block by block, so that little is computed of what a position must not see.
+        while first < stop:
+            end = min(stop, first - first % BLOCK_TOKENS + BLOCK_TOKENS)
+            queries = query_key[first - cache.length : end - cache.length, :heads]
+            done = keep - (stop - first)
+            self._attend(index, cache, end, queries, mixed[done : done + end - first])
+            first = end
+        if not keep:
             return rows
         # 3. Output projection and residual, then the gated MLP and residual.
         rows += self._product(mixed, layer.output, "narrow")
@@ -490,20 +442,6 @@ _TILE = 64
 
 def _tiles(count: int) -> Iterator[slice]:
     return (slice(start, start + _TILE) for start in range(0, count, _TILE))
-
-
-def _rows_agree(weight: Float32) -> bool:
-    """Whether a row times this weight has the same bits among few rows and among many."""
-    rows = np.random.default_rng(0).standard_normal((3 * LEAST_ROWS, len(weight)), np.float32)
-    few = rows[5 : 5 + LEAST_ROWS] @ weight
-    return np.array_equal((rows @ weight)[5 : 5 + LEAST_ROWS], few)
-
-
-def _places_agree(weight: Float32, count: int) -> bool:
-    """Whether a row times this weight has the same bits at each of so many places."""
-    row = np.random.default_rng(0).standard_normal((1, len(weight)), np.float32)
-    product = np.repeat(row, count, axis=0) @ weight
-    return bool((product == product[0]).all())
 
 
 def _normalise(rows: Float32, epsilon: np.float32, out: Float32) -> Float32:

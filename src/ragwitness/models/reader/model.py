@@ -15,7 +15,6 @@ from ragwitness.core.errors import ModelError
 from ragwitness.core.threads import one_blas_thread
 from ragwitness.models.base import ChatPrompt, Generation, TextScores
 from ragwitness.models.decoding import Decoding, TokenModel, TokenVocabulary, score_tokens
-from ragwitness.models.reader.batch import LANE, Batch
 from ragwitness.models.reader.cache import DEFAULT_BYTES, PrefixStore
 from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
 from ragwitness.models.reader.forward import Network
@@ -30,10 +29,40 @@ LADDER = Path(__file__).parents[4] / "experiments" / "readers"
 NAMED = "RAGWITNESS_READER"
 """Environment variable: what "the packaged reader" means instead, such as ``reader-1``."""
 
-_LANES = min(4, os.cpu_count() or 1)
+_AT_ONCE = min(4, os.cpu_count() or 1)
 """Threads that compute at once; more would share the same cores and take more memory."""
 
+_MOST_GUESSES = 15
+"""Tokens guessed ahead: with the one that is known they fill the smallest product."""
+
+_FEW_GUESSES = 3
+"""Tokens guessed ahead of an answer that was guessed wrong the last time."""
+
+_LONGEST_MATCH = 8
+"""Tokens by which the longest match is looked for."""
+
 Int64 = NDArray[np.int64]
+
+
+def guess(tokens: Int64, most: int) -> Int64:
+    """Return what followed where the last tokens stood before: answers quote their prompts.
+
+    Args:
+        tokens: Prompt and answer so far, shape (n,).
+        most: Largest number of tokens returned.
+
+    Returns:
+        The tokens after the place that shares most of the last ones, the latest of several; empty
+        where the last token is new.
+    """
+    ends = np.flatnonzero(tokens[:-1] == tokens[-1])
+    for back in range(1, min(_LONGEST_MATCH, len(tokens))):
+        longer = ends[ends >= back]
+        longer = longer[tokens[longer - back] == tokens[-1 - back]]
+        if not len(longer):
+            break
+        ends = longer
+    return tokens[ends[-1] + 1 :][:most] if len(ends) else tokens[:0]
 
 
 _TEMPERATURE = re.compile(r"@(\d+(?:\.\d+)?)$")
@@ -56,8 +85,8 @@ def _named(path: str | Path | None) -> tuple[Path, float]:
 class Reader(TokenModel):
     """A :class:`~ragwitness.models.base.LanguageModel` run in numpy; threads may share it.
 
-    Build it with :meth:`load`. Threads that ask at the same time are answered in one batch. While
-    it computes, numpy's matrix products take one thread each in this process.
+    Build it with :meth:`load`. While it computes, numpy's matrix products take one thread each in
+    this process.
 
     Args:
         network: The decoder.
@@ -81,8 +110,7 @@ class Reader(TokenModel):
         self.tokenizer = tokenizer
         self._digest = digest
         self.prefixes = PrefixStore(network, cache_bytes)
-        self._batch = Batch(network, self.prefixes, _LANES)
-        self._turns = threading.BoundedSemaphore(_LANES)
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
         self._vocabulary = TokenVocabulary(
             tokenizer.token_text, tokenizer.decode, tokenizer.stop_ids
         )
@@ -132,11 +160,6 @@ class Reader(TokenModel):
         """Tokens it can attend to, prompt and answer together."""
         return self._network.config.positions
 
-    @property
-    def callers(self) -> int:
-        """Threads worth asking it at the same time; see :mod:`ragwitness.models.reader.batch`."""
-        return _LANES * LANE
-
     def count_tokens(self, text: str) -> int:
         """Tokens of ``text`` as the assistant would say it."""
         return len(self.tokenizer.encode_spoken(text)[0])
@@ -148,11 +171,11 @@ class Reader(TokenModel):
         if after is None:
             # Plain text is scored after one end token: its first word needs one before it.
             start = np.array([self.tokenizer.end_id], np.int64)
-            return [self._score_one(text, start, top, reuse=False) for text in texts]
+            return [self._score_one(text, start, top) for text in texts]
         if len(after) != len(texts):
             raise ValueError("after must hold one conversation per text")
         return [
-            self._score_one(text, self._prompt_ids(prompt), top, reuse=True)
+            self._score_one(text, self._prompt_ids(prompt), top)
             for text, prompt in zip(texts, after, strict=True)
         ]
 
@@ -181,7 +204,7 @@ class Reader(TokenModel):
     def _prompt_ids(self, prompt: ChatPrompt) -> Int64:
         return self.tokenizer.encode_prompt(prompt.messages, prompt.prefill)
 
-    def _score_one(self, text: str, prompt: Int64, top: int, *, reuse: bool) -> TextScores:
+    def _score_one(self, text: str, prompt: Int64, top: int) -> TextScores:
         ids, offsets = self.tokenizer.encode_spoken(text)
         whole = np.concatenate((prompt, ids))
         self._check_length(len(whole), "The text with what precedes it")
@@ -192,9 +215,7 @@ class Reader(TokenModel):
         read = whole[:-1]
         with self._turns, one_blas_thread():
             # Prompts that begin alike share their keys and values: computed once.
-            hidden = self.prefixes.reading(
-                read, capacity=len(read), keep=len(ids), reuse=reuse
-            ).hidden()
+            _, hidden = self.prefixes.read(read, capacity=len(read), keep=len(ids))
             logprobs, ranks, tokens = score_tokens(
                 lambda part: self._network.logits(hidden[part]), ids, top, self.tokenizer.token_text
             )
@@ -202,4 +223,38 @@ class Reader(TokenModel):
 
     def _decode(self, encoded: Sequence[Int64], answers: Sequence[Decoding]) -> None:
         with one_blas_thread():
-            self._batch.complete(encoded, answers, self.tokenizer.stop_ids)
+            for ids, answer in zip(encoded, answers, strict=True):
+                with self._turns:
+                    self._complete(ids, answer)
+
+    def _complete(self, ids: Int64, answer: Decoding) -> None:
+        """Decode one answer; several tokens a step where they were guessed right.
+
+        An answer repeats its prompt, so the tokens that followed its last words there are read
+        along with them. Wrong ones are forgotten. Guesses follow from the answer alone.
+        """
+        if answer.finish_reason is not None:
+            return
+        # 1. Read the prompt, with room for guesses that turn out wrong.
+        capacity = min(len(ids) + answer.room + _MOST_GUESSES, self.context_length)
+        cache, hidden = self.prefixes.read(ids, capacity=capacity, keep=1)
+        chosen = answer.push(self._network.logits(hidden))
+        # A prompt's last control tokens part its words from the answer's; guesses look past them.
+        words = len(ids)
+        while words and int(ids[words - 1]) in self.tokenizer.stop_ids:
+            words -= 1
+        tokens, ahead = ids[:words], _FEW_GUESSES
+        while answer.finish_reason is None:
+            # 2. Read the last token with the guesses after it.
+            tokens = np.concatenate((tokens, np.array(chosen, np.int64)))
+            guesses = guess(tokens, min(ahead, capacity - cache.length - 1))
+            hidden = self._network.run(
+                cache, np.concatenate((tokens[-1:], guesses)), len(guesses) + 1
+            )
+            # 3. Choose the next tokens, up to the first wrong guess.
+            chosen = answer.push(self._network.logits(hidden), guesses.tolist())
+            right = max(0, len(chosen) - 1)
+            cache.length -= len(guesses) - right
+            # Bolder where all was right, more careful where not.
+            bold = right == len(guesses)
+            ahead = min(2 * ahead + 1 if bold else right + _FEW_GUESSES, _MOST_GUESSES)

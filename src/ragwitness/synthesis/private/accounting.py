@@ -4,7 +4,7 @@ A record changes one bin of a round's histogram by one, whatever was published b
 N_Z(0, v) on every bin the loss at a bin's noise k is then (1 - 2k) / 2v (Canonne, Kamath &
 Steinke 2020, Thm. 7), and that of T adaptive rounds (T - 2S) / 2v, where S is the sum of T
 such noises: one sum over the integers gives delta(epsilon) without any bound in between.
-Noise on the reals (``ragwitness.privacy.accounting.gaussian``) is near it and no bound of it.
+Noise on the reals (``ragwitness.privacy.gaussian``) is near it and no bound of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.exact import discrete_gaussian, system_bits
+from ragwitness.privacy.sampler import discrete_gaussian, system_bits
 
 _STEPS = 1000  # of the variance in one
 _SMALL = 4  # below this variance sums of noises are convolved
@@ -58,7 +58,7 @@ def variance_for(epsilon: float, delta: float, votes: int) -> Fraction:
     Raises:
         InputError: So much noise is needed that nothing could be chosen.
     """
-    from ragwitness.privacy.accounting.gaussian import mu_for
+    from ragwitness.privacy.gaussian import mu_for
 
     about = votes / mu_for(epsilon, delta) ** 2  # on the reals; of the right order
     if about * votes > _LARGEST:
@@ -95,7 +95,7 @@ def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> fl
         delta: Failure probability of all runs together.
         spends: Variance of the noise, and counts that a record changes, of each run.
     """
-    from ragwitness.privacy.accounting.renyi import moments_epsilon
+    from ragwitness.privacy.gaussian import moments_epsilon
 
     votes: dict[Fraction, int] = {}
     for variance, count in spends:
@@ -131,7 +131,7 @@ def group_epsilon(delta: float, variance: Fraction, rounds: int, records: int) -
     By zero-concentrated privacy, rho = records^2 rounds / 2v, and its best conversion (Canonne,
     Kamath & Steinke 2020, Prop. 12): an upper bound, whichever bins they vote for.
     """
-    from ragwitness.privacy.accounting.renyi import moments_epsilon
+    from ragwitness.privacy.gaussian import moments_epsilon
 
     return moments_epsilon(records * math.sqrt(rounds / variance), delta)
 

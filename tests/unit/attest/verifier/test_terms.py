@@ -14,7 +14,7 @@ from ragwitness.attest.verifier.bundle_evidence import VerifierCase, read_eviden
 from ragwitness.attest.verifier.proofs import embedded
 from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs.arithmetic import TAU
-from ragwitness.privacy.mechanism.release import scaled
+from ragwitness.privacy.release import scaled
 from tests.support.attested import MECHANISM, WIDE, embed
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "attest"

@@ -16,7 +16,7 @@ from ragwitness.attest.verifier import CHEAP, PROOFS, sampling_of, verify
 from ragwitness.attest.verifier.bundle_evidence import VerifierCase, read_evidence
 from ragwitness.attest.verifier.terms import number_remarks
 from ragwitness.evidence.result import RESULT_TYPE, sampling_line
-from ragwitness.privacy.accounting.bounds import audit_epsilon, certify
+from ragwitness.privacy.bounds import audit_epsilon, certify
 from ragwitness.report.terminal import terminal
 from tests.support.attested import MECHANISM, POLICY, embed
 
@@ -97,7 +97,7 @@ def test_the_numbers_stand_side_by_side(verdict):
 
 
 def test_the_odometer_is_that_of_the_committed_vectors(verdict):
-    from ragwitness.privacy.accounting.gaussian import epsilon_at
+    from ragwitness.privacy.gaussian import epsilon_at
 
     evidence = read_evidence(read_bundle(BUNDLE))
     mine = [i for i, (_, r) in enumerate(evidence.queries) if r.tenant == "clinic"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragwitness.models.reader.cache import BLOCK_TOKENS, PrefixStore
+from ragwitness.models.reader.cache import PrefixStore
 from ragwitness.models.reader.checkpoint import read_config, read_weights
 from ragwitness.models.reader.forward import Network
 from ragwitness.models.reader.model import Reader
@@ -33,10 +33,7 @@ def test_scores_are_equal_with_and_without(folder: Path, long_context: str) -> N
             np.testing.assert_array_equal(ours.ranks, theirs.ranks)
             assert ours.prompt_tokens == theirs.prompt_tokens
     assert plain.prefixes.reused_tokens == 0
-    told = f"{len(cached.prefixes)} blocks of {BLOCK_TOKENS}, {cached.prefixes.read_tokens} read"
-    assert cached.prefixes.reused_tokens > 1000, (
-        f"{told}, prompts {[p.prompt_tokens for p in found]}"
-    )
+    assert cached.prefixes.reused_tokens > 1000
 
 
 def test_answers_are_equal_with_and_without(folder: Path, long_context: str) -> None:
@@ -72,7 +69,7 @@ def network(folder: Path) -> Network:
 
 def _read(store: PrefixStore, ids: np.ndarray) -> int:
     before = store.reused_tokens
-    store.reading(ids, capacity=len(ids), keep=1).hidden()
+    store.read(ids, capacity=len(ids), keep=1)
     return store.reused_tokens - before
 
 
@@ -95,8 +92,6 @@ def test_prompts_that_begin_alike_share_blocks(network: Network) -> None:
     assert len(store) == 2
     _read(store, np.concatenate((ids[:150], ids[:140])))
     assert len(store) == 3, "the first block is there once"
-    store.clear()
-    assert len(store) == store.nbytes == 0
 
 
 def test_memory_is_bounded_and_the_least_used_goes(network: Network) -> None:
@@ -147,7 +142,7 @@ def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
     texts, prompts = zip(*_questions(long_context), strict=True)
     expected = [scores.logprobs for scores in reader.score(texts, after=prompts)]
     greedy = [answer.text for answer in reader.generate(prompts, max_tokens=5)]
-    reader.prefixes.clear()
+    reader = Reader.load(folder)
     barrier = threading.Barrier(4)
 
     def work(_: int) -> None:
@@ -159,39 +154,3 @@ def test_threads_share_a_reader(folder: Path, long_context: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-
-
-def test_a_burst_over_one_context_reads_it_once(network: Network) -> None:
-    """Threads that ask at the same time wait for the first instead of repeating its work."""
-    store, context = PrefixStore(network), np.arange(300) % 600
-    prompts = [np.concatenate((context, np.full(5, 7 + i))) for i in range(6)]
-    barrier = threading.Barrier(len(prompts))
-
-    def work(ids: np.ndarray) -> None:
-        barrier.wait()
-        store.reading(ids, capacity=len(ids), keep=1).hidden()
-
-    with ThreadPoolExecutor(len(prompts)) as pool:
-        list(pool.map(work, prompts))
-    assert store.reused_tokens == 5 * 256
-    assert store.read_tokens == 305 + 5 * 49
-
-
-def test_a_failed_reading_frees_those_who_wait(
-    network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, ids = PrefixStore(network), np.arange(300)
-    started, run = threading.Event(), network.run
-
-    def fail(spans: object) -> np.ndarray:
-        monkeypatch.setattr(network, "run", run)
-        started.set()
-        raise RuntimeError
-
-    monkeypatch.setattr(network, "run", fail)
-    with ThreadPoolExecutor(2) as pool:
-        failing = pool.submit(_read, store, ids)
-        started.wait(5)
-        assert pool.submit(_read, store, ids).result(timeout=30) == 0
-        assert isinstance(failing.exception(timeout=30), RuntimeError)
-    assert len(store) == 2

@@ -10,7 +10,7 @@ import pytest
 from ragwitness.core.errors import ModelError
 from ragwitness.models.reader import forward
 from ragwitness.models.reader.checkpoint import read_config, read_weights, weights_digest
-from ragwitness.models.reader.forward import Network, Span
+from ragwitness.models.reader.forward import Network
 from tests.unit.models.models_fakes import advance
 
 
@@ -62,31 +62,14 @@ def test_token_by_token_equals_one_pass(
 ) -> None:
     cache = network.new_cache(320)
     advance(network, cache, ids[:290], 0)
-    rows = [network.run([Span(cache, ids[i : i + 1], 1)]) for i in range(290, 320)]
+    rows = [network.run(cache, ids[i : i + 1], 1) for i in range(290, 320)]
     np.testing.assert_allclose(network.logits(np.concatenate(rows)), full[290:320], atol=1e-4)
-
-
-def test_batch_equals_single(network: Network, ids: np.ndarray, full: np.ndarray) -> None:
-    """Sequences of unequal length, with unequal numbers of new tokens, advance together."""
-    lengths, new = (5, 270, 40), (1, 3, 20)
-    caches = [network.new_cache(400) for _ in lengths]
-    for cache, length in zip(caches, lengths, strict=True):
-        advance(network, cache, ids[:length], 0)
-    spans = [
-        Span(cache, ids[length : length + n], min(n, 2))
-        for cache, length, n in zip(caches, lengths, new, strict=True)
-    ]
-    together = network.logits(network.run(spans))
-    ends = [length + n for length, n in zip(lengths, new, strict=True)]
-    expected = np.concatenate([full[4 + 1 : 6], full[ends[1] - 2 : ends[1]], full[58:60]])
-    np.testing.assert_allclose(together, expected, atol=1e-4)
 
 
 def test_block_size_does_not_matter(
     folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forward, "BLOCK_TOKENS", 37)
-    monkeypatch.setattr(forward, "PASS_TOKENS", 74)
     small = Network(read_config(folder), read_weights(folder))
     logits = small.logits(advance(small, small.new_cache(600), ids, 600))
     np.testing.assert_allclose(logits, full, atol=1e-4)
@@ -162,54 +145,6 @@ def test_no_score_passes_its_bound(folder: Path, ids: np.ndarray) -> None:
     pairs = [np.abs(x.head_gain).reshape(6, -1, 2).max(-1) for x in network._layers]
     bound = max(float((p[:4].reshape(2, 2, -1) * p[4:, None]).max()) for p in pairs)
     assert 0.2 * bound < max(scores) <= 1.001 * bound
-
-
-def test_a_blas_whose_rows_disagree_changes_no_answer(
-    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forward, "_rows_agree", lambda weight: False)
-    network = Network(read_config(folder), read_weights(folder))
-    logits = network.logits(advance(network, network.new_cache(600), ids, 600))
-    np.testing.assert_allclose(logits, full, atol=1e-4)
-
-
-def test_where_a_row_s_place_in_a_product_counts_products_are_as_small_as_they_must_be(
-    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forward, "_rows_agree", lambda weight: False)
-    monkeypatch.setattr(forward, "_places_agree", lambda weight, count: count <= 4)
-    network, sizes, multiply = Network(read_config(folder), read_weights(folder)), set(), np.matmul
-    weights = {id(weight) for weight in network._weights()}
-
-    def counted(rows: np.ndarray, weight: np.ndarray, **options: np.ndarray) -> np.ndarray:
-        if id(weight) in weights:
-            sizes.add(len(rows))
-        return multiply(rows, weight, **options)
-
-    monkeypatch.setattr(np, "matmul", counted)
-    logits = network.logits(advance(network, network.new_cache(600), ids, 600))
-    assert sizes == {4}
-    np.testing.assert_allclose(logits, full, atol=1e-4)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 4, 8, 16])
-def test_products_that_are_said_to_agree_do(folder: Path, rows: int) -> None:
-    rng = np.random.default_rng(3)
-    for weight in Network(read_config(folder), read_weights(folder))._weights():
-        if forward._places_agree(weight, rows):
-            given = rng.standard_normal((rows, len(weight)), np.float32)
-            turned = np.roll(given, 1, axis=0) @ weight
-            np.testing.assert_array_equal(np.roll(given @ weight, 1, axis=0), turned)
-
-
-def test_passes_of_any_length_give_the_same_bits(
-    folder: Path, ids: np.ndarray, full: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    network = Network(read_config(folder), read_weights(folder))
-    for length in (128, 512):
-        monkeypatch.setattr(forward, "PASS_TOKENS", length)
-        logits = network.logits(advance(network, network.new_cache(600), ids, 600))
-        np.testing.assert_array_equal(logits, full, strict=True)
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])

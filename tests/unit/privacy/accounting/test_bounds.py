@@ -3,8 +3,8 @@
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.bounds import ServiceTerms, joint_bounds, noise_plan
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
+from ragwitness.privacy.bounds import ServiceTerms, joint_bounds, noise_plan
+from ragwitness.privacy.gaussian import epsilon_at, mu_of, sigma_for
 from research.inference import leading_sigma
 
 

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
-from ragwitness.privacy.accounting.renyi import moments_epsilon, renyi_epsilon
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.bounds import classic_sigma, joint_budget
+from ragwitness.privacy.gaussian import epsilon_at, moments_epsilon, mu_of, renyi_epsilon, sigma_for
+from ragwitness.privacy.odometer import Odometer, Terms
 from ragwitness.stats.evaluation import epsilon_one_run
 from research.lower_bounds import epsilon_clopper_pearson
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.composition import (
+from ragwitness.privacy.bounds import (
     PrivacyBudget,
     classic_sigma,
     implied_epsilon,
@@ -14,8 +14,14 @@ from ragwitness.privacy.accounting.composition import (
     optimal_composition,
     per_query,
 )
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
-from ragwitness.privacy.accounting.renyi import ORDERS, moments_epsilon, renyi_epsilon
+from ragwitness.privacy.gaussian import (
+    ORDERS,
+    epsilon_at,
+    moments_epsilon,
+    mu_of,
+    renyi_epsilon,
+    sigma_for,
+)
 from research.inference import leading_sigma
 from tests.support.composition import advanced_composition, best_order, simplified_epsilon
 

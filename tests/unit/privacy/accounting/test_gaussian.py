@@ -11,16 +11,16 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import (
+from ragwitness.privacy.gaussian import (
     accounts_for,
     epsilon_at,
     log_delta_at,
+    moments_epsilon,
     mu_for,
     mu_of,
     queries_for,
     sigma_for,
 )
-from ragwitness.privacy.accounting.renyi import moments_epsilon
 from tests.support.gaussian import delta_at
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "accounting" / "pld.json"

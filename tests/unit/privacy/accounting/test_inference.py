@@ -7,16 +7,23 @@ import pytest
 from scipy.stats import norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.bounds import audit_epsilon, certify, composition_slack
-from ragwitness.privacy.accounting.composition import classic_sigma, joint_budget
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_of, sigma_for
-from ragwitness.privacy.accounting.inference import (
+from ragwitness.privacy.bounds import (
+    audit_epsilon,
+    certify,
+    classic_sigma,
+    composition_slack,
+    joint_budget,
+)
+from ragwitness.privacy.gaussian import (
     advantage_limit,
     advantage_of,
     auc_limit,
     auc_of,
+    epsilon_at,
+    mu_of,
+    sigma_for,
 )
-from ragwitness.privacy.accounting.ranges import score_sensitivity
+from ragwitness.privacy.ranges import score_sensitivity
 from research.inference import (
     construction_mu,
     leading_sigma,

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.accounting.losses import Losses, _chernoff, _Curve, loss_epsilon
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.losses import Losses, _chernoff, _Curve, loss_epsilon
+from ragwitness.privacy.sampler import CoinNoise
 
 DELTA = 1e-6
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism.codes import Placement, has_word, word_weights
-from ragwitness.privacy.sampler.exact import ShakeBits, system_bits
+from ragwitness.privacy.codes import Placement, has_word, word_weights
+from ragwitness.privacy.sampler import ShakeBits, system_bits
 
 TEXTS = (
     "The botanist Quillfeather counted orchids near Zanzibar.",

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.accounting.ranges import score_sensitivity
-from ragwitness.privacy.mechanism.config import (
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.mechanism import (
     Mechanism,
     coin_mechanism,
     mechanism_for,
     provable_mechanism,
 )
-from ragwitness.privacy.mechanism.release import SlotIndex, scores
-from ragwitness.privacy.odometer.spectral import Terms, worst_epsilon
-from ragwitness.privacy.sampler.coins import CoinNoise
+from ragwitness.privacy.odometer import Terms, worst_epsilon
+from ragwitness.privacy.ranges import score_sensitivity
+from ragwitness.privacy.release import SlotIndex, scores
+from ragwitness.privacy.sampler import CoinNoise
 from tests.support.gaussian import delta_at, exact_pmf
 
 SMALL = Mechanism(dimension=2, capacity=1, top=1, variance=64, shift=2, scale=5)

@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism.config import Mechanism, coin_mechanism
-from ragwitness.privacy.mechanism.release import (
+from ragwitness.privacy.mechanism import Mechanism, coin_mechanism
+from ragwitness.privacy.release import (
     Selection,
     SlotIndex,
     quantise,
@@ -22,10 +22,9 @@ from ragwitness.privacy.mechanism.release import (
     select,
     slot_noise,
 )
-from ragwitness.privacy.sampler.coins import CoinNoise
-from ragwitness.privacy.sampler.exact import discrete_gaussian
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.sampler import CoinNoise, discrete_gaussian
 from ragwitness.privacy.streams import slot_bits
+from ragwitness.privacy.table import gaussian_table
 from tests.support.gaussian import delta_at, exact_pmf
 
 KEY = bytes(range(32))

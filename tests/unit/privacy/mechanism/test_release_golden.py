@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.privacy.mechanism.config import Mechanism
-from ragwitness.privacy.mechanism.release import SlotIndex, release
+from ragwitness.privacy.mechanism import Mechanism
+from ragwitness.privacy.release import SlotIndex, release
 
 KEY = bytes(range(32))
 IDS = (123, 500, 691, 686, 753)

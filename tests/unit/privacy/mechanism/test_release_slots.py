@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism.config import Mechanism, mechanism_for
-from ragwitness.privacy.mechanism.release import SlotIndex, check_rows, quantise
+from ragwitness.privacy.mechanism import Mechanism, mechanism_for
+from ragwitness.privacy.release import SlotIndex, check_rows, quantise
 
 WIDE = mechanism_for(384, 64, 5, 0.2)
 NARROW = Mechanism(dimension=4, capacity=8, top=2, variance=64, shift=4, scale=100)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.odometer.answers import AnswerMeter, AnswerTerms
+from ragwitness.privacy.odometer import AnswerMeter, AnswerTerms
 
 ONE = np.zeros(8, np.int16)
 

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at, mu_for, mu_of
-from ragwitness.privacy.accounting.inference import auc_of
-from ragwitness.privacy.mechanism.config import mechanism_for
-from ragwitness.privacy.odometer.spectral import Odometer, Terms
+from ragwitness.privacy.gaussian import auc_of, epsilon_at, mu_for, mu_of
+from ragwitness.privacy.mechanism import mechanism_for
+from ragwitness.privacy.odometer import Odometer, Terms
 
 SCALE = 4096
 

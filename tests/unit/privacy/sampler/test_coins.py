@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.coins import (
+from ragwitness.privacy.sampler import (
     MOST_STEP,
     CoinNoise,
     coin_step,

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import chisquare
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler.exact import (
+from ragwitness.privacy.sampler import (
     ShakeBits,
     discrete_gaussian,
     system_bits,
     uniform,
     variance_of,
 )
-from ragwitness.privacy.sampler.table import PRECISION, weights
+from ragwitness.privacy.table import PRECISION, weights
 from tests.support.gaussian import exact_pmf
 
 GOLDEN = [-10, 22, -17, -5, 15, -15, -4, -11, -10, 2, 17, -7]

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import chisquare
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.sampler import table as module
-from ragwitness.privacy.sampler.exact import variance_of
-from ragwitness.privacy.sampler.table import MOST_VARIANCE, gaussian_table
+from ragwitness.privacy import table as module
+from ragwitness.privacy.sampler import variance_of
+from ragwitness.privacy.table import MOST_VARIANCE, gaussian_table
 from tests.support.gaussian import exact_pmf
 
 KEY = bytes(range(32))

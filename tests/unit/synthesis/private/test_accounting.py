@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import mu_of, sigma_for
+from ragwitness.privacy.gaussian import mu_of, sigma_for
 from ragwitness.synthesis.private.accounting import (
     delta_of,
     epsilon_of,

@@ -13,7 +13,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
-from ragwitness.privacy.sampler.exact import ShakeBits, discrete_gaussian
+from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
 from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.synthesis.agents import DOMAINS, MakingConfig, together
 from ragwitness.synthesis.generator import (

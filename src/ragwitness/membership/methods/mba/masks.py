@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.fields import at_least, one_of, ordered
+from ragwitness.core.registry import at_least, one_of, ordered
 from ragwitness.membership.methods.mba.spelling import (
     MaskUnit,
     Speller,

@@ -7,11 +7,11 @@ import weakref
 import numpy as np
 import pytest
 
-from ragwitness.collusion.coalition import estimate as estimate_module
-from ragwitness.collusion.coalition.detectors import DETECTORS, Settings
-from ragwitness.collusion.coalition.estimate import _without_each, estimate
+from ragwitness.collusion import estimate as estimate_module
+from ragwitness.collusion.detectors import DETECTORS, Settings
+from ragwitness.collusion.estimate import _without_each, estimate
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.query_log import QueryLog, make_log
+from ragwitness.privacy.account_pairs import QueryLog, make_log
 from research.coalitions import coalition_probes, traffic, unit_rows, with_intents
 
 _DIM, _QUERIES = 24, 6

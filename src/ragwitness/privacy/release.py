@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism.config import MOST_SCALE, Mechanism
-from ragwitness.privacy.sampler.exact import discrete_gaussian
-from ragwitness.privacy.sampler.table import gaussian_table
+from ragwitness.privacy.mechanism import MOST_SCALE, Mechanism
+from ragwitness.privacy.sampler import discrete_gaussian
 from ragwitness.privacy.streams import slot_bits
+from ragwitness.privacy.table import gaussian_table
 
 # Integer embeddings in a fixed number of slots, and their exact scores.
 

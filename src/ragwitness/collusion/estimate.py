@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.collusion.coalition.detectors import (
+from ragwitness.collusion.detectors import (
     DETECTORS,
     Matrix,
     Settings,
@@ -25,9 +25,8 @@ from ragwitness.collusion.coalition.detectors import (
     suspicion,
 )
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import nearest_pair
-from ragwitness.privacy.accounting.ranges import probability, whole
-from ragwitness.privacy.query_log import QueryLog, of_accounts
+from ragwitness.privacy.account_pairs import QueryLog, nearest_pair, of_accounts
+from ragwitness.privacy.ranges import probability, whole
 
 _CALIBRATION = 39  # samples behind a threshold
 _LARGEST = 0.95

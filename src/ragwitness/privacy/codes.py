@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import positive, whole
-from ragwitness.privacy.sampler.exact import Bits, uniform
+from ragwitness.privacy.ranges import positive, whole
+from ragwitness.privacy.sampler import Bits, uniform
 from ragwitness.privacy.streams import canonical
 
 _WORD = re.compile(r"[^\W_]{2,}")

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragwitness.collusion.coalition import log_files
-from ragwitness.collusion.coalition.estimate import estimate
-from ragwitness.collusion.coalition.log_files import read_log
+from ragwitness.collusion import log_files
+from ragwitness.collusion.estimate import estimate
+from ragwitness.collusion.log_files import read_log
 from ragwitness.core.errors import InputError, MissingExtraError
 
 FORMS = ("jsonl", "parquet", "arrow", "arrows")

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.ranges import at_least_zero, whole
-from ragwitness.privacy.sampler.exact import as_variance
+from ragwitness.privacy.ranges import at_least_zero, whole
+from ragwitness.privacy.sampler import as_variance
 
 # Probabilities of the discrete Gaussian in integer arithmetic: the same bits everywhere.
 

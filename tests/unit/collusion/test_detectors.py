@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from ragwitness.collusion.coalition.detectors import (
+from ragwitness.collusion.detectors import (
     DETECTORS,
     Settings,
     Whitening,

@@ -10,21 +10,20 @@ from functools import lru_cache
 from typing import TypeAlias, get_args
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.accounting.gaussian import epsilon_at
-from ragwitness.privacy.accounting.losses import Losses, loss_epsilon
-from ragwitness.privacy.accounting.ranges import Relation, positive
-from ragwitness.privacy.sampler.coins import CoinNoise
-from ragwitness.privacy.sampler.exact import EXACT_SAMPLER, as_variance, variance_of
-from ragwitness.privacy.sampler.table import (
+from ragwitness.privacy.gaussian import epsilon_at
+from ragwitness.privacy.losses import Losses, loss_epsilon
+from ragwitness.privacy.ranges import Relation, positive
+from ragwitness.privacy.sampler import EXACT_SAMPLER, CoinNoise, as_variance, variance_of
+from ragwitness.privacy.streams import canonical
+from ragwitness.privacy.table import (
     MOST_VARIANCE,
     TABLE_SAMPLER,
     check_table,
     gaussian_table,
 )
-from ragwitness.privacy.streams import canonical
 
 Sampler: TypeAlias = str
-"""``"table"``, ``"exact"``, or the text of :class:`~ragwitness.privacy.sampler.coins.CoinNoise`."""
+"""``"table"``, ``"exact"``, or the text of :class:`~ragwitness.privacy.sampler.CoinNoise`."""
 
 MOST_SCALE = 1 << 12
 """Largest norm of an integer embedding: products of two stay exact in 32-bit floats."""

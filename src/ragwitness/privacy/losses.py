@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.privacy.accounting.ranges import probability, whole
+from ragwitness.privacy.ranges import probability, whole
 
 _SIZE = 1 << 17
 _SPREAD = 14.0  # standard deviations of the tilted sum to either side

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.collusion.coalition.estimate import Estimates
-from ragwitness.core.shown import Shown
+from ragwitness.collusion.estimate import Estimates
+from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Axis,

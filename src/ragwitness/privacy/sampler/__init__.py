@@ -1,1 +1,0 @@
-"""Integer noise: the discrete Gaussian, exact, and from a committed table."""
