@@ -192,7 +192,7 @@ def overhead(url: str, log: Path, rounds: int) -> None:
     store.close()
     command = [sys.executable, "-c", _BARE]
     with (
-        Server(url, log, 1) as server,
+        Server(url, log) as server,
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bare,
     ):
         address = bare.stdout.readline().strip() if bare.stdout is not None else ""
@@ -255,7 +255,7 @@ def hostile(url: str, log: Path, count: int) -> None:
     [attacker] = make_tenant(store, "mallory", accounts=1, claim=claim)
     make_tenant(store, "victim", accounts=2, claim=claim)
     before = budget_of(store, "victim")
-    with parrot() as generator, Server(url, log, 2, generator) as server:
+    with parrot() as generator, Server(url, log, generator) as server:
         asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 200, 1))))
         held = [server.resident()]
         tries = list(attempts(attacker, "victim", count))

@@ -82,7 +82,7 @@ def test_hostile_requests_reach_nobody_else(database: str, tmp_path: Path) -> No
     store = open_store(database)
     [attacker] = make_tenant(store, "mallory", accounts=1, claim=FULL)
     make_tenant(store, "victim", claim=FULL)
-    with parrot() as generator, Server(database, tmp_path / "log", 2, generator) as server:
+    with parrot() as generator, Server(database, tmp_path / "log", generator) as server:
         replies = asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 96))))
     text = "\n".join(reply.text for reply in replies)
     assert "is mallory" in text  # the generator repeats what it is shown

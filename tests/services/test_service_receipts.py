@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-import ragwitness.service.clients as clients_of
+import ragwitness.service.client as clients_of
 from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
@@ -76,7 +76,7 @@ def test_kill_9_answers_nothing_without_a_record(
     clients = [Client(key) for key in make_tenant(store, name, 3, claim=CLAIM)]
     # No proofs here, and none are needed to serve.
     folder, key = commit_without_proofs(store, name, tmp_path, monkeypatch)
-    with Server(database, tmp_path / "log", 2, attest=[str(folder)], key=str(key)) as server:
+    with Server(database, tmp_path / "log", attest=[str(folder)], key=str(key)) as server:
 
         async def until_killed() -> None:
             task = asyncio.ensure_future(ask_all(server.url, clients, range(8)))
@@ -165,7 +165,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     told("attest", "begin", "W", "beacon.json", "--key", "log.key")
     clients = [Client(key) for key in keys]
     words = ["which day has w3", "the record of noon", "zebra", "seven of nine", "tea and milk"]
-    with Server("s.db", Path("log"), 2, attest=["W"], key="log.key") as server:
+    with Server("s.db", Path("log"), attest=["W"], key="log.key") as server:
 
         async def ask(client: Client, nonce: str) -> None:
             async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:

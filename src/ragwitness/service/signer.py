@@ -34,14 +34,14 @@ _WINDOW = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _STALE = ("log_sequence", "log_refused", "not_admitted", "no_log", "window_closed")
 _AGAIN = 429  # and whatever is above 499: the same request may still be answered
 
-Told = tuple[int, dict[str, Any]]
-Send = Callable[[dict[str, Any] | None, dict[str, str]], Told]
+Reply = tuple[int, dict[str, Any]]
+Send = Callable[[dict[str, Any] | None, dict[str, str]], Reply]
 """Posts a body, or fetches the log's checkpoint with None; returns status and reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an account stands in a window's log."""
+class _Position:
+    """The position of an account in a window's log."""
 
     window: str
     tenant: str
@@ -53,10 +53,10 @@ class _Place:
 class Signer:
     """Signs what one account asks, one query after the other.
 
-    For each number of a window it signs one request. What was not answered is sent again as it
-    was, before anything else: the provider has one noise for it and no choice. A refusal gives no
-    second signature either, unless the number was used up: a service that refuses until it likes
-    the noise would be a service that chooses it.
+    For each number of a window it signs one request. A request without an answer is sent again
+    unchanged, before anything else: the provider has one noise for it and no choice. A refusal
+    gives no second signature either, unless the number was used up: a service that refuses until
+    it likes the noise would choose it.
 
     Args:
         key: The account's, or its file, which is made where there is none.
@@ -68,13 +68,13 @@ class Signer:
         self._key = key if isinstance(key, PrivateKey) else account_key(Path(key))
         self._public = self._key.public.material
         self._receipts = None if receipts is None else Path(receipts)
-        self._place: _Place | None = None
+        self._place: _Position | None = None
         self._next: dict[str, int] = {}
         self._signed: dict[str, tuple[int, str]] = {}  # by window: the last number, and its query
         self._pending: dict[str, Any] | None = None
         self._one = threading.Lock()
 
-    def ask(self, query: str, send: Send) -> Told:
+    def ask(self, query: str, send: Send) -> Reply:
         """Return the service's reply to a signed query, its receipt checked and kept.
 
         Raises:
@@ -100,13 +100,13 @@ class Signer:
                 reply = self._send(self._sign(fresh, query), send)
             return reply
 
-    def _enter(self, send: Send) -> _Place:
+    def _enter(self, send: Send) -> _Position:
         """Register the key, check that the log has it, and learn the next number."""
         status, reply = send(None, {KEY_HEADER: self._public.hex()})
         if status != 200:
             raise TargetResponseError(f"The service gives no place in its log: {_message(reply)}")
         try:
-            position = _Place(
+            position = _Position(
                 window=str(reply["window"]),
                 tenant=str(reply["tenant"]),
                 account=str(reply["account"]),
@@ -135,7 +135,7 @@ class Signer:
         self._place = position
         return position
 
-    def _sign(self, place: _Place, query: str) -> dict[str, Any]:
+    def _sign(self, place: _Position, query: str) -> dict[str, Any]:
         last, before = self._signed.get(place.window, (-1, ""))
         if place.sequence <= last:
             raise TargetResponseError(
@@ -161,7 +161,7 @@ class Signer:
         }
         return self._pending
 
-    def _send(self, body: dict[str, Any], send: Send) -> Told:
+    def _send(self, body: dict[str, Any], send: Send) -> Reply:
         """Send what was signed; forget it once it is answered, or can no more be."""
         status, reply = send(body, {})
         if status == _AGAIN or status >= 500:
@@ -173,15 +173,15 @@ class Signer:
         self._pending = None
         return status, reply
 
-    def _check(self, body: dict[str, Any], told: dict[str, Any]) -> None:
+    def _check(self, body: dict[str, Any], reply: dict[str, Any]) -> None:
         """Compare the receipt with what was signed, and keep it."""
-        data = str(told.get("receipt", "")).encode()
+        data = str(reply.get("receipt", "")).encode()
         receipt = Receipt.parse(data)
         record = check_openings(receipt)
         if (
             not isinstance(record, SignedQueryRecord)
             or record.signature != body["signature"]
-            or list(receipt.opened.ids) != told.get("ids")
+            or list(receipt.opened.ids) != reply.get("ids")
         ):
             raise VerificationError(
                 "receipt.request", "The receipt is of another request or answer than this one."
@@ -194,7 +194,7 @@ class Signer:
         if self._place is not None and self._place.window == record.window:
             self._place = replace(self._place, sequence=number)
 
-    def _kept(self, place: _Place) -> int:
+    def _kept(self, place: _Position) -> int:
         """Return how many queries of the window the kept receipts say there were."""
         if self._receipts is None or not self._receipts.is_dir():
             return 0
@@ -202,11 +202,11 @@ class Signer:
         return 1 + max((int(name.split(".")[-2]) for name in names), default=-1)
 
 
-def _code(told: dict[str, Any]) -> str:
-    error = told.get("error")
+def _code(reply: dict[str, Any]) -> str:
+    error = reply.get("error")
     return str(error.get("code")) if isinstance(error, dict) else ""
 
 
-def _message(told: dict[str, Any]) -> str:
-    error = told.get("error")
+def _message(reply: dict[str, Any]) -> str:
+    error = reply.get("error")
     return str(error.get("message")) if isinstance(error, dict) else "its reply has another form"

@@ -11,7 +11,7 @@ from ragwitness.attest.receipts import Receipt
 from ragwitness.core.errors import TargetResponseError, VerificationError
 from ragwitness.crypto.keys import KeyKind, PrivateKey, read_key
 from ragwitness.crypto.records import SignedQueryRecord, decode
-from ragwitness.service.clients.signer import KEY_HEADER, Signer
+from ragwitness.service.signer import KEY_HEADER, Signer
 from tests.unit.service.conftest import Service, service, store  # noqa: F401  # fixtures
 from tests.unit.service.test_service_attested import World
 
