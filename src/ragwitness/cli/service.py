@@ -41,7 +41,6 @@ def create(
     joint_delta: float = 1e-6,
     joint_epsilon: Annotated[float | None, Opt(shown="what k_max accounts may come to")] = None,
     lifetime_epsilon: Annotated[float | None, Opt(shown="12 full windows")] = None,
-    sigma: Annotated[float | None, Opt(shown="the least that suffices")] = None,
     payer_queries: int | None = None,
     top: int = 4,
     capacity: int = 1024,
@@ -74,7 +73,6 @@ def create(
         joint_epsilon: The epsilon of the whole index in a window.
         lifetime_epsilon: The epsilon of the index over all windows; with it spent, nothing is
             answered.
-        sigma: The noise, where 1 is a perfect match.
         payer_queries: The most queries of all accounts of one payer in a window.
         top: The number of documents in an answer.
         capacity: The number of slots for documents, which is public.
@@ -101,7 +99,6 @@ def create(
         "joint_delta": joint_delta,
         "joint_epsilon": joint_epsilon,
         "lifetime_epsilon": lifetime_epsilon,
-        "sigma": sigma,
         "payer_queries": payer_queries,
         "relation": neighbours,
         "window": _seconds(window_days),

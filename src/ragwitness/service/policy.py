@@ -64,8 +64,7 @@ class Claim:
             versions have none.
         texts: Whether retrieval and chats show ids and texts of the selection, or numbers of slots
             alone. With codes, of documents that share a word with the question.
-        sigma: Noise in units of a perfect match's score; None takes the least that keeps the
-            account's promise.
+        sigma: Noise in units of a perfect match's score: the least that keeps the account's promise.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
             times ``queries``.
         top: Slots per answer, K.
@@ -268,8 +267,7 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
         dimension: Dimension of the embedder's vectors; with codes it does not count.
 
     Raises:
-        InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given
-            noise does not keep the account's promise.
+        InputError: A value is outside its range, or k_max · delta_acc reaches delta*.
     """
     if claim.mechanism == "codes":
         return TenantPolicy(claim, Placement.of(claim.capacity, claim.top, claim.epsilon))
@@ -282,13 +280,6 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     goal = mu_for(claim.epsilon, claim.delta)
     mechanism, sigma = _noise(claim, dimension, goal)
     worst = Terms.of(mechanism, 1.0, claim.relation).worst_mu
-    if worst(claim.queries) > goal:
-        real = epsilon_at(claim.delta, worst(claim.queries))
-        raise InputError(
-            f"With sigma {sigma:g} an account's {claim.queries} queries come to epsilon {real:.4g},"
-            f" not {claim.epsilon:g}, at delta {claim.delta:g}.",
-            "Raise sigma, ask for fewer queries, or leave sigma out to have it computed.",
-        )
     # 2. The whole index's budget at delta*: as asked for, or what k_max accounts can spend.
     all_of_them = claim.accounts * claim.queries
     joint = claim.joint_epsilon
@@ -341,7 +332,7 @@ def _coined(claim: Claim, dimension: int) -> TenantPolicy:
     # 1. The least noise that keeps one account's promise, exactly accounted.
     promise = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
     sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
-    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, claim.sigma)
+    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, None)
     sigma = math.sqrt(mechanism.variance) / claim.scale**2
     # 2. Answers of a window, whoever asks: as many as the joint epsilon allows, or k_max accounts'.
     answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
@@ -440,7 +431,7 @@ def _check(claim: Claim) -> None:
     whole("capacity", claim.capacity)
     if claim.payer_queries is not None:
         whole("payer_queries", claim.payer_queries)
-    for name in ("joint_epsilon", "lifetime_epsilon", "sigma"):
+    for name in ("joint_epsilon", "lifetime_epsilon"):
         if (value := getattr(claim, name)) is not None:
             positive(name, value)
     if claim.clip is not None:
@@ -467,7 +458,7 @@ def _check(claim: Claim) -> None:
 
 
 def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]:
-    """Return the mechanism and its sigma; where none is given, the least that keeps ``goal``."""
+    """Return the mechanism with the least sigma that keeps ``goal``, and that sigma."""
 
     def built(sigma: float) -> Mechanism:
         if claim.scale is not None:
@@ -476,8 +467,6 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
             dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )
 
-    if claim.sigma is not None:
-        return built(claim.sigma), claim.sigma
     reach = score_sensitivity(claim.relation, claim.clip)
     sigma = sigma_for(claim.epsilon, claim.delta, claim.queries, reach)
     for _ in range(20):  # grid and smoothing cost a little more than the ideal

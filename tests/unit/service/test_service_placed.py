@@ -292,7 +292,7 @@ def test_what_is_worth_nothing_or_gives_all_away_is_said() -> None:
     )  # fmt: skip
     check_worth(make_policy(useful, 128))
     many = Claim(
-        mechanism="noise", sigma=0.2, epsilon=6000.0, delta=1e-7, queries=100, accounts=1,
+        mechanism="noise", epsilon=6000.0, delta=1e-7, queries=100, accounts=1,
         joint_epsilon=30.0, lifetime_epsilon=30.0, texts=True, sampler="exact",
     )  # fmt: skip
     policy = make_policy(many, 128)

@@ -66,8 +66,6 @@ def test_an_epsilon_that_is_named_bounds_the_answers() -> None:
 def test_what_cannot_be_proved_is_refused() -> None:
     with pytest.raises(InputError, match="scores that can be proved"):
         make_policy(replace(CLAIM, scale=None), 32)
-    with pytest.raises(InputError, match="sigma is too small"):
-        make_policy(replace(CLAIM, sigma=0.01), 32)
     # Edges are reached more often than so, whatever the noise: there is no epsilon.
     with pytest.raises(InputError, match="No noise that is proved keeps"):
         make_policy(replace(CLAIM, delta=1e-300, joint_delta=1e-280), 32)
