@@ -57,6 +57,7 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         left_out=fmt.left_out,
         count=fmt.count,
         percent=fmt.percent,
+        probability=fmt.probability,
         rate=fmt.rate_text,
         interval=fmt.interval,
         cell=_figure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -20,45 +20,19 @@ _LONGEST = 20_000
 _RUN = 6  # words in a row that two texts share before they are marked in both
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One deciding word, formatted.
+class DecidingWord(NamedTuple):
+    """A deciding word, and the numbers of the queries that asked for it."""
 
-    Attributes:
-        before: The words before it.
-        word: The word.
-        target: Probability by the system.
-        baseline: Probability by a model without the database.
-        bars: Ends of the bars of both, from 0 to 1; the system's lower end comes first.
-        where: Numbers of the queries that asked for it.
-    """
-
-    before: str
-    word: str
-    target: str
-    baseline: str
+    evidence: Evidence
     bars: tuple[float, float, float]
-    where: tuple[int, ...]
+    """Ends of its bars, from 0 to 1: the system's lower and upper one, the baseline's."""
+    queries: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One question with its answer, formatted.
+class MarkedExchange(NamedTuple):
+    """A question with its answer, as HTML in which shared and deciding words are marked."""
 
-    Attributes:
-        number: From 1.
-        stage: Part of the run.
-        target: Name of the system.
-        prompt: What was sent, what came back of it marked; HTML.
-        settings: How it was to be answered.
-        answer: What came back, the deciding words marked; HTML.
-        outcome: How it ended, and what it cost.
-        contexts: Retrieved passages, where the system shows them; HTML.
-    """
-
-    number: int
-    stage: str
-    target: str
+    exchange: Exchange
     prompt: Markup
     settings: str
     answer: Markup
@@ -66,22 +40,19 @@ class Asked:
     contexts: tuple[Markup, ...]
 
 
-def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
+def deciding_words(verdict: Verdict, exchanges: Sequence[Exchange]) -> list[DecidingWord]:
     """Return the words that decided, each with the queries that asked for it."""
-    return tuple(
-        Told(
-            fmt.visible(word.before, 80),
-            fmt.visible(word.word, 80),
-            fmt.probability(word.probability),
-            fmt.probability(word.baseline),
+    return [
+        DecidingWord(
+            word,
             (_unit(word.probability.low), _unit(word.probability.high), _unit(word.baseline)),
-            _where(word, exchanges),
+            _queries_for(word, exchanges),
         )
         for word in verdict.evidence
-    )
+    ]
 
 
-def because(result: AuditResult, verdict: Verdict) -> str:
+def explanation(result: AuditResult, verdict: Verdict) -> str:
     """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
     scores = [score for score in result.calibration.scores if verdict.score is not None]
     high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
@@ -100,27 +71,28 @@ def because(result: AuditResult, verdict: Verdict) -> str:
     return f"Nothing is decided. {rank_text if scores else ''}".strip()
 
 
-def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
-    """Return the questions with their answers, and in both what decided marked."""
+def marked_exchanges(
+    exchanges: Sequence[Exchange], words: Sequence[Evidence]
+) -> list[MarkedExchange]:
+    """Return the questions with their answers, shared and deciding words marked in both."""
     # One pattern for all deciding words, so that overlapping ones are marked once.
     named = [word.word for word in words]
     pattern = _pattern([*named, *(["No"] if "Yes" in named else [])])
-    return tuple(
-        Asked(
-            number=n,
-            stage=fmt.visible(exchange.asked.stage),
-            target=fmt.visible(exchange.asked.target),
-            prompt=_marked(exchange.asked.query.prompt, None, _heard(exchange.answer)),
-            settings=_settings(exchange.asked.query),
-            answer=_marked(exchange.answer.text, pattern, exchange.asked.query.prompt),
-            outcome=_outcome(exchange.answer),
-            contexts=tuple(
-                _marked(context, None, exchange.asked.query.prompt)
-                for context in exchange.answer.contexts or ()
-            ),
+    marked = []
+    for exchange in exchanges:
+        prompt, answer = exchange.asked.query.prompt, exchange.answer
+        contexts = answer.contexts or ()
+        marked.append(
+            MarkedExchange(
+                exchange,
+                _marked(prompt, None, "\n".join((answer.text, *contexts))),
+                _settings(exchange.asked.query),
+                _marked(answer.text, pattern, prompt),
+                _outcome(answer),
+                tuple(_marked(context, None, prompt) for context in contexts),
+            )
         )
-        for n, exchange in enumerate(exchanges, start=1)
-    )
+    return marked
 
 
 def readable(text: str) -> str:
@@ -130,12 +102,7 @@ def readable(text: str) -> str:
     return f"{visible_text}… ({fmt.count(rest)} more characters)" if rest > 0 else visible_text
 
 
-def _heard(answer: Answer) -> str:
-    """What came back, the passages with the answer."""
-    return "\n".join((answer.text, *(answer.contexts or ())))
-
-
-def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+def _queries_for(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
     """Return the numbers of the queries that asked for a word, else of answers that hold it."""
     # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
     # by its answers.

@@ -160,9 +160,11 @@ def document_page(run: Run, document: str) -> str | None:
         run=run,
         document=document,
         row=verdict,
-        told=evidence.told(verdict, exchanges_of_target) if verdict else (),
-        because=evidence.because(run.result, verdict) if verdict and run.audit else "",
-        asked=evidence.asked(exchanges_of_target, verdict.evidence if verdict else ()),
+        words=evidence.deciding_words(verdict, exchanges_of_target) if verdict else (),
+        because=evidence.explanation(run.result, verdict) if verdict and run.audit else "",
+        exchanges=evidence.marked_exchanges(
+            exchanges_of_target, verdict.evidence if verdict else ()
+        ),
         expected=verdict.queries if verdict else 0,
         before=around[0],
         after=around[1],
