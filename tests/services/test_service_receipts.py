@@ -141,16 +141,16 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     rows = ({"id": f"d{i}", "text": f"record {i}: the word of day {i} is w{i}"} for i in range(12))
     Path("docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     told(
-        "tenants", "create", "acme", "--mechanism", "noise", "--ids-only", "--knowingly",
+        "service", "tenants", "create", "acme", "--mechanism", "noise", "--ids-only", "--knowingly",
         "--embedder", "hashing:16", "--queries", 4, "--accounts", 2,
         "--capacity", 16, "--top", 2, "--scale", 64, "--epsilon", 1,
     )  # fmt: skip
-    told("tenants", "add-documents", "acme", "docs.jsonl")
+    told("service", "tenants", "add-documents", "acme", "docs.jsonl")
     keys = [
-        json.loads(told("tenants", "add-account", "acme", name, "--json"))["key"]
+        json.loads(told("service", "tenants", "add-account", "acme", name, "--json"))["key"]
         for name in ("ann", "bob", "cy")
     ]
-    Path("p.toml").write_text(told("tenants", "policy", "acme"))
+    Path("p.toml").write_text(told("service", "tenants", "policy", "acme"))
     committing = ("commit", "--policy", "p.toml", "--database", "s.db")
     told(*committing, "--key", "log.key", "--name", "example.org/log", "-o", "W")
 
@@ -203,9 +203,9 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         # made of, and then the tenant. Neither is in the way of an honest proof, and neither
         # hides a record that was dropped.
         if window == "W":
-            told("tenants", "remove-documents", "acme", "d3", "d7", "--end-window")
+            told("service", "tenants", "remove-documents", "acme", "d3", "d7", "--end-window")
         else:
-            told("tenants", "erase", "acme", "--yes")
+            told("service", "tenants", "erase", "acme", "--yes")
         signing = ("--key", "log.key")
         told("prove", window, challenge, *signing, "-o", bundle)
         told("attest", "pin", f"{window}/public", "--trust", trust, "--policy")

@@ -1,4 +1,4 @@
-"""What a report says, as one value: words, tables with typed columns, and figures as geometry.
+"""A report as one value: words, tables with typed columns, and figures.
 
 A kind of result makes a report document (:mod:`ragwitness.report.result_type`); the renderers of
 :mod:`ragwitness.report` lay it out for a terminal or as a page. No renderer knows a kind, and no
@@ -27,7 +27,7 @@ Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a row is about.
+    """The subject of a row.
 
     Attributes:
         text: The name.
@@ -52,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceWord:
-    """A word of evidence: what stands before it, and two probabilities in words."""
+    """A word of evidence with the words before it, and two probabilities in words."""
 
     before: str
     word: str
@@ -85,11 +85,11 @@ class Column:
 
     Attributes:
         name: Its heading in a page.
-        kind: How its cells are written: ``value`` is a rate or number, ``interval`` and ``strip``
-            the interval of a rate in figures and as a drawing, ``signed`` a difference with its
-            interval, ``change`` and ``ends`` the same in two columns.
+        kind: How its cells are written. ``value`` is a rate or number. ``interval`` and ``strip``
+            are the interval of a rate in figures and as a drawing. ``signed`` is a difference with
+            its interval, ``change`` and ``ends`` the same in two columns.
         short: Its heading in a terminal; None leaves the column out there.
-        page: Whether it stands in the page.
+        page: Whether the page shows it.
     """
 
     name: str
@@ -104,7 +104,7 @@ class LazyRows(Sequence[Any]):
     """Rows that are made when they are looked at: a page shows few of many.
 
     Args:
-        items: What the rows are about.
+        items: The subjects of the rows.
         make: From one of them to its row.
     """
 
@@ -129,7 +129,7 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What it shows.
+        caption: Its content in words.
         columns: In their order.
         rows: One cell per column.
         look: Class of the table in a page.
@@ -146,7 +146,7 @@ class Paragraph:
     """A paragraph.
 
     Attributes:
-        text: What it says.
+        text: Its text.
         look: ``hint`` in small print.
         brief: Whether a terminal shows it too.
         page: Whether a page shows it.
@@ -160,7 +160,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Labels with what they stand for, as a list."""
+    """Labels with their meaning, as a list."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -170,10 +170,10 @@ class Fold:
     """Something that a reader of the page unfolds; left out of a terminal.
 
     Attributes:
-        title: What it holds.
+        title: Its content in words.
         share: How much, in small print.
         style: Colour of its mark.
-        blocks: What it holds.
+        blocks: Its content.
         unfolded: Whether it is open at first.
         anchor: Names its place in the page.
     """
@@ -197,7 +197,7 @@ class Section:
     Attributes:
         key: Names its place in the page.
         title: Its heading.
-        blocks: What it holds; tables without a short heading are for the page alone.
+        blocks: Its content; tables without a short heading are for the page alone.
         only: ``page`` or ``terminal`` where the other leaves it out.
     """
 
@@ -223,18 +223,18 @@ class ReportDocument:
 
     Attributes:
         kind: Kind of result, in words.
-        title: What was found, in one line.
-        sentence: What that means, in one or two.
+        title: The finding, in one line.
+        sentence: Its meaning, in one or two.
         method: How it was asked, for a list of runs.
         target: Whom.
         queries: How many were sent; None where that is not known.
         facts: The first things to know, label and value.
         brief: The same for a terminal.
-        warnings: What a reader must know before relying on it.
+        warnings: Reasons to doubt it.
         left_out: Files and rows that were given and could not be read.
-        claimed: What the figures claim.
-        not_claimed: What a reader might wrongly conclude.
-        rests_on: What the claims rest on, label and value.
+        claimed: The claims of the figures.
+        not_claimed: Conclusions that would be wrong.
+        rests_on: The grounds of the claims, label and value.
         shares: Verdicts as shares of the whole; empty where there are none.
         sections: The parts.
         settings: Everything in use, label and value.
@@ -296,7 +296,7 @@ def simple_report(
 
 
 def table_rows(report: ReportDocument) -> list[dict[str, Any]]:
-    """Return every cell of a report's tables: what its row is about, its column, what it says."""
+    """Return every cell of a report's tables: its row, its column and its text."""
     tables = [
         block for section in report.sections for block in section.blocks if isinstance(block, Table)
     ]
@@ -320,7 +320,7 @@ class Axis:
     """One axis.
 
     Attributes:
-        label: What it shows.
+        label: Its quantity.
         ticks: Values to mark; none for round numbers.
         log: Whether the scale is logarithmic.
     """
@@ -373,7 +373,7 @@ class Curves:
     """Panels of curves over one legend.
 
     Attributes:
-        title: What they show.
+        title: Their content in words.
         make: Returns the panels; called where they are drawn, since a terminal draws none.
         note: How to read them, in words and numbers.
     """

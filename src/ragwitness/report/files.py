@@ -64,7 +64,7 @@ def _parquet(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any])
     """Return one row per row of a result, with the names and the nesting of the JSON.
 
     The types do not depend on the values: a column without any is still a column of numbers.
-    What there is not is null, never NaN.
+    A missing value is null, never NaN.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -184,7 +184,7 @@ def _clean(text: str) -> str:
 # SARIF 2.1.0 (OASIS, errata 01), which code-scanning pages read.
 #
 # Only what failed is a result there: GitHub makes an alert of every result, passed ones included.
-# What was left undecided is a notification of the run.
+# An undecided case is a notification of the run.
 
 _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -201,7 +201,7 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         result: The result.
         conditions: Those of ``--fail-on``.
     """
-    # Pass 1: the same cases as in JUnit. What failed has a rule by the way in which it failed.
+    # Pass 1: the same cases as in JUnit. Each kind of failure has a rule.
     report, cases = kind.report(result), kind.tested(result, conditions)
     failed = [case for case in cases if case.state == "failed"]
     rules = sorted({case.type for case in failed})
@@ -226,7 +226,7 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         invocation["startTimeUtc"] = started
     # Pass 3: the log.
     settings = {_clean(name): _clean(value) for name, value in report.settings}
-    about = f"What failed of a {kind.words}: ragwitness {kind.verb} --fail-on"
+    about = f"Failures of a {kind.words}: ragwitness {kind.verb} --fail-on"
     run = {
         "tool": {
             "driver": {
@@ -247,7 +247,7 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         # Logs of different verbs stand side by side on a code-scanning page.
         "automationDetails": {"id": f"ragwitness/{kind.name}/"},
         "originalUriBaseIds": {
-            _BASE: {"description": {"text": "Not a folder: the ids of what was asked about."}}
+            _BASE: {"description": {"text": "Not a folder: the ids of documents."}}
         },
         "invocations": [invocation],
         "results": [

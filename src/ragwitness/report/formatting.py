@@ -169,7 +169,7 @@ def duration(seconds: float) -> str:
 
 
 def spent_text(spent: Spending | None) -> str:
-    """Return what a run has spent at its target, each beside its cap; empty where unknown."""
+    """Return the spending of a run at its target, each beside its cap; empty where unknown."""
     if spent is None:
         return ""
     tokens = spent.prompt_tokens + spent.completion_tokens

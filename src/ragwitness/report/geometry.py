@@ -41,7 +41,7 @@ def histogram(
     """Return the distributions of groups over shared bins; None without any value.
 
     Args:
-        title: What it shows.
+        title: Its content in words.
         description: In words.
         x: Name of the axis.
         groups: Name, style and values, each of shape (n,).

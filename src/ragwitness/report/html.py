@@ -128,7 +128,7 @@ def write_html(result: object, path: str | Path) -> None:
     """Write the page of a result of any kind.
 
     Args:
-        result: What an audit, a leak measurement or another task returned.
+        result: The result of any task.
         path: Where the page goes.
 
     Raises:
@@ -146,7 +146,7 @@ def write_page(report: ReportDocument, path: str | Path) -> None:
     replace_file(path, render_page(report))
 
 
-# A result as a part of a notebook: the page of a result, small, under a style of its own.
+# A result as a part of a notebook: a small page with a style that touches nothing else.
 #
 # There is no script in it, and every text is escaped: an audited system cannot write into the
 # notebook of whoever audits it.
@@ -162,7 +162,7 @@ _NAMES = re.compile(r'\b(id|aria-labelledby|href)="([^"]*)"')
 
 
 def fragment(report: ReportDocument) -> str:
-    """Return a report as a part of a page; names in it are its own, whatever stands beside."""
+    """Return a report as a part of a page, with names that clash with no other part."""
     template = environment().get_template("notebook.html.j2")
     # The style is ours and read from the package, hence not escaped.
     html = template.render(report=report, css=Markup(_fragment_style()), cut=_CUT, most=_OPEN)  # noqa: S704
@@ -179,7 +179,7 @@ def fragment(report: ReportDocument) -> str:
 def _fragment_style() -> str:
     """Return the style of the pages, for the elements of a fragment alone."""
     css = (resource("style.css") or "").partition("@media print")[0]
-    # What holds for a whole page holds for the fragment (CSS nesting): a notebook keeps its own.
+    # Rules for a whole page become rules for the fragment (CSS nesting).
     for page in (":root", "body", "html"):
         css = re.sub(rf"(?m)^(\s*){page}(?=[ ,{{])", r"\1&", css)
     return f".ragwitness {{\n{css}\n{_SMALL}}}"
@@ -190,7 +190,7 @@ def _fragment_style() -> str:
 
 _WIDTH_LINES, _HEIGHT_LINES = 300.0, 220.0  # of the plotted area
 _LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
-_XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # of a file of its own
+_XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # in a file
 _ROW, _COLUMN, _LETTER = 18, 180, 6
 STYLE = (
     "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"

@@ -50,7 +50,7 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
     Raises:
         KeyError: It is not a result.
     """
-    # A result's class stands beside its result type, or names it: no table of classes is kept.
+    # A result's class and its result type are in one module, or the class names its type.
     if (name := getattr(result, "result_kind", None)) is not None:
         return result_type_named(name)
     result_type: ResultType[Any, Any] | None = vars(sys.modules[type(result).__module__]).get(
@@ -81,7 +81,7 @@ def kind_of(data: Mapping[str, Any]) -> ResultType[Any, Any]:
                 f"Known: {', '.join(RESULT_TYPES)}. A newer version of Ragwitness may read it.",
             )
         return result_type_named(name)
-    # Files of before say by their fields what they are.
+    # Earlier files are recognised by their fields.
     # The order of RESULT_TYPES decides where two kinds have a field in common.
     kind = next(
         (

@@ -1,4 +1,4 @@
-"""What every kind of result can do: be stored and read back, be judged, say what it says.
+"""Result types: how a result is stored, read, judged and reported.
 
 A task's result is one value. Its :class:`ResultType` is all that ``report``, ``view``, the gates
 and the writers of files know of it. A new one is a module with a ``RESULT_TYPE`` and a
@@ -46,7 +46,7 @@ class TestCase:
     """One line of a JUnit report.
 
     Attributes:
-        name: What it is about.
+        name: Its subject.
         state: How it ended.
         message: In one line.
         text: In more.
@@ -67,23 +67,22 @@ class ResultType(Generic[R, C]):
     """One kind of result.
 
     Attributes:
-        name: As it stands in the file, under ``kind``.
+        name: In the file, under ``kind``.
         words: For people.
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
-        report: What a report says.
+        report: Makes the report.
         rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
-        recognises: Whether a file of before, which carries no ``kind``, is one of these; none is of
-            a kind that was never stored without it.
+        recognises: Whether an earlier file without ``kind`` is one of these; by default none is.
         conditions: Reads ``--fail-on``; by default there is none.
         rule: Says how a result ends under conditions.
         stored_rows: Field of the stored form that holds the rows, where the rest is ``head`` under
             ``summary``; empty for other forms.
         dump: The result as strict JSON, without ``kind`` and ``version``.
         cases: The rows as JUnit has them; None for one case per row and one for the gate.
-        head: What stands beside the rows in a table of them; None for the whole result.
-        properties: What a JUnit report notes besides the settings.
+        head: The summary beside a table of the rows; None for the whole result.
+        properties: Notes of a JUnit report besides the settings.
         version: Of the form that is stored; raised when an older reader would misread it.
     """
 
@@ -119,7 +118,7 @@ class ResultType(Generic[R, C]):
         Raises:
             InputError: It is of a version to come, or a field is missing or malformed.
         """
-        # Step 1: the version. Files from before versions were written are of the first one.
+        # Step 1: the version. Files without one are of the first version.
         version = data.get("version", 1)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise malformed(self, "version", f"{version!r} is not a version")
@@ -134,8 +133,7 @@ class ResultType(Generic[R, C]):
         fields = {key: value for key, value in data.items() if key not in ("kind", "version")}
         try:
             return self.load(fields)
-        # Whatever a hand-edited file makes of the loader, its user gets one sentence and a next
-        # command.
+        # Every failure on a hand-edited file becomes one sentence and a next command.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise malformed(self, "some field", f"{type(error).__name__}: {error}") from error
 
@@ -143,8 +141,7 @@ class ResultType(Generic[R, C]):
         """Return a result as test cases."""
         if self.cases is not None:
             return list(self.cases(result, conditions))
-        # Without cases of its own: a case for each row, none of which fails, and one for the whole
-        # condition.
+        # By default: a case for each row, none of which fails, and one for the condition.
         first = next(iter(self.columns))
         cases = [
             TestCase(str(row[first]), message=", ".join(f"{k} {v}" for k, v in row.items() if v))
@@ -229,7 +226,7 @@ class Condition:
     """One condition under which a run fails.
 
     Attributes:
-        subject: What is counted.
+        subject: The counted verdict or measure.
         least: Rows, or percent of them, at which it is met.
         percent: Whether ``least`` is a percentage of all rows.
     """
@@ -244,7 +241,7 @@ class Condition:
         return f"{self.subject}:{float(self.least):g}{'%' if self.percent else ''}"
 
     def met(self, count: int, total: int) -> bool:
-        """Whether so many of so many rows are enough; none never are."""
+        """Whether ``count`` of ``total`` rows are enough; 0 never are."""
         least = self.least * total / 100 if self.percent else self.least
         return count > 0 and count >= least
 
@@ -256,7 +253,7 @@ def parse_conditions(
 
     Args:
         texts: As given.
-        subjects: What can be named.
+        subjects: The known subjects.
         counted: Whether a number may follow.
 
     Raises:
@@ -349,8 +346,8 @@ def rule_decided(
         conditions: Those of ``--fail-on``.
         rows: How many rows there are, in words.
         total: In figures.
-        missing: What was left out, in words; empty for nothing.
-        undecided: What to say where all rows are inconclusive.
+        missing: The documents that were left out, in words; empty for none.
+        undecided: The doubt where all rows are inconclusive.
     """
     # First the conditions; then whether a pass means anything.
     ruling = rule_counts(counts, conditions, rows, total)

@@ -1,4 +1,4 @@
-"""What a run has spent at its target, as results keep it, and what they say of it."""
+"""The spending of a run at its target, as results keep it, and sentences about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a run folder has spent at its target, all starts together.
+    """The spending of a run folder at its target, all starts together.
 
     Attributes:
         queries: Queries that the target answered, or may have worked on.
@@ -44,7 +44,7 @@ class Spending:
 def spending(
     spent: Use, budget: Budget, stopped_by: str | None, outcomes: Iterable[Any]
 ) -> Spending:
-    """Return what a run folder has spent, and what its caps left unasked.
+    """Return the spending of a run folder, and the work that its caps prevented.
 
     Args:
         spent: By all starts together.

@@ -36,7 +36,7 @@ def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Gro
     """Return a rich renderable: what was found, the tables, what limits it, what is claimed.
 
     Args:
-        report: What is said.
+        report: The report.
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
@@ -185,7 +185,7 @@ def _figure(value: str | int | float | Rate | None, column: Column) -> str:
         return fmt.count(value)
     if isinstance(value, float):
         return fmt.MISSING if math.isnan(value) else fmt.short(value)
-    # What is left is a rate: its class brings numpy, so that it is not asked for.
+    # The rest are rates: their class is not named here, because it imports numpy.
     if column.kind == "interval":
         return fmt.short_interval(value)
     if column.kind == "ends":

@@ -108,7 +108,7 @@ class _StreamOptions(BaseModel):
 
 
 class _Noise(BaseModel):
-    """What a client adds to the key of the noise, so that nobody can have tried keys beforehand.
+    """A client's part in the key of the noise, so that a provider cannot try keys beforehand.
 
     Attributes:
         nonce: The client's own random text.
@@ -358,7 +358,7 @@ class _Service:
                 "That model does not exist.", status=404, param="model", code="model_not_found"
             )
         query = chat.query()
-        # 1. What the generator cannot read is refused here, before anything is charged.
+        # 1. A query that the generator cannot read is refused before anything is charged.
         await self.generator.check(query)
         # 2. Selected, and charged before where that costs something.
         result = await self.retriever.retrieve(principal, chat.retrieval(query.prompt))
@@ -379,9 +379,8 @@ class _Service:
         principal = await self._principal(request)
         log = self.retriever.log(principal)
         if log is None:
-            raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
-        # A client names this checkpoint in its next query, so that nobody can have tried noise
-        # before the checkpoint existed.
+            raise ApiError("The answers of this tenant are not logged.", status=404, code="no_log")
+        # A client names this checkpoint in its next query: noise cannot be tried before it exists.
         key = request.headers.get(KEY_HEADER, "")
         if not _KEY.fullmatch(key):
             raise ApiError(f"{KEY_HEADER} is not 32 bytes in lower-case hex.")

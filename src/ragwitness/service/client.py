@@ -43,9 +43,8 @@ class Client:
         url: Of the service, with or without ``/v1``.
         key: Of an account.
         timeout: Seconds.
-        account: The account's own signing key, or its file (made where there is none): each query
-            is then signed, so that nobody can ask in the account's name
-            (``service.signer.Signer``). For tenants whose answers stand in a log.
+        account: The account's signing key, or its file (made where there is none). Each query is
+            then signed, for tenants whose answers are logged (``service.signer.Signer``).
         receipts: Folder in which the receipts of signed queries are kept.
     """
 

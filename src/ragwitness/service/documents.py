@@ -58,7 +58,7 @@ def add_documents(
         tenant: Name of the tenant.
         new: Documents with ids that are new to the tenant.
         split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into parts; each
-            has a slot of its own. Noise covers one slot, a placement the whole document.
+            has its own slot. Noise covers one slot, a placement the whole document.
         replace: Whether a document replaces another one with its id, with all its parts.
         embedder: Used instead of loading the tenant's.
 
@@ -83,7 +83,7 @@ def add_documents(
         if replace:
             _drop(connection, row.id, [document.id for document in new])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
-        # 3. The identity of each document: by its id, and by what it is a copy of.
+        # 3. The identity of each document: by its id, or by the document that it copies.
         _register(connection, row.id, policy.placement, new, store)
         for some in _batches(range(len(pieces))):
             rows = [
@@ -140,7 +140,7 @@ def _pieces(new: Sequence[Document], *, split: bool) -> list[dict[str, Any]]:
                 raise InputError(
                     f"The document {document.id!r} has {words} words; a slot takes"
                     f" {LONGEST_DOCUMENT}.",
-                    "With --split it is cut into parts, each in a slot of its own.",
+                    "With --split it is cut into parts, each in its own slot.",
                 )
             texts = [number.text for number in chunk_document(document, _PASSAGE, _OVERLAP)]
         pieces += [
@@ -290,16 +290,16 @@ _ORDERS = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=n
 
 
 def text_sketch(text: str, tenant: int, secret: bytes) -> NDArray[np.uint64]:
-    """Return 256 bits of a text, which two texts share the more, the more runs of words they share.
+    """Return 256 bits of a text; similar texts share more of them.
 
-    One bit of the least of the runs' hashes, for each of 256 orders of all hashes (b-bit minwise
-    hashing, Li and König, 2010): with the share J of the runs of three words in common, each is
-    the same with chance (1 + J) / 2. Case, spacing and invisible marks do not count.
+    Each bit is one of the least of the runs' hashes in one of 256 orders (b-bit minwise hashing, Li
+    and König, 2010). Two texts that share the part J of their runs of three words have each bit in
+    common with chance (1 + J) / 2. Case, spacing and invisible marks do not count.
 
     Args:
         text: The text.
         tenant: Row of the tenant: no two tenants' sketches can be compared.
-        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
+        secret: :meth:`Store.text_key`; without it a guessed text cannot be tried.
 
     Returns:
         Shape (4,).
@@ -340,7 +340,7 @@ class Indexes:
         Args:
             tenant: Row of the tenant; no other tenant's rows are read.
             edition: The least that will do.
-            finder: What answers the tenant's queries.
+            finder: The tenant's mechanism or placement.
 
         Returns:
             Vectors to be scored, or, where documents are placed, the group of each slot.

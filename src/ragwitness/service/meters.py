@@ -5,10 +5,10 @@ waste budget. The tenant's row is locked first: the charges of one index have on
 worker they come from. The odometer is kept in memory and follows the charges that others have
 stored; every few hundred it is stored itself and their vectors are erased.
 
-What a window may spend is granted when it opens, out of the budget that the tenant has for life: mu
-adds up in squares over its windows. Noise of coins has no mu: its meter counts answers, and their
-square root stands in mu's place. A window under way counts as what it was granted, one that is over
-as what it spent. Nothing here depends on another tenant.
+A window gets its grant when it opens, out of the tenant's budget for life: mu adds up in squares
+over its windows. Noise of coins has no mu: its meter counts answers, and uses their square root. A
+window under way counts with its grant, a closed one with its spending. Nothing here depends on
+another tenant.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Refused:
     """A query that a meter turned away; nothing was charged.
 
     Attributes:
-        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log``: the
-            window's answers stand in a log, and this one's would stand in another or none.
+        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log`` where
+            the answer would not be in the window's log.
     """
 
     by: str
@@ -240,7 +240,7 @@ def _close_others(connection: Connection, tenant: int, window: int, policy: Tena
 def _grant(connection: Connection, tenant: int, policy: TenantPolicy, before: float) -> float:
     """Return the mu that a window may spend: its budget, or the rest for life if that is less.
 
-    The mu that the window has spent ``before`` is part of what is used.
+    The mu that the window has spent ``before`` is part of the used mu.
     """
     room = max(0.0, policy.life**2 - used_for_life(connection, tenant, policy)) + before * before
     return min(policy.budget, math.sqrt(room))
@@ -260,7 +260,7 @@ def used_for_life(connection: Connection, tenant: int, policy: TenantPolicy) -> 
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    # None: the budget for life had nothing left for it.
+    # None: the budget for life is spent.
     meter: Odometer | AnswerMeter | None
     charged: int
     folded: int

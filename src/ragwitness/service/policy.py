@@ -1,4 +1,4 @@
-"""What a tenant is promised: fixed when it is created, checked then, and never changed after."""
+"""The promise to a tenant: checked and fixed when it is created, and never changed."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ class Claim:
 
     Attributes:
         mechanism: ``codes`` or ``noise``.
-        epsilon: With codes, epsilon of a document for life, whoever asks; with noise, that of one
-            account in one window (the paper's epsilon_acc).
+        epsilon: With codes, of a document for life, over all accounts; with noise, of one account
+            in one window (the paper's epsilon_acc).
         delta: Failure probability of one account (delta_acc).
         queries: Number of queries that one account may ask in a window, q.
         accounts: Declared cap on a coalition, k_max.
         joint_delta: delta* of the whole index.
-        joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
-            gives for ``accounts`` accounts that ask all they may.
-        lifetime_epsilon: Epsilon of the index's contents over all windows, whoever asks, at
+        joint_epsilon: Of the whole index in one window, over all accounts; None takes the epsilon
+            of ``accounts`` accounts that ask all they may.
+        lifetime_epsilon: Epsilon of the index's contents over all windows and accounts, at
             ``joint_delta``; None takes that of :data:`LIFETIME` full windows. Policies of earlier
             versions have none.
         texts: Whether retrieval and chats show ids and texts of the selection, or numbers of slots
             alone. With codes, of documents that share a word with the question.
-        sigma: Noise in units of a perfect match's score: the least that keeps the account's promise.
+        sigma: The least noise that keeps the account's promise, where 1 is a perfect match.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
             times ``queries``.
         top: Slots per answer, K.
@@ -108,10 +108,9 @@ class TenantPolicy:
 
     Attributes:
         claim: As given, with nothing left open.
-        finder: What answers; its digest enters the key of every answer's noise.
-        budget: mu that no sequence of answers of one window may pass, over all accounts; of noise
-            of coins, which has no mu, the square root of the number of answers (squares add up).
-            Without noise nothing is spent.
+        finder: The mechanism or placement; its digest enters the key of every noise.
+        budget: mu that no sequence of answers of one window may pass, over all accounts. Noise of
+            coins has no mu: the square root of the number of answers. Without noise 0.
         lasting: The same for all windows together; None to have it computed.
     """
 
@@ -196,7 +195,7 @@ class TenantPolicy:
 
         Args:
             state: As stored; None: of no charge.
-            granted: What the window may spend; None: the policy's budget.
+            granted: The grant of the window; None: the policy's budget.
         """
         if self.mechanism.coins is None:
             meter = Odometer.from_bytes(state) if state else Odometer(self.terms)
@@ -209,7 +208,7 @@ class TenantPolicy:
         return counter
 
     def epsilon_of(self, spent: float) -> float:
-        """Return epsilon at delta* of what was spent, in the unit of ``budget``."""
+        """Return epsilon at delta* of a spending in the unit of ``budget``."""
         if self.mechanism.coins is None:
             return epsilon_at(self.claim.joint_delta, spent)
         answers = round(spent * spent)
@@ -217,7 +216,7 @@ class TenantPolicy:
 
     @property
     def terms(self) -> Terms:
-        """What the odometer of an index with Gaussian noise measures against."""
+        """The terms of the odometer of an index with Gaussian noise."""
         return Terms.of(self.mechanism, self.budget, self.claim.relation)
 
     def to_json(self) -> str:
@@ -263,7 +262,7 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     """Check a claim and settle what it leaves open.
 
     Args:
-        claim: What is asked for.
+        claim: The wanted promise.
         dimension: Dimension of the embedder's vectors; with codes it does not count.
 
     Raises:
@@ -334,14 +333,14 @@ def _coined(claim: Claim, dimension: int) -> TenantPolicy:
     sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
     mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, None)
     sigma = math.sqrt(mechanism.variance) / claim.scale**2
-    # 2. Answers of a window, whoever asks: as many as the joint epsilon allows, or k_max accounts'.
+    # 2. Answers of a window, over all accounts: by the joint epsilon, or those of k_max accounts.
     answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
     if joint is not None:
         answers = _answers(claim, mechanism, joint)
     if joint is None:
         joint = _epsilon(claim, mechanism, claim.joint_delta, answers)
-    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear;
-    # one there is, since an account's promise leaves room for k_max of them (k_max delta < delta*).
+    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear. One
+    # window always fits, since k_max delta < delta*.
     life = claim.lifetime_epsilon
     if life is not None:
         _check_life(life, joint)

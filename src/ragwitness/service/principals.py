@@ -1,4 +1,4 @@
-"""Who asks: everything a request may touch follows from its key, and from nothing else in it."""
+"""Accounts and their keys: the key of a request alone decides what it may touch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_key() -> tuple[str, dict[str, object]]:
     The secret is random, so that a fast hash is enough: there is no dictionary to try.
 
     Returns:
-        The text that the client sends, which nobody can show again, and its columns in the
+        The text that the client sends, which cannot be shown again, and its columns in the
         database: the identifier, a salt, and the HMAC-SHA256 of the secret part under the salt.
     """
     key_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
@@ -89,7 +89,7 @@ _parse = lru_cache(maxsize=256)(TenantPolicy.from_json)
 
 
 def key_owners(store: Store, key_ids: Iterable[str]) -> dict[str, Any]:
-    """Return the rows of some keys, by identifier; none of a key that nobody has.
+    """Return the rows of some keys, by identifier; none of an unknown key.
 
     Raises:
         StoreGoneError: The database failed.

@@ -61,7 +61,7 @@ class Retrieved:
         window: Number of the audit window; 0 with codes.
         sequence: Sequence number of the record within its account and window; 0 with codes.
         documents: Slot, id and text of the selected documents that may be shown, in their order.
-        receipt: File for the account to keep; None where answers stand in no log.
+        receipt: File for the account to keep; None without a log.
     """
 
     slots: tuple[int, ...]
@@ -90,7 +90,7 @@ class Retriever:
     Args:
         store: The database.
         clock: Seconds since the epoch.
-        logs: Audit windows in whose logs answers stand before they leave.
+        logs: Audit windows, whose logs record answers before they leave.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""An account that signs: its key stays here, and nobody can ask the private service in its name."""
+"""An account that signs its queries: its key stays with the client."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Signer:
                 refused what was signed under it.
         """
         with self._one:
-            # 1. What was signed before and has no answer: the same request once more.
+            # 1. A signed request without an answer: the same request once more.
             if self._pending is not None:
                 pending = self._pending["query"]
                 reply = self._send(self._pending, send)
@@ -162,7 +162,7 @@ class Signer:
         return self._pending
 
     def _send(self, body: dict[str, Any], send: Send) -> Reply:
-        """Send what was signed; forget it once it is answered, or can no more be."""
+        """Send a signed request; forget it once it is answered, or can be answered no more."""
         status, reply = send(body, {})
         if status == _AGAIN or status >= 500:
             return status, reply
@@ -174,7 +174,7 @@ class Signer:
         return status, reply
 
     def _check(self, body: dict[str, Any], reply: dict[str, Any]) -> None:
-        """Compare the receipt with what was signed, and keep it."""
+        """Compare the receipt with the signed request, and keep it."""
         data = str(reply.get("receipt", "")).encode()
         receipt = Receipt.parse(data)
         record = check_openings(receipt)

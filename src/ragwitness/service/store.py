@@ -68,8 +68,8 @@ class Store:
         """Return the key of the hashes of texts, which is kept beside the database and not in it.
 
         Args:
-            make: Whether to make one where there is none: no hash is stored yet. A hash under
-                another key matches none of before.
+            make: Whether to make one where there is none: no hash is stored yet. Hashes under two
+                keys never match.
 
         Raises:
             InputError: The file cannot be read or made, or holds no key.
@@ -128,7 +128,7 @@ class Store:
             yield connection
 
     def vacuum(self) -> None:
-        """Write the database anew without what was erased; pages and log of before are emptied.
+        """Write the database anew without the erased rows; old pages and logs are emptied.
 
         Raises:
             StoreGoneError: The database failed; what was erased is out of its tables all the same.
@@ -138,8 +138,8 @@ class Store:
                 connection.exec_driver_sql("VACUUM")
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
                 return
-            # FULL: a plain one leaves the bytes of dead rows in their pages. It takes as long as it
-            # takes, while nobody else reads the table.
+            # FULL: a plain one leaves the bytes of dead rows in their pages. It locks each table,
+            # without a time limit.
             bare = connection.execution_options(isolation_level="AUTOCOMMIT")
             for name in ("statement_timeout", "lock_timeout"):
                 bare.execute(text(f"SET {name} = 0"))
@@ -184,7 +184,7 @@ class SharedReads:
         self._wanted.update(keys)
         if self._next is None:
             self._next = asyncio.create_task(self._run())
-        # Shielded: who hangs up takes nothing from the others.
+        # Shielded: a cancelled request does not cancel the others.
         rows = await asyncio.shield(self._next)
         return {key: rows[key] for key in keys if key in rows}
 
@@ -204,7 +204,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
         create: Whether an SQLite file may be made.
 
     Raises:
-        InputError: It is no such URL, the file is missing or no database of ours.
+        InputError: It is no such URL, or the file is missing or another database.
         MissingExtraError: The driver is not installed.
         StoreGoneError: PostgreSQL does not answer.
     """
@@ -298,7 +298,7 @@ def _prepare_postgres(connection: Any, _record: object) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Say what went wrong without statement or parameters."""
+    """Translate errors, without statement and parameters."""
     try:
         yield
     except DBAPIError as error:

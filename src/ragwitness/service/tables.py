@@ -65,7 +65,7 @@ accounts = Table(
     Column("revoked", BigInteger),
     UniqueConstraint("tenant", "name"),
 )
-documents = Table(  # what stands in the slots: documents, or the parts that they were cut into
+documents = Table(  # the content of slots: documents, or their parts
     "documents",
     META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
@@ -112,7 +112,7 @@ charges = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("vector", LargeBinary, nullable=False),
 )
-attested = Table(  # windows whose every answer stands in a log
+attested = Table(  # windows whose answers are all logged
     "attested",
     META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
@@ -138,7 +138,7 @@ CLOSED: dict[str, object] = {
     "charged": 0,
     "folded": 0,
 }
-"""A window that grants nothing, for good: what it may have spent is counted elsewhere."""
+"""A window that grants nothing, for good: its spending is counted elsewhere."""
 
 
 # The steps that bring an older database up to date. A list of steps and one row with a number are
@@ -161,8 +161,8 @@ def _identities(connection: Connection) -> None:
     if inspect(connection).has_table("lives"):
         _part_lives(connection)
     if "part" not in _columns(connection, documents):
-        # A part of a document that was split stays a document of its own, under its name with #.
-        # Its tenant has noise, which covers one slot.
+        # A part of a document becomes a document, under its name with #: its tenant has noise,
+        # which covers one slot.
         connection.execute(text("DROP TABLE IF EXISTS contents"))
         connection.execute(text("ALTER TABLE documents RENAME TO documents_before"))
         META.create_all(connection)
@@ -173,7 +173,7 @@ def _identities(connection: Connection) -> None:
             )
         )
         connection.execute(text("DROP TABLE documents_before"))
-        # Only noise existed then: no document had an account of its own.
+        # Only noise existed then: documents had no accounts.
         pairs = connection.execute(select(documents.c.tenant, documents.c.name)).all()
         for number, (tenant, name) in enumerate(sorted(map(tuple, pairs))):
             account = {"version": 1, "sketch": b"", "account": number}
@@ -182,7 +182,7 @@ def _identities(connection: Connection) -> None:
 
 
 def _part_lives(connection: Connection) -> None:
-    """Count against each tenant what the others may have spent of a budget they had in common."""
+    """Count against each tenant the possible spending of the others of a common budget."""
     rows = connection.execute(text("SELECT id, life, policy FROM tenants ORDER BY id")).all()
     erased = {row.id: row.used for row in connection.execute(text("SELECT * FROM lives"))}
     count = select(windows.c.tenant, func.count()).group_by(windows.c.tenant)

@@ -1,4 +1,4 @@
-"""What an operator does: tenants, accounts and keys, and how much of each budget is spent."""
+"""Operations of an operator: tenants, accounts and keys, and the spending of each budget."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
     Args:
         store: The database.
         name: Name of the tenant, unique.
-        claim: What its accounts are promised.
+        claim: The promise to its accounts.
         more: Names of others with the same policy; all are made, or none.
 
     Returns:
@@ -59,7 +59,7 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
             if _find(connection, new_name) is not None:
                 raise InputError(f"There is a tenant {new_name!r} already.", "Take another name.")
             # Numbers are drawn, not counted: a server that still holds an erased tenant's index
-            # knows it by its number, and no tenant's number tells of others.
+            # knows it by its number, and a number reveals no other tenant.
             number = 1 + secrets.randbelow((1 << 31) - 1)
             values = {"policy": policy.to_json(), "created": int(time.time())}
             connection.execute(insert(tenants).values(id=number, name=new_name, **values))
@@ -86,7 +86,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
     counts = {"meters": 0}
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        # Every row of its own, those first that point to others.
+        # All its rows, those first that point to others.
         for kind, table in (("account", accounts), ("payer", payers)):
             owners = select(table.c.id).where(table.c.tenant == row.id)
             meters = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
@@ -103,17 +103,16 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "rows": counts,
         "remains": [
-            "copies that the database does not know: backups, replicas, a write-ahead log of"
-            " PostgreSQL until it is recycled, audit windows in their folders, and the index in"
-            " the memory of a running server until it is restarted",
-            "what its answers have told: another tenant with the same documents has a budget of its"
-            " own",
+            "copies outside the database: backups, replicas, PostgreSQL's write-ahead log until it"
+            " is recycled, audit windows in their folders",
+            "the index in the memory of a running server, until it is restarted",
+            "its answers: another tenant with the same documents has another budget",
         ],
     }
 
 
 def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
-    """Count as spent whatever may have been asked since a restored copy was made.
+    """Count as spent all windows that may have been used since a restored copy was made.
 
     Every window that is open, and every one that may have been open since, is spent in full. The
     window under way answers nothing, and no noise of the copy is drawn again.
@@ -167,7 +166,7 @@ def add_accounts(
         store: The database.
         tenant: Name of the tenant.
         names: Names of the accounts, each unique within the tenant.
-        payer: Who pays for them; None: each for itself.
+        payer: The payer of all of them; None: each for itself.
 
     Raises:
         InputError: No such tenant, or a name is taken or unusable.
@@ -177,7 +176,7 @@ def add_accounts(
         row = find_tenant(connection, tenant, lock=True)
         for number, (name, (_, stored)) in enumerate(zip(names, keys, strict=True), row.next_place):
             _check_name("account", name)
-            # A payer has a meter of its own, so that more accounts do not buy more queries.
+            # Each payer has a meter, so that more accounts do not buy more queries.
             _check_name("payer", payer or name)
             if _account(connection, row.id, name) is not None:
                 raise InputError(
@@ -269,7 +268,7 @@ def _check_name(what: str, name: str) -> None:
         )
 
 
-# What an operator sees.
+# Lists and budgets.
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +279,7 @@ class TenantRow:
         name: Name of the tenant.
         documents: Slots in use.
         accounts: Accounts that are not revoked.
-        claim: What its accounts are promised.
+        claim: The promise to its accounts.
     """
 
     name: str
@@ -295,7 +294,7 @@ class AccountRow:
 
     Attributes:
         name: Name of the account.
-        payer: Who pays for it.
+        payer: Its payer.
         queries: Charged.
         payer_queries: Charged to all accounts of the payer.
         revoked: Whether its access has ended.
@@ -310,7 +309,7 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True)
 class TenantBudget:
-    """What a tenant's index has spent.
+    """The spending of a tenant's index.
 
     Attributes:
         tenant: Name.
@@ -322,9 +321,8 @@ class TenantBudget:
         epsilon: Spent in this window, at ``delta``.
         joint_epsilon: Budget of a window.
         delta: Failure probability of both.
-        life_epsilon: Of the tenant over all windows, those under way counted as what they may
-            spend, at ``delta``.
-        lifetime_epsilon: What that may not pass; None for a tenant made without such a promise.
+        life_epsilon: Spent over all windows, at ``delta``; one under way counts with its grant.
+        lifetime_epsilon: Bound of ``life_epsilon``; None for a tenant without such a promise.
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.

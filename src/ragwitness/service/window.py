@@ -1,4 +1,4 @@
-"""Answers that stand in an audit window's log before they leave, each with a receipt.
+"""Audit windows of the service: each answer is logged before it leaves, with a receipt.
 
 The log alone gives an account its place and a query its sequence, and with them its noise
 (:class:`ragwitness.attest.window.Window`); the database's meters only limit. They are charged
@@ -41,8 +41,8 @@ from ragwitness.service.tables import attested, documents, tenants, windows
 from ragwitness.service.tenants import find_tenant
 
 # An audit window takes from the database its policy, its indexes and its number. From then on
-# every answer of that window stands in the window's log: the meters refuse any other, in the
-# transaction that charges it.
+# the window's log has every answer of it: the meters refuse any other, in the transaction that
+# charges it.
 
 _LESS = 1e-9  # of sigma: far more than rounding, and far less than from one noise to the next
 _THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
@@ -336,7 +336,7 @@ class Log:
         names = (principal.tenant_name, principal.account_name)
 
         def publish() -> dict[str, Any]:
-            # Admission is a record of its own; it gives the account its place, and its key.
+            # The record of admission gives the account its place and its key.
             window, ledger = self._window, self._window.ledger
             try:
                 window.admit(*names, key)
@@ -536,6 +536,6 @@ class Logs:
 
 
 def no_log() -> ApiError:
-    """Return the refusal of a query whose answer would stand in no log, or the wrong one."""
-    message = "Answers of this tenant stand in a log, and this server has none for this window."
+    """Return the refusal of a query whose answer would be in no log, or the wrong one."""
+    message = "Answers of this tenant are logged, and this server has no log for this window."
     return ApiError(message, status=409, code="no_log")

@@ -1,6 +1,6 @@
 """The pytest plugin: a target and documents as fixtures, and assertions bound to its options.
 
-It comes with ``pip install ragwitness``; nothing of it is imported before a test asks for it.
+It comes with ``pip install ragwitness``; nothing of it is imported before a test needs it.
 
 ::
 
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ragwitness.testing.assertions import Asserted
+    from ragwitness.testing.assertions import Finding
 
 _PROPERTY = "ragwitness"
-"""Under which a test's report keeps what was found; pytest writes it into its JUnit file too."""
+"""Key of the finding in a test's report; pytest writes it into its JUnit file too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Setting:
     """One setting.
 
     Attributes:
-        help: What it is.
+        help: Its meaning.
         role: Of a path in it: ``target``, ``documents``, ``folder``; empty for none.
-        type: What its text is read as.
+        type: Reads its text.
         choices: Texts that there are; empty for any.
     """
 
@@ -53,12 +53,12 @@ _SETTINGS = {
     "background": _Setting("Texts like the corpus that the system does not hold.", "documents"),
     "known-out": _Setting("Documents that are certainly outside the system.", "documents"),
     "known-in": _Setting("Documents that are certainly inside the system.", "documents"),
-    "release": _Setting("What this version of the system is called: its answers are kept for it."),
+    "release": _Setting("Name of this version of the system; its answers are kept."),
     "runs": _Setting("Folder in which runs and their answers are kept.", "folder"),
     "alpha": _Setting("Share of audits that an innocent system may fail.", type=float),
     "max-queries": _Setting("Most queries that each test may send.", type=int),
     "inconclusive": _Setting(
-        "What becomes of a test that decides nothing.", choices=("fail", "warn", "skip")
+        "Outcome of a test that decides nothing.", choices=("fail", "warn", "skip")
     ),
 }
 
@@ -195,21 +195,21 @@ def assert_no_leak(request: pytest.FixtureRequest) -> Callable[..., Any]:
 def _bound(
     request: pytest.FixtureRequest, asserted: Callable[..., Any], *more: str
 ) -> Callable[..., Any]:
-    """Give an assertion what the session sets, and note what it finds; a test's own words win."""
+    """Bind the session's settings to an assertion, and record its finding; arguments win."""
     names = ("release", "runs", "max-queries", "inconclusive", *more)
     settings = {name.replace("-", "_"): _setting(request.config, name) for name in names}
     known_settings = {name: value for name, value in settings.items() if value is not None}
     known_settings.setdefault("runs", request.config.rootpath / "ragwitness-runs")
 
     # On the test's report, which travels from a worker of pytest-xdist to its master.
-    def told(finding: Asserted) -> None:
+    def on_finding(finding: Finding) -> None:
         request.node.user_properties.append((_PROPERTY, finding.text))
 
-    return functools.partial(asserted, **known_settings, told=told)
+    return functools.partial(asserted, **known_settings, on_finding=on_finding)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say what each assertion that passed or was left undecided found; a failure says it itself."""
+    """Print the finding of each assertion that passed or decided nothing."""
     lines = [
         (report.nodeid, value)
         for outcome in ("passed", "skipped")

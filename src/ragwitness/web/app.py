@@ -45,8 +45,8 @@ def create_app(
 
     Args:
         roots: Run folders, or folders of runs.
-        access: Who may open them; None admits everybody on the loopback.
-        jobs: What the pages begin; None lets them only read.
+        access: Decides about each request; None admits every one on the loopback.
+        jobs: Tasks that the pages begin; None for pages that only read.
     """
     access = access or Access()
     begin = Beginnings(jobs, access, roots) if jobs else None
@@ -153,7 +153,7 @@ async def _broken(_request: Request, error: Exception) -> Response:
 
 # Serves the pages until Ctrl-C.
 
-_say = partial(print, flush=True)  # whoever reads a pipe waits for the address
+_say = partial(print, flush=True)  # a reader of a pipe waits for the address
 
 
 def serve(
@@ -188,8 +188,8 @@ def serve(
         announce(f"Listening on {address}/?token={token}")
         announce("The address works once, for one browser.")
         if not local:
-            announce("Whoever has it can read the runs, and so can who listens in: the connection")
-            announce("is not encrypted. A tunnel to the loopback is safer, and can begin runs.")
+            announce("It shows the runs to everybody who has it or listens in: the connection is")
+            announce("not encrypted. A tunnel to the loopback is safer, and can begin runs.")
 
     try:
         with _ends_in_order():
@@ -202,7 +202,7 @@ def serve(
 
 @contextmanager
 def _ends_in_order() -> Iterator[None]:
-    """Take what ends a program, such as a terminal that is closed, as Ctrl-C.
+    """Handle every signal that ends a program as Ctrl-C, such as that of a closed terminal.
 
     Runs are stopped then, and uploads deleted, which a sudden end would leave behind.
     """

@@ -61,7 +61,7 @@ class Beginnings:
     """The pages that begin tasks.
 
     Args:
-        jobs: What was begun.
+        jobs: The tasks.
         access: Whose forms are taken.
         roots: Run folders, or folders of runs.
     """
@@ -309,7 +309,7 @@ class Beginnings:
 
     @asynccontextmanager
     async def _form(self, request: Request) -> AsyncIterator[Form]:
-        """Read a form of ours.
+        """Read a form of these pages.
 
         Raises:
             HTTPException: It does not hold what our forms hold.
@@ -337,7 +337,7 @@ class Beginnings:
 
 
 def _again(job: Job) -> tuple[str, str]:
-    """Return button and address of the form of what is finished, its documents still in it."""
+    """Return button and address of the form of a finished task, with its documents."""
     label = job.task.again if job.stage is Stage.DONE else ""
     return label, f"/begin/{job.task.name}?{urlencode({'job': job.key})}"
 
@@ -358,7 +358,7 @@ def _report_of(job: Job) -> ReportDocument | None:
 def _task_of(request: Request) -> Task:
     task = TASKS.get(request.path_params["task"])
     if task is None:
-        raise HTTPException(404, f"What can be begun is: {', '.join(TASKS)}.")
+        raise HTTPException(404, f"The pages can begin: {', '.join(TASKS)}.")
     return task
 
 

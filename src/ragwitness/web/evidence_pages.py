@@ -1,4 +1,4 @@
-"""One document: what was asked about it, what came back, and the words that decided."""
+"""One document: the questions about it, their answers, and the deciding words."""
 
 from __future__ import annotations
 

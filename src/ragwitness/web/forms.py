@@ -1,8 +1,8 @@
-"""What the pages can begin: for each task its verb, its questions, and what is looked at first.
+"""The tasks that the pages can begin: their verbs, questions and checks.
 
 Nothing of an audit is done here. A question is an option of the verb under a name for people, as
-the task declares it; the answers become a file of options, and the verb runs with that file as it
-would on a terminal.
+the task declares it. The answers become a file of options, and the verb runs with that file as on a
+terminal.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Question:
     Attributes:
         option: The verb's option that it answers, without dashes.
         label: The question.
-        hint: What a stranger must know to answer it.
+        hint: The help that a newcomer needs.
         form: How it is answered.
         needed: Whether it must be answered.
-        usual: The answer that stands there already.
+        usual: The answer that is filled in at first.
         choices: Answers to choose from, in words.
         table: Documents that other commands read as documents are read and counted at once; a
             file of examples is left to the verb.
@@ -59,7 +59,7 @@ class Survey:
     Attributes:
         verb: Its words.
         options: Options of the task that it has; empty for all of them.
-        flags: What follows the file of options; ``{folder}`` stands for the task's own folder.
+        flags: Words after the file of options; ``{folder}`` is replaced by the task's folder.
     """
 
     verb: tuple[str, ...]
@@ -73,17 +73,17 @@ class Task:
 
     Attributes:
         name: In addresses.
-        title: What it is called.
+        title: Its name in words.
         asks: The question that it answers.
-        does: What it does, in a sentence or two.
-        verb: What runs it.
+        does: Its work, in a sentence or two.
+        verb: Words of the verb that runs it.
         start: The word on the button that begins it.
         questions: In groups, each with its heading.
-        looks: What is looked at first, in this order; without any it runs at once.
+        looks: The checks before it, in this order; without any it runs at once.
         runs: Whether it has a run folder.
         named_by: Question whose answer names the run.
         written: File of options that a look writes for the verb; empty for the answers themselves.
-        flags: What follows the file of options of its verb.
+        flags: Words after the file of options of its verb.
         again: Words of the button that asks the same once more, with other answers.
     """
 

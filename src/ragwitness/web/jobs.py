@@ -1,7 +1,7 @@
-"""Tasks under way: each is the verb itself, in a process of its own, followed by its journal.
+"""Tasks under way: each is the verb itself, in a separate process.
 
-What a terminal would show is read line by line and kept in memory. Stop is an interrupt, go on is
-the same command again; the verb knows how to do both.
+Its output is read line by line and kept in memory. Stop is an interrupt, and the same command
+resumes; the verb supports both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
 """Codes of a verb that did what it was asked for; a verdict is no failure of the verb."""
 _MOST_LINES, _MOST_JOBS = 20_000, 20
 _PATIENCE = 30.0  # seconds that an interrupted verb may take to end
-# The verb, with Ctrl-C as it is on a terminal: who starts us in the background has it ignored.
+# The verb, with Ctrl-C as on a terminal: a shell that starts us in the background ignores it.
 _PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
     "from ragwitness.cli.main import run; run()"
@@ -68,7 +68,7 @@ BUSY = (Stage.CHECKING, Stage.RUNNING, Stage.STOPPING)
 
 
 class TakenError(RagwitnessError):
-    """What was asked for is done already, or by somebody else."""
+    """The act was done already, or by another tab or program."""
 
 
 @dataclass(slots=True)
@@ -77,16 +77,16 @@ class Job:
 
     Attributes:
         key: In addresses; drawn at random.
-        task: What it is.
+        task: Its kind.
         folder: Private folder with its uploads and files of options.
         answers: To its questions, as they were typed; keys are not among them.
         sources: Documents by question.
-        problems: What is wrong with an answer, by question.
+        problems: The mistake in an answer, by question.
         run: Folder of the run; set once it was looked at.
         stage: Where it stands.
-        output: What the verb said last.
-        failure: What happened and why, and what to do; empty while all is well.
-        seen: What the looks found, where they wrote it down.
+        output: The last lines of the verb.
+        failure: The failure with its reason, and the next step; empty while all is well.
+        seen: The findings of the checks that wrote a file.
         began: When its process began, on the monotonic clock.
         was_there: Whether its run folder was seen while it ran.
     """
@@ -118,7 +118,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        """What it is called: by its documents and its method."""
+        """Its name: by its documents and its method."""
         return self.run.name if self.run else self.task.title
 
     @property
@@ -183,7 +183,7 @@ class Jobs:
         jobs = [job for job in reversed(self._jobs.values()) if job.run == run]
         return next((job for job in jobs if job.stage in BUSY), jobs[0] if jobs else None)
 
-    # What a button does. Each is one step under the lock, so that of two tabs one comes first.
+    # One method a button. Each is one step under the lock, so that of two tabs one comes first.
 
     def check(self, job: Job) -> None:
         """Survey before anything begins: documents, system, price, power.
@@ -331,7 +331,7 @@ class Jobs:
         """Run commands one after the other, up to the first that fails."""
         code = 0
         for number, command in enumerate(commands):
-            # What an earlier look said is in its file; the last one is shown.
+            # The findings of an earlier check are in its file; the output of the last one is shown.
             if number:
                 job.output.clear()
             with self._lock:
@@ -374,7 +374,7 @@ class Jobs:
         )
 
     def _conclude(self, job: Job, stage: Stage, code: int) -> None:
-        """Say where a task stands after its process has ended."""
+        """Set the stage of a task after its process has ended."""
         job._process = None
         job.seen |= _object(job.folder / "seen.json")
         if job.stage is Stage.STOPPING:
@@ -397,7 +397,7 @@ _ERROR = re.compile(r"^error: (.*)(?:\n[ \t]*next: (.*))?", re.MULTILINE)
 
 
 def _failure(output: Sequence[str], code: int) -> tuple[str, str]:
-    """Return what a verb said of its failure: what happened and why, and what to do."""
+    """Return the failure of a verb with its reason, and the next step."""
     errors: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
     if errors:
         return errors[-1]
@@ -431,7 +431,7 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-# How far it is, from what the run folder holds.
+# The progress of a run, from its folder.
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +442,7 @@ class Progress:
         done: Documents, prompts or answers so far.
         total: Of so many; 0 where that is not known.
         figures: Label and value, by a name for the page.
-        news: What should be known now; empty for nothing.
+        news: A message for now; empty for none.
     """
 
     done: int
@@ -452,7 +452,7 @@ class Progress:
 
 
 def progress_of(job: Job) -> Progress:
-    """Return how far a task is; a folder that is gone or broken is told, never raised."""
+    """Return how far a task is; a folder that is gone or broken becomes a message, not an error."""
     run, news = job.run, ""
     done, spent, answers = 0, Use(), 0
     if run is not None and job.task.runs:
@@ -461,7 +461,7 @@ def progress_of(job: Job) -> Progress:
         elif job.was_there:
             news = (
                 f"The folder of this run, {run}, was moved or deleted while the run was under way."
-                " What it had asked is lost with it. Stop, and begin again."
+                " Its answers are lost with it. Stop, and begin again."
             )
         try:
             answers = index_of(run).heard().answers
@@ -479,7 +479,7 @@ def progress_of(job: Job) -> Progress:
 
 
 def _total(job: Job) -> int:
-    """How much there is to do; 0 where nobody knows."""
+    """Return how much there is to do; 0 where that is not known."""
     if job.task.name == "audit":
         return sum(int(job.seen.get(name, 0)) for name in ("documents", "known_out", "known_in"))
     if job.task.name == "leak" and job.answers.get("attacks") != "all":

@@ -29,7 +29,7 @@ _WHOLE = 60  # rows of a table up to which the page of a run shows them all
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What these pages have begun, for the list of runs.
+    """The tasks of these pages, for the list of runs.
 
     Attributes:
         jobs: Title, state in words and address of each.
@@ -42,10 +42,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class RunActs:
-    """What these pages can do with a run.
+    """The acts of these pages on a run.
 
     Attributes:
-        job: Address and state of what they began in its folder; None for nothing.
+        job: Address and state of the task in its folder; None for none.
         again: Button and address of its form, to ask the same once more; or empty.
         form_key: For the forms of the page.
     """
@@ -62,11 +62,11 @@ def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = N
 
 
 def run_page(run: Run, acts: RunActs | None = None) -> str:
-    """Return what is known of one run: its report where it has one, else how far it is.
+    """Return the page of one run: its report where it has one, else its progress.
 
     Args:
-        run: Which.
-        acts: What these pages can do with it; None where they only read.
+        run: The run.
+        acts: The acts on it; None where the pages only read.
 
     Raises:
         InputError: A file of it cannot be read.
@@ -99,7 +99,7 @@ def _seal_of(run: Run) -> tuple[str, str] | None:
 
 
 def rows_page(run: Run, given: Mapping[str, str]) -> str:
-    """Return a page of everything that a run's result lists, or of what was asked without one."""
+    """Return a page of the rows of a run's result, or of its documents without one."""
     if run.opened is None:
         return asked_page(run, given)
     return _listing(run, "rows", run.opened.rows, given)
@@ -180,8 +180,8 @@ def message_page(
 
     Args:
         title: Its heading.
-        text: What happened and why.
-        then: What to do.
+        text: The event and its reason.
+        then: The next step.
         link: Words and address of the way on.
     """
     return render("message.html.j2", title=title, text=text, then=then, link=link)

@@ -1,4 +1,4 @@
-"""Run folders as the pages see them; a file that is missing or broken is told, never raised."""
+"""Run folders as the pages see them; a missing or broken file is a message, not an error."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and resu
 
 
 class OpenedRun:
-    """A result that was read, and what follows from it for its pages.
+    """A result with its report and rows for the pages.
 
     Args:
-        kind: What it is.
+        kind: Its type.
         result: The result.
     """
 
@@ -61,7 +61,7 @@ class OpenedRun:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the list of runs says of a result, or why it cannot be read; kept of every run."""
+    """The line of a result in the list of runs, or the reason why it cannot be read."""
 
     kind: ResultType[Any, Any] | None = None
     problem: str = ""
@@ -82,7 +82,7 @@ class Run:
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
         state: Of its result: when it was written, and its size.
-        brief: What the list says of it.
+        brief: Its line in the list.
     """
 
     key: str
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def kind(self) -> ResultType[Any, Any] | None:
-        """What it holds; None where there is no result yet, or none that can be read."""
+        """Its type; None where there is no result yet, or none that can be read."""
         return self.brief.kind
 
     @property
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def words(self) -> str:
-        """What it holds, for people."""
+        """Its type or state, in words."""
         if self.kind is not None:
             return self.kind.words
         return "not readable" if self.problem else "not finished"
@@ -116,12 +116,12 @@ class Run:
 
     @property
     def result(self) -> Any:
-        """What was found; None likewise."""
+        """The result; None likewise."""
         return self.opened.result if self.opened else None
 
     @property
     def report(self) -> ReportDocument | None:
-        """What a report says of it; None likewise."""
+        """Its report; None likewise."""
         return self.opened.report if self.opened else None
 
     @property
@@ -172,7 +172,7 @@ def is_run(folder: Path) -> bool:
 
 
 def key_of(folder: Path) -> str:
-    """Return what names a run in addresses: it stays the same over restarts and shows no path."""
+    """Return the name of a run in addresses, which survives restarts and shows no path."""
     path = str(folder.absolute())
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 

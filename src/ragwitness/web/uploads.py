@@ -1,7 +1,7 @@
-"""What a form brings: texts, files, and paths of files that are here already.
+"""The content of a form: texts, uploads, and paths of files on this machine.
 
-Uploads go into a private folder that is gone when the pages end. Paths stay below the folder in
-which the pages were started: whoever gets hold of a page must not read the rest of the disk.
+Uploads go into a private folder, which is deleted when the pages end. Paths stay below the folder
+in which the pages were started: a stolen page must not read the rest of the disk.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def keep_uploads(files: Sequence[UploadFile], folder: Path) -> Path:
         InputError: One cannot be stored.
     """
     names = [file_name(upload.filename or "") for upload in files]
-    # What was there of this field is replaced as a whole.
+    # An earlier upload of this field is replaced as a whole.
     shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True)
@@ -151,8 +151,8 @@ def inside(base: Path, given: str) -> Path:
         within, exists = path.is_relative_to(base.resolve()), path.exists()
     except (OSError, RuntimeError, ValueError):
         raise InputError("This is no path of a file.", "Correct it, or upload the file.") from None
-    # Links and .. are followed first: where they lead decides. What lies elsewhere is not looked
-    # up, so that nothing is told about it.
+    # Links and .. are followed first: where they lead decides. A path elsewhere is not looked up,
+    # so that the message reveals nothing about it.
     if not within:
         raise InputError(
             f"This path leads out of {base}, the folder in which ragwitness view was started.",
@@ -167,7 +167,7 @@ def target_of(given: str, base: Path) -> str:
     """Return the address of a target that a page may ask.
 
     Raises:
-        InputError: It holds a key, runs code of its own, or names a file elsewhere.
+        InputError: It holds a key, runs code, or names a file elsewhere.
     """
     if given.lower().startswith(("http://", "https://")):
         try:
@@ -192,9 +192,8 @@ def target_of(given: str, base: Path) -> str:
         return given
     raise InputError(
         "This is no address that a page can ask.",
-        "An address begins with http:// or https://. Give the URL of an OpenAI-compatible endpoint"
-        " (http://host:port/v1, with #MODEL where it has several), openai/MODEL, or"
-        " http/FILE.toml, a description of another JSON service."
+        "Give the URL of an OpenAI-compatible endpoint (http://host:port/v1, with #MODEL where it"
+        " has several), openai/MODEL, or http/FILE.toml for another JSON service."
         " Systems in Python are for the command line: ragwitness audit --help.",
     )
 
@@ -205,15 +204,15 @@ class Source:
 
     Attributes:
         path: Where they are.
-        name: What people call them.
-        told: What was found in them, or their name alone.
-        uploaded: Whether they are a copy of ours.
+        name: Their name for people.
+        summary: Their number and notes, or their name alone.
+        uploaded: Whether they are an uploaded copy.
         left_out: Files and rows that cannot be read.
     """
 
     path: Path
     name: str
-    told: str
+    summary: str
     uploaded: bool
     left_out: tuple[LeftOut, ...] = ()
 
@@ -221,7 +220,7 @@ class Source:
 def read_source(
     source: Source, text_field: str | None, encoding: str | None, *, paragraphs: bool
 ) -> Source:
-    """Return documents with what was found in them, and what was left out.
+    """Return documents with their summary and the files that were left out.
 
     Raises:
         InputError: None of it can be used.
@@ -230,11 +229,11 @@ def read_source(
         split: Split = "paragraphs" if paragraphs else None
         loaded = load_documents(source.path, text_field=text_field, split=split, encoding=encoding)
     except InputError as error:
-        # A copy of ours lies where nobody need look for it: its name alone is told.
+        # The copy is in a private folder; only its file name is reported.
         full, short = str(source.path), source.name
         message = error.message.replace(full, short).replace(f"{source.path.parent}/", "")
         raise InputError(message, error.hint.replace(full, short)) from None
     n = len(loaded.documents)
     summary = f"{n:,} document{'' if n == 1 else 's'}"
     summary = "; ".join((summary, *(note.removesuffix(".") for note in loaded.notes)))
-    return replace(source, told=summary, left_out=loaded.left_out)
+    return replace(source, summary=summary, left_out=loaded.left_out)
