@@ -49,8 +49,8 @@ def view(
     """Show runs as pages in a browser, and begin new ones.
 
     The pages show verdicts, evidence and costs. An audit or a leak measurement can be begun there
-    without a terminal: documents are uploaded, its cost and power are shown before it starts, and
-    it can be stopped and resumed. The printed address works once, for one browser. New runs go to
+    without a terminal: its cost and power are shown before it starts, and it can be stopped and
+    resumed. The printed address works once, for one browser. New runs go to
     the first folder of runs; on another --host than this machine the pages only read.
 
     Args:

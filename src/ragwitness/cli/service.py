@@ -57,8 +57,8 @@ def create(
 ) -> None:
     """Make a tenant, or several with one promise.
 
-    A policy never changes. The database file is made as well, if there is none. What is printed
-    says what the promise covers and what an answer is worth.
+    A policy never changes. The database file is made as well, if there is none. The scope of the
+    promise and the worth of an answer are printed.
 
     Args:
         names: The names of the new tenants.
@@ -76,7 +76,7 @@ def create(
         payer_queries: The most queries of all accounts of one payer in a window.
         top: The number of documents in an answer.
         capacity: The number of slots for documents, which is public.
-        neighbours: What the promise compares: replace (one document is another) or add-remove.
+        neighbours: The compared indexes: replace (one document is another) or add-remove.
         window_days: The length of a window in days.
         scale: The norm of integer vectors, e.g. 128, with which answers can be proved (ragwitness
             attest).
@@ -144,7 +144,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         fields = {key: value for key, value in fields.items() if key not in {*metered, "sampler"}}
         fields["covers"] = (
             "which slots are selected, of each document with its parts, versions and near copies,"
-            " for life, whoever asks"
+            " for life, over all accounts"
         )
         fields["groups_of_words"] = policy.placement.groups
         if claim.texts:
@@ -294,7 +294,7 @@ def erase(
 
     Args:
         yes: Erase without asking; nothing brings it back.
-        receipt: The file for a receipt of what was erased, as JSON.
+        receipt: The file for a receipt of the erasure, as JSON.
     """
     from ragwitness.service.tenants import erase_tenant
 
@@ -326,7 +326,7 @@ def add_account(
 
     Args:
         accounts: The names of the new accounts.
-        payer: Who pays for them.
+        payer: The payer of all of them.
     """
     from ragwitness.service import tenants
 
@@ -362,7 +362,7 @@ def revoke(
 ) -> None:
     """End an account's access.
 
-    What it has spent stays spent.
+    Its spending stays.
     """
     from ragwitness.service import tenants
 
@@ -484,8 +484,8 @@ def serve(
         port: The port; 0 takes a free one and prints it.
         host: The address to listen on.
         generator: The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint).
-        attest: A window of ragwitness attest commit --database. The answers of its tenant stand in
-            its log and carry receipts. May be repeated.
+        attest: A window of ragwitness attest commit --database. The answers of its tenant are
+            logged there and carry receipts. May be repeated.
         key: The log's private key, with --attest.
     """
     from ragwitness.cli.common import one_thread_per_answer

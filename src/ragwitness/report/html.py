@@ -148,8 +148,8 @@ def write_page(report: ReportDocument, path: str | Path) -> None:
 
 # A result as a part of a notebook: a small page with a style that touches nothing else.
 #
-# There is no script in it, and every text is escaped: an audited system cannot write into the
-# notebook of whoever audits it.
+# There is no script in it, and every text is escaped: an audited system cannot write into its
+# auditor's notebook.
 
 
 _OPEN = 1  # sections that are unfolded at first

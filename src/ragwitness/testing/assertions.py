@@ -318,7 +318,7 @@ def _visible(text: str) -> str:
     return fmt.visible(text, 300)
 
 
-# What is read, and where it is kept.
+# Conditions, folders and locks.
 
 
 def _check(inconclusive: str) -> None:
