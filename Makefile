@@ -56,6 +56,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	PYTHONPATH=. $(BIN)/python benchmarks/house.py check
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

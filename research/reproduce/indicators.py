@@ -19,7 +19,7 @@ from ragwitness.cli.common import say_error
 from ragwitness.membership.baselines import divide
 from ragwitness.membership.results.evaluation import Battery, short_rate
 from ragwitness.runner.task_runtime import as_documents
-from ragwitness.stats.evaluation import Rate, bootstrap_interval, bootstrap_mean_interval
+from ragwitness.stats.evaluation import Rate, bootstrap_interval
 from research.reproduce.files import leave_table
 from research.reproduce.report import reproduction_json
 from research.reproduce.tables import Case, Table
@@ -108,7 +108,8 @@ def indicators_of(case: Case, battery: Battery, members: Collection[str]) -> lis
 
 def mean_rate(values: NDArray[np.float64]) -> Rate:
     """Return the mean with a bootstrap interval."""
-    low, high = bootstrap_mean_interval(values)
+    everything = np.ones(len(values), np.bool_)
+    low, high = bootstrap_interval(lambda index: float(values[index].mean()), everything)
     return Rate(float(values.mean()), low, high, len(values))
 
 

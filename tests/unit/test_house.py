@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from benchmarks.english import PATTERNS, findings
 from benchmarks.house import (
     circles,
     climbs,
     code_of,
+    excesses,
+    layers,
     lines_of,
     misnamed_files,
     own_line_comments,
     repeated_classes,
+    repeated_files,
+    riddle_share,
     sources,
 )
+from benchmarks.subject import faults
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +31,31 @@ def wheel() -> list[Path]:
     return sources()
 
 
-def test_no_room_has_more_code_than_it_was_left_with(wheel):
-    budget = tomllib.loads(Path(__file__).with_name("house.toml").read_text())
-    counts = code_of(wheel)
-    assert counts.keys() == budget.keys()
-    over = {
-        room: (now, budget[room])
-        for room, now in counts.items()
-        if now[0] > budget[room][0] or now[1] > budget[room][1]
-    }
-    assert over == {}
+def test_no_count_is_above_its_ceiling():
+    assert excesses() == []
+
+
+def test_no_file_name_occurs_more_than_three_times(wheel):
+    assert repeated_files(wheel) == []
+
+
+def test_floors_and_rooms_are_few():
+    assert len(layers()) <= 13
+    assert sum(map(len, layers())) <= 27
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+def test_each_habit_is_found_in_its_example_and_not_in_the_better_form(pattern):
+    wrong, right = pattern.example
+    assert pattern.form.search(wrong)
+    assert not pattern.form.search(right)
+
+
+def test_a_long_sentence_and_a_riddle_name_would_be_found(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(f'"""It has {"very " * 30}many words."""\ndef f():\n    found = 1\n')
+    assert [finding.name for finding in findings(path)] == ["above 30 words"]
+    assert riddle_share(tmp_path) == 100
 
 
 def test_words_are_no_code(tmp_path):
@@ -97,3 +117,17 @@ def test_a_plain_import_of_the_package_loads_nothing_else():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        ("synthesis: drop the rewriter's remarks\n\nThey were read as facts.\n", 0),
+        ("Merge branch 'x'", 0),
+        ("What a surgeon removed is no remark of the rewriter\n\nWhy.\n", 1),
+        ("text: " + "a" * 70 + "\n\nWhy.\n", 1),
+        ("text: read more\nat once\n", 2),
+    ],
+)
+def test_a_commit_subject_names_its_room_and_its_body_says_why(message, count):
+    assert len(faults(message)) == count

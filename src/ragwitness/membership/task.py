@@ -65,8 +65,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
         method: The audit: auto chooses by what the target, the documents and the caps admit, and
-            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k,
-            min-k++ or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
+            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
+            or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
             those with thresholds or a classifier.
         options: A setting of the method. May be repeated.
         alpha: The share of wrong accusations that is accepted.

@@ -53,101 +53,91 @@ def judge(
 
     Args:
         items: The audited documents.
-        outside: Statistics of documents known to be outside, shape (n,); of one with several
+        outside: Statistics of documents known to be outside, shape (n,); for one with several
             windows, those of its first window, its first two and so on. A document of w windows is
-            ranked among those of w or more, each by its first w (``windows.running_scores``);
-            w is at most the number that half of these documents have.
+            ranked among those of w or more, each by its first w (``windows.running_scores``).
+            W is at most the median number of windows of these documents.
         inside: Statistics of documents known to be inside a system like the target, shape (m,);
             without any, no document is called out.
         alpha: Level of the verdicts.
-        odd: Ids of documents that these others are unlike: nothing may rest on their p-values, and
-            they are rejected nowhere, so that the correction holds for the others.
+        odd: Ids of out-of-distribution documents; their p-values are set to 1 before correction.
         groups: Of the documents behind ``outside`` and ``inside``, shapes (n,) and (m,); each group
             has one vote. None takes each document by itself.
     """
     # 1. p- and q-values against documents known to be outside.
     scored = [item for item in items if item.statistic is not None]
-    own = [item.document.group for item in scored]
-    by_out, by_in = ((own, theirs) for theirs in groups) if groups else (None, None)
+    item_groups = [item.document.group for item in scored]
+    by_out, by_in = ((item_groups, known) for known in groups) if groups else (None, None)
     p_in, votes = _p_values(scored, outside, 1.0, by_out)
-    ranked = bool(len(scored) and len(outside))
-    left = np.array([item.document.id in odd for item in scored], dtype=bool)
-    q_in = benjamini_hochberg(np.where(left, 1.0, p_in)) if ranked else p_in
+    p_out, _ = _p_values(scored, inside, -1.0, by_in)
+    ranked, ranked_inside = len(outside) > 0, len(inside) > 0
+    is_odd = np.array([item.document.id in odd for item in scored], dtype=bool)
     # 2. Against membership a low statistic is the evidence: the same test on negated values.
-    known = bool(len(scored) and len(inside))
-    p_out = _p_values(scored, inside, -1.0, by_in)[0] if known else None
-    q_out = benjamini_hochberg(np.where(left, 1.0, p_out)) if p_out is not None else None
+    q_in, q_out = (benjamini_hochberg(np.where(is_odd, 1.0, p)) for p in (p_in, p_out))
 
     # 3. A decision where one test refuses and the other does not.
-    verdicts, place = [], 0
+    verdicts, row = [], iter(range(len(scored)))
     for item in items:
         if item.statistic is None:
             verdicts.append(_unscorable(item))
             continue
-        says_in = ranked and q_in[place] <= alpha
-        says_out = q_out is not None and q_out[place] <= alpha
-        decision = (
-            Decision.IN
-            if says_in and not says_out
-            else Decision.OUT
-            if says_out and not says_in
-            else Decision.INCONCLUSIVE
-        )
+        n = next(row)
+        says_in, says_out = ranked and q_in[n] <= alpha, ranked_inside and q_out[n] <= alpha
+        decision = Decision.INCONCLUSIVE
+        if says_in != says_out:
+            decision = Decision.IN if says_in else Decision.OUT
         verdicts.append(
             Verdict(
                 document=item.document.id,
                 decision=decision,
-                p_value=float(p_in[place]) if ranked else None,
-                q_value=float(q_in[place]) if ranked else None,
-                p_out=None if p_out is None else float(p_out[place]),
+                p_value=float(p_in[n]) if ranked else None,
+                q_value=float(q_in[n]) if ranked else None,
+                p_out=float(p_out[n]) if ranked_inside else None,
                 score=item.statistic,
                 classifier=item.classifier,
                 queries=item.queries,
                 evidence=item.score.evidence,
-                reason=_why(decision, p_in[place], int(votes[place]), len(scored), bool(says_in)),
+                reason=_why(decision, p_in[n], int(votes[n]), len(scored), bool(says_in)),
                 member=item.document.member,
                 windows=int(item.score.details.get("windows asked", 0)),
                 share=item.score.details.get("share asked", 1.0),
             )
         )
-        place += 1
     return tuple(verdicts)
 
 
 def _p_values(
-    items: Sequence[Judged],
-    known: Sequence[ArrayLike],
-    sign: float,
-    groups: Groups | None,
+    items: Sequence[Judged], calibration: Sequence[ArrayLike], sign: float, groups: Groups | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Rank each document by its first windows, among the known ones that have as many.
 
-    It counts by all of its windows, but by no more than half of the known documents have: whoever
-    is longer than most of them would be ranked among too few to decide anything.
+    A document counts by all of its windows, but by no more than the known documents' median: a
+    longer one would be ranked among too few to decide anything.
 
     Returns:
         P-values, 1 where the first windows could not be read, and the votes behind each.
     """
-    found, votes = np.ones(len(items)), np.zeros(len(items), dtype=np.int64)
-    running = [np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in known]
-    most = sorted(map(len, running))[len(running) // 2] if running else 0
-    scores = [[*running_scores(item.score)[:-1], item.statistic or 0.0][:most] for item in items]
+    p_values, votes = np.ones(len(items)), np.zeros(len(items), dtype=np.int64)
+    running = [np.atleast_1d(np.asarray(row, dtype=np.float64)) for row in calibration]
+    median = sorted(map(len, running))[len(running) // 2] if running else 0
+    scores = [[*running_scores(item.score)[:-1], item.statistic or 0.0][:median] for item in items]
+    item_groups, calib_groups = groups or ((None,) * len(items), (None,) * len(running))
     for count in set(map(len, scores)) - {0}:
-        mine = [at for at, one in enumerate(scores) if len(one) == count and one[-1] == one[-1]]
-        beside = [
-            at for at, r in enumerate(running) if len(r) >= count and not np.isnan(r[count - 1])
+        # Documents of this many windows, and the known ones that have them too.
+        item_idx = [i for i, s in enumerate(scores) if len(s) == count and not np.isnan(s[-1])]
+        calib_idx = [
+            i for i, r in enumerate(running) if len(r) >= count and not np.isnan(r[count - 1])
         ]
-        if not beside:
+        if not calib_idx:
             continue
-        own, theirs = groups or ((None,) * len(items), (None,) * len(running))
-        named = [own[at] for at in mine], [theirs[at] for at in beside]
-        found[mine] = conformal_p_values(
-            [sign * scores[at][-1] for at in mine],
-            [sign * running[at][count - 1] for at in beside],
+        named = [item_groups[i] for i in item_idx], [calib_groups[i] for i in calib_idx]
+        p_values[item_idx] = conformal_p_values(
+            [sign * scores[i][-1] for i in item_idx],
+            [sign * running[i][count - 1] for i in calib_idx],
             named if groups else None,
         )
-        votes[mine] = votes_of(named[1])
-    return found, votes
+        votes[item_idx] = votes_of(named[1])
+    return p_values, votes
 
 
 def _unscorable(item: Judged) -> Verdict:

@@ -1,7 +1,7 @@
-"""Windows: the stretches of a document that it is asked about, cut from text that is its own.
+"""Windows: the stretches of a document that are asked about, without text that others share.
 
-A notice, a letterhead, a template or a list of chapters that two documents of an audit have says
-nothing about either. What is longer than a passage of an index is asked about in several places:
+A notice, a letterhead, a template or a list of chapters that two documents of an audit share says
+nothing about either. A document longer than a passage of an index is asked about in several places:
 a system that holds one chapter of a book holds none of its other words. See
 ``docs/design/windows.md``.
 """
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score
+from ragwitness.text.overlap import among, in_windows
 from ragwitness.text.words import Word, core, split_words
 
 SIZE = 1_000
@@ -32,23 +33,23 @@ MOST = 5
 """Windows of a document."""
 
 _RULES = "windows.1"  # part of every key of scores: those of other windows do not mix
-_RUN = 8  # words in a row that make a text the same as another's
+_RUN = 8  # words in a row by which a text is the same as another's
 _FEWEST = 8  # words of its own that a document needs
 _FULL = 0.9  # share of the most own words that a window may hold
 _ENDS = re.compile(r"[.!?\u3002\uff01\uff1f]\W*$|\n")  # a sentence, or a line
 
 
-# What a set of documents shares.
+# Words that a set of documents shares.
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elsewhere:
-    """Runs of words that stand in two documents of a set or more; pairs where nothing else is said.
+    """Runs of words (pairs by default) that occur in two documents of a set or more.
 
-    It is made from the documents in question and the known ones together, so it treats them all
-    alike: whoever is outside stays exchangeable with the known-outside documents, and ranks of a
+    It is made from the documents in question and the known ones together, and treats them all
+    alike: a document outside stays exchangeable with the known-outside documents, and ranks of a
     score that uses it stay exact. Making it takes 8 bytes for each word of the set.
 
     Attributes:
@@ -63,56 +64,44 @@ class Elsewhere:
 
     @classmethod
     def among(cls, documents: Iterable[Document], length: int = 2, holders: int = 2) -> Elsewhere:
-        """Return what documents share; a text that occurs twice counts once.
+        """Return the runs that documents share; a text that occurs twice counts once.
 
         Args:
             documents: The set.
             length: Words of a run.
-            holders: Documents that must hold one.
+            holders: Least documents that hold one.
         """
         # 1. Every run of every text, once for each text.
-        every = array("Q")
+        buffer = array("Q")
         for text in {document.text for document in documents}:
-            every.frombytes(np.unique(_runs(split_words(text), length)).tobytes())
-        # 2. Those that came more than once stand side by side when sorted.
-        met = np.frombuffer(every, np.uint64)
-        met.sort()
+            buffer.frombytes(np.unique(_runs(split_words(text), length)).tobytes())
+        # 2. Repeated runs are side by side when sorted.
+        hashes = np.frombuffer(buffer, np.uint64)
+        hashes.sort()
         more = holders - 1
-        runs = np.unique(met[more:][met[more:] == met[: met.size - more]])
+        runs = np.unique(hashes[more:][hashes[more:] == hashes[: hashes.size - more]])
         return cls(runs, hashlib.sha256(runs.tobytes()).hexdigest()[:16], length)
 
     def has(self, words: Sequence[Word], index: int) -> bool:
         """Whether another document has the same word behind the same words."""
-        # Asking for no shared word on either side was tried too: what is left is then so rare that
-        # a weak reader misses it (AUC .934 for .990 on the generated sample, .958 for .974 on
-        # WikiText-2, 30 and 60 members).
+        # A rule without shared words on either side was tried too. The remaining words are then so
+        # rare that a weak reader misses them (AUC .934 for .990 on the generated sample, .958 for
+        # .974 on WikiText-2, 30 and 60 members).
         first = index + 1 - self.length
-        return first >= 0 and bool(self._met(words[first : index + 1])[0])
+        return first >= 0 and bool(among(self.runs, _runs(words[first : index + 1], self.length)))
 
     def covers(self, words: Sequence[Word]) -> NDArray[np.bool_]:
-        """Return for each word of a text whether it stands in any of the runs."""
-        steps = np.zeros(len(words) + 1, np.int64)
-        met = np.flatnonzero(self._met(words))
-        steps[met] += 1
-        steps[met + min(self.length, len(words))] -= 1
-        return np.cumsum(steps[:-1]) > 0
-
-    def _met(self, words: Sequence[Word]) -> NDArray[np.bool_]:
-        """Whether each run of a text is one of these."""
-        hashes = _runs(words, self.length)
-        if not self.runs.size:
-            return np.zeros(hashes.size, np.bool_)
-        place = np.minimum(np.searchsorted(self.runs, hashes), self.runs.size - 1)
-        return np.asarray(self.runs[place] == hashes)
+        """Return for each word of a text whether it is part of any of the runs."""
+        starts = np.flatnonzero(among(self.runs, _runs(words, self.length)))
+        return in_windows(len(words), starts, self.length)
 
 
 def _runs(words: Sequence[Word], length: int) -> NDArray[np.uint64]:
     """Hash each word with those behind it, shape (words + 1 - length,)."""
-    plain = [crc32(core(word.text).lower().encode()) for word in words]
-    numbers = np.array(plain, np.uint64)
-    windows = len(words) + 1 - length
-    hashes = np.zeros(max(0, windows), np.uint64)
-    for offset in range(length if windows > 0 else 0):
+    numbers = np.array([crc32(core(word.text).lower().encode()) for word in words], np.uint64)
+    windows = max(0, len(words) + 1 - length)
+    hashes = np.zeros(windows, np.uint64)
+    for offset in range(length if windows else 0):
         hashes = hashes * _BASE + numbers[offset : offset + windows]
     return hashes
 
@@ -124,12 +113,12 @@ def _runs(words: Sequence[Word], length: int) -> NDArray[np.uint64]:
 class Windows:
     """Cuts the windows of the documents of one set.
 
-    What it cuts follows from a text and from the set, in which documents in question and known
-    ones are treated alike. So whoever is outside stays exchangeable with the known-outside ones.
+    The windows follow from a text and from the set, in which documents in question and known
+    ones are treated alike. So a document outside stays exchangeable with the known-outside ones.
 
     Attributes:
-        shared: Runs of words that two documents have, or more.
-        common: Those that three have: what a document without text of its own is cut by.
+        shared: Runs of words in two documents or more.
+        common: Runs in three or more, used where nothing else distinguishes a document.
         digest: Hash of both and of the rules, part of the identity of an audit.
     """
 
@@ -139,32 +128,32 @@ class Windows:
 
     @classmethod
     def among(cls, documents: Sequence[Document]) -> Windows:
-        """Return what cuts the documents of a set, near copies as one."""
+        """Return the windows of a set of documents, near copies as one."""
         shared, common = (Elsewhere.among(documents, _RUN, holders) for holders in (2, 3))
         return cls(shared, common, " ".join((_RULES, shared.digest, common.digest)))
 
     def of(self, text: str) -> tuple[str, ...]:
         """Return the windows of a text in the order in which they are asked about.
 
-        Their number follows from the length of what is the text's own: one for each ``SIZE``
+        Their number follows from the length of the text's own words: one for each ``SIZE``
         characters, up to ``MOST``. There is none where hardly a word is its own.
         """
         words = split_words(text)
-        own = np.flatnonzero(~self.shared.covers(words))
-        # 1. Its own words; of a text that one other holds as well, those that only the two hold.
-        if own.size < _FEWEST < len(words):
-            own = np.flatnonzero(~self.common.covers(words))
-        if not words or own.size < min(_FEWEST, len(words)):
+        own_words = np.flatnonzero(~self.shared.covers(words))
+        # 1. Its own words; if one other document has them too, the words of these two alone.
+        if own_words.size < _FEWEST < len(words):
+            own_words = np.flatnonzero(~self.common.covers(words))
+        if not words or own_words.size < min(_FEWEST, len(words)):
             return () if words else (text,)
         # A short text with little before its first own word, or behind its last, stays whole.
-        span = words[own[-1]].end - words[own[0]].start
+        span = words[own_words[-1]].end - words[own_words[0]].start
         if len(text) <= SIZE and 4 * span >= 3 * len(text.strip()):
             return (text,)
         # 2. Blocks of equally many of them, as many as the windows.
-        size = sum(words[at].end + 1 - words[at].start for at in own.tolist())
-        blocks = np.array_split(own, min(MOST, math.ceil(size / SIZE)))
-        # 3. A window at a random place of each, drawn by the text, in a random order: the first few
-        # windows of a long document are as good as all of a shorter one.
+        size = sum(words[at].end + 1 - words[at].start for at in own_words.tolist())
+        blocks = np.array_split(own_words, min(MOST, math.ceil(size / SIZE)))
+        # 3. A window at a random place of each, in a random order; the text is the seed. So the
+        # first windows of a long document are as good as all of a shorter one.
         draw = random.Random(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         windows = [_window(text, words, block, draw) for block in blocks]
         return tuple(dict.fromkeys(draw.sample(windows, len(windows))))
@@ -175,17 +164,17 @@ def _window(text: str, words: Sequence[Word], own: NDArray[np.int64], draw: rand
     begins = np.array([words[at].start for at in own.tolist()])
     ends = np.array([words[at].end for at in own.tolist()])
     last = np.maximum(np.searchsorted(ends, begins + SIZE, side="right"), np.arange(own.size) + 1)
-    held = last - np.arange(own.size)
-    full = np.flatnonzero(held >= _FULL * held.max()).tolist()
+    counts = last - np.arange(own.size)
+    full = np.flatnonzero(counts >= _FULL * counts.max()).tolist()
+
+    def opens(number: int) -> bool:
+        """Whether a sentence or a line ends before a word."""
+        before = text[words[number - 1].start : words[number].start]
+        return not number or bool(_ENDS.search(before.rstrip(" ")))
+
     # At the beginning of a sentence, where there is one.
-    clear = [at for at in full if not own[at] or _ends(text, words, int(own[at]))]
-    at = draw.choice(clear or full)
+    at = draw.choice([at for at in full if opens(int(own[at]))] or full)
     return text[begins[at] : min(ends[last[at] - 1], begins[at] + SIZE)]
-
-
-def _ends(text: str, words: Sequence[Word], number: int) -> bool:
-    """Whether a sentence or a line ends before a word."""
-    return bool(_ENDS.search(text[words[number - 1].start : words[number].start].rstrip(" ")))
 
 
 # The audit of all windows.
@@ -195,11 +184,11 @@ _AFTER = "score after window {}"
 
 
 def running_scores(score: Score) -> list[float]:
-    """Return what a document scored by its first window, its first two and so on to all of them.
+    """Return a document's score by its first window, its first two and so on to all of them.
 
-    A document of w windows is ranked among known documents of w or more, each by its first w: the
-    windows of one that is outside, and the first w of a known one, are draws of one kind, so its
-    p-value is exact whatever the joined score, however unlike the lengths in both sets.
+    A document of w windows is ranked among known documents of w or more, each by its first w. The
+    windows of a document outside and the first w of a known one are draws of one kind. So its
+    p-value is exact whatever the joined score, and however unlike the lengths in both sets.
 
     Returns:
         Shape (windows,); NaN where none of the windows so far could be read.
@@ -216,14 +205,14 @@ class WindowedAudit:
 
     Args:
         audit: The method, as it is for documents of the set.
-        windows: What cuts the documents of the set.
+        windows: Cuts the documents of the set.
     """
 
     def __init__(self, audit: Audit, windows: Windows) -> None:
         self.inner = audit
         # Questions depend on both, and so does the identity of the audit.
-        own = getattr(getattr(audit, "elsewhere", None), "digest", "")
-        self.elsewhere = replace(windows, digest=f"{windows.digest} {own}")
+        method_digest = getattr(getattr(audit, "elsewhere", None), "digest", "")
+        self.elsewhere = replace(windows, digest=f"{windows.digest} {method_digest}")
 
     @property
     def name(self) -> str:
@@ -236,8 +225,8 @@ class WindowedAudit:
         return self.inner.requires
 
     def __getattr__(self, name: str) -> Any:
-        """Return whatever else the method has."""
-        if name == "inner":  # not made yet
+        """Return any other attribute of the method."""
+        if name == "inner":  # not set yet, as in a copy
             raise AttributeError(name)
         return getattr(self.inner, name)
 
@@ -249,85 +238,82 @@ class WindowedAudit:
         """Return every question that may be asked, where the method can list them."""
         windows = self.windows(document)
         listed = getattr(self._part(len(windows)), "questions", lambda _: ())
-        return [query for one in windows for query in listed(one)]
+        return [query for window in windows for query in listed(window)]
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         windows = self.windows(document)
         if not windows:
             return Score(None, reason="all of its text stands in other documents of the audit")
-        part, enough = self._part(len(windows)), self._enough
+        config, method = getattr(self.inner, "config", None), self._part(len(windows))
+        enough = float(getattr(config, getattr(config, "stops_at", ""), math.inf))
         # A method that stops where the evidence is strong asks about one window after the other.
         step = len(windows) if enough == math.inf else 1
-        found: list[Score] = []
-        while len(found) < len(windows) and _total(found) < enough:
-            batch = windows[len(found) : len(found) + step]
-            found += yield from _together([part.probe(one) for one in batch])
-        return _joined(document, windows, found)
-
-    @property
-    def _enough(self) -> float:
-        config = getattr(self.inner, "config", None)
-        return float(getattr(config, getattr(config, "stops_at", ""), math.inf))
+        scores: list[Score] = []
+        while len(scores) < len(windows) and sum(_values(scores)) < enough:
+            batch = windows[len(scores) : len(scores) + step]
+            scores += yield from _together([method.probe(window) for window in batch])
+        return _joined(document, windows, scores)
 
     def _part(self, windows: int) -> Audit:
-        """The method for one of so many windows, which share the questions of a document."""
+        """The method for one of several windows, which share the questions of a document."""
         config = getattr(self.inner, "config", None)
         if windows < 2 or not (name := getattr(config, "asks", "")):
             return self.inner
-        part = copy.copy(self.inner)
-        part.config = replace(config, **{name: -(-getattr(config, name) // windows)})  # type: ignore[attr-defined, type-var]
-        return part
+        method = copy.copy(self.inner)
+        method.config = replace(config, **{name: -(-getattr(config, name) // windows)})  # type: ignore[attr-defined, type-var]
+        return method
 
 
-def _together(
-    probes: Sequence[Probe],
-) -> Generator[list[Query], list[Answer], list[Score]]:
-    """Drive probes side by side: what they ask at one time is one batch."""
+def _together(probes: Sequence[Probe]) -> Generator[list[Query], list[Answer], list[Score]]:
+    """Drive probes side by side: the questions of one step are one batch."""
     scores: dict[int, Score] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(probes)))  # None starts a generator
     while answers:
-        asked = {}
-        for at, reply in answers.items():
+        batches = {}
+        for number, reply in answers.items():
             try:
-                asked[at] = probes[at].send(reply)
+                batches[number] = probes[number].send(reply)
             except StopIteration as stop:
-                scores[at] = stop.value
-        if asked:
-            replies = iter((yield [query for batch in asked.values() for query in batch]))
-            answers = {at: list(islice(replies, len(batch))) for at, batch in asked.items()}
-        else:
-            answers = {}
-    return [scores[at] for at in range(len(probes))]
+                scores[number] = stop.value
+        queries = [query for batch in batches.values() for query in batch]
+        replies = iter((yield queries) if batches else ())
+        answers = {number: list(islice(replies, len(batch))) for number, batch in batches.items()}
+    return [scores[number] for number in range(len(probes))]
 
 
-def _total(scores: Iterable[Score]) -> float:
-    return sum(score.value for score in scores if score.value is not None)
+def _values(scores: Iterable[Score]) -> list[float]:
+    return [score.value for score in scores if score.value is not None]
 
 
-def _joined(document: Document, windows: Sequence[Document], found: Sequence[Score]) -> Score:
+def _joined(document: Document, windows: Sequence[Document], scores: Sequence[Score]) -> Score:
     """Return the score of a document from those of the windows that were asked about."""
-    whole = len(document.text.strip())
-    asked = sum(len(one.text.strip()) for one in windows[: len(found)])
-    if len(windows) == 1 and asked == whole:
-        return found[0]
-    read = [one for one in found if one.value is not None]
-    details = {"windows": float(len(windows)), "windows asked": float(len(found))}
-    details |= {"share asked": asked / whole}
-    # 1. The mean so far. Of windows that need no question any more the evidence is not counted.
-    left, means = len(windows) - len(found), list[float]()
+    size, count_asked = len(document.text.strip()), len(scores)
+    share = sum(len(window.text.strip()) for window in windows[:count_asked]) / size
+    if len(windows) == 1 and share == 1:
+        return scores[0]
+    details = {
+        "windows": float(len(windows)),
+        "windows asked": float(count_asked),
+        "share asked": share,
+    }
+    # 1. The mean so far. A window that needs no question any more adds no evidence.
+    means = list[float]()
     for count in range(1, len(windows) + 1):
-        own: list[float] = [one.value for one in found[:count] if one.value is not None]
-        means.append(sum(own) / (len(own) + max(0, count - len(found))) if own else math.nan)
+        values = _values(scores[:count])
+        n = len(values) + max(0, count - count_asked)
+        means.append(sum(values) / n if values else math.nan)
     details |= {_AFTER.format(n): mean for n, mean in enumerate(means[:-1], 1) if mean == mean}
-    # 2. What the method counts is summed; its further scores are means like the first.
-    for name in dict.fromkeys(name for one in found for name in one.details):
-        values = [one.details[name] for one in found if name in one.details]
-        mean_of = len(values) + left if name.startswith("score/") else 1
-        details[name] = sum(values) / mean_of
-    if not read:
-        return replace(found[-1], details=details)
+    # 2. Counts of the method are summed; its further scores are means like the first.
+    for name in dict.fromkeys(name for score in scores for name in score.details):
+        values = [score.details[name] for score in scores if name in score.details]
+        further = name.startswith("score/")
+        n = len(values) + len(windows) - count_asked if further else 1
+        details[name] = sum(values) / n
+    readable = [score for score in scores if score.value is not None]
+    if not readable:
+        return replace(scores[-1], details=details)
     # 3. The words of the most telling window first.
-    order = sorted(read, key=lambda one: -(one.value or 0.0))
-    evidence = tuple(word for one in order for word in one.evidence)
-    return Score(means[-1], read[0].features, evidence, details=details)
+    order = sorted(readable, key=lambda score: -(score.value or 0.0))
+    evidence = tuple(word for score in order for word in score.evidence)
+    return Score(means[-1], readable[0].features, evidence, details=details)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 
 Scores = NDArray[np.float64]
+Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
+Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,23 @@ def share_rate(count: int, n: int) -> Rate:
 
 
 def share_of(flags: Sequence[bool] | NDArray[np.bool_]) -> Rate:
-    """Return the share of those that are true with its exact interval."""
+    """Return the share of true flags with its exact interval."""
     return share_rate(int(np.sum(flags)), len(flags))
 
 
-def mean_rate(values: NDArray[np.float64], seed: int = 0, least: float = -1.0) -> Rate:
+def mean_rate(values: Values, seed: int = 0, least: float = -1.0) -> Rate:
     """Return the mean of values from ``least`` to 1 with a bootstrap interval over its items."""
-    n, mean = len(values), float(values.mean())
-    if np.ptp(values) == 0:  # resamples of equal values know no doubt; n of n equal do
+    return _bootstrapped(float(values.mean()), _resampled_means(values, seed), len(values), least)
+
+
+def _bootstrapped(value: float, resampled: Values, n: int, least: float = -1.0) -> Rate:
+    """Return a statistic with the percentiles of its resamples."""
+    if np.ptp(resampled) == 0:  # resamples of equal values know no doubt; n of n equal do
         doubt = proportion_interval(0, n)[1]
-        return Rate(mean, max(least, mean - doubt), min(1.0, mean + doubt), n)
-    low, high = bootstrap_mean_interval(values, seed=seed)
-    return Rate(mean, min(low, mean), max(high, mean), n)
+        return Rate(value, max(least, value - doubt), min(1.0, value + doubt), n)
+    # A percentile interval need not contain the estimate itself.
+    low, high = np.percentile(resampled, [2.5, 97.5]).tolist()
+    return Rate(value, min(low, value), max(high, value), n)
 
 
 def less(first: Rate, second: Rate) -> Rate:
@@ -68,7 +75,7 @@ class Evaluation:
         members: Number of scored members.
         non_members: Number of scored non-members.
         unscorable: Documents without a score; in none of the rates.
-        decided_by: What accuracy and F1 judge: the classifier at one half, or p <= alpha.
+        decided_by: Decision behind accuracy and F1: the classifier at one half, or p <= alpha.
     """
 
     auc: Rate
@@ -100,7 +107,7 @@ def auc(scores: Scores, labels: Labels) -> float:
 def auc_difference(first: Scores, second: Scores, labels: Labels, *, seed: int = 0) -> Rate:
     """AUC of the first scores minus that of the second, on the same documents.
 
-    Both see the same resamples, so what makes a document hard for both cancels out.
+    Both see the same resamples, so the difficulty of a document cancels out.
 
     Args:
         first: Scores of the one audit, shape (n,).
@@ -157,7 +164,7 @@ def evaluate(
     Args:
         scores: Evidence of membership, shape (n,).
         labels: True for members, shape (n,).
-        decisions: What is judged by accuracy and F1, shape (n,).
+        decisions: Those of accuracy and F1, shape (n,).
         p_values: Conformal p-values before correction, shape (n,).
         alpha: Level of the realised rates.
         unscorable: Documents left out because they have no score.
@@ -173,22 +180,16 @@ def evaluate(
     area = auc(values, truth)
     n, members = truth.size, int(truth.sum())
 
-    def resampled(statistic: str, value: float) -> Rate:
-        def one(index: NDArray[np.int64]) -> float:
-            picked = truth[index]
-            if statistic == "f1":
-                return _f1(picked, decided[index])
-            return tpr_at_fpr(values[index], picked, 0.01)
-
-        # A percentile interval need not hold the estimate itself.
-        low, high = bootstrap_interval(one, truth)
+    def resampled(statistic: Callable[[Index], float]) -> Rate:
+        value = statistic(np.arange(n))
+        low, high = bootstrap_interval(statistic, truth)
         return Rate(value, min(low, value), max(high, value), n)
 
     return Evaluation(
         auc=Rate(area, *auc_interval(values, truth), n),
         accuracy=share_of(decided == truth),
-        f1=resampled("f1", _f1(truth, decided)),
-        tpr_at_1_fpr=resampled("tpr", tpr_at_fpr(values, truth, 0.01)),
+        f1=resampled(lambda index: _f1(truth[index], decided[index])),
+        tpr_at_1_fpr=resampled(lambda index: tpr_at_fpr(values[index], truth[index], 0.01)),
         false_positives=share_of(flagged[~truth]),
         true_positives=share_of(flagged[truth]),
         roc=roc_curve(values, truth),
@@ -201,7 +202,6 @@ def evaluate(
 
 # Two systems on the same questions: the difference of their scores, also at equal length.
 
-Values = NDArray[np.float64]
 _PAIRED_RESAMPLES = 2000
 _NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
 
@@ -209,8 +209,7 @@ _NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
 def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
     """Return the mean of ``first - second`` with a bootstrap interval over questions.
 
-    Questions that either system has no score for (NaN) are left out of both; ``n`` says how many
-    remain.
+    Questions without a score (NaN) from either system are left out; ``n`` counts the others.
 
     Args:
         first: Scores of one system within [0, 1], shape (questions,).
@@ -222,13 +221,14 @@ def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
     """
     differences = _differences(first, second)
     differences = differences[~np.isnan(differences)]
-    return _rate(differences, differences[_draws(len(differences), seed)].mean(axis=1))
+    means = differences[_draws(len(differences), seed)].mean(axis=1)
+    return _bootstrapped(float(differences.mean()), means, len(differences))
 
 
 def at_equal_length(
     first: Values, second: Values, lengths: tuple[Values, Values], *, seed: int = 0
 ) -> tuple[Rate, int]:
-    """Return the difference that is left when both answers are equally long.
+    """Return the difference that remains when both answers are equally long.
 
     Word-overlap measures reward or punish length whatever the words. Within each question the
     difference of scores is regressed on that of log lengths; at 0 the answers are equally long.
@@ -240,26 +240,24 @@ def at_equal_length(
         seed: Seed of the resampling.
 
     Returns:
-        The intercept of that regression; and the pairs whose lengths are within a factor of 1.25,
-        with few of which it is an extrapolation.
+        The intercept of that regression, and the pairs whose lengths are within a factor of 1.25.
+        With few of these it is an extrapolation.
 
     Raises:
         InputError: The shapes differ, or no question has both scores.
     """
     differences = _differences(first, second)
-    ours, theirs = (np.log(np.maximum(one, 1.0)) for one in lengths)
-    gaps = _differences(ours, theirs)
+    gaps = _differences(*(np.log(np.maximum(length, 1.0)) for length in lengths))
     if len(gaps) != len(differences):
         raise InputError("There must be one length per score.")
-    kept = ~np.isnan(differences)
-    differences, gaps = differences[kept], gaps[kept]
+    scored = ~np.isnan(differences)
+    differences, gaps = differences[scored], gaps[scored]
     draws = _draws(len(differences), seed)
     # The intercept of each resample is the difference at equal length there.
-    intercepts = _fitted(differences[draws], gaps[draws])
-    [value] = _fitted(differences[None], gaps[None])
-    rate = _rate(differences, intercepts)
+    intercepts = _intercepts(differences[draws], gaps[draws])
+    [value] = _intercepts(differences[None], gaps[None]).tolist()
     near = int((np.abs(gaps) <= _NEAR).sum())
-    return Rate(float(value), rate.low, rate.high, rate.n), near
+    return _bootstrapped(value, intercepts, len(differences)), near
 
 
 def _differences(first: Values, second: Values) -> Values:
@@ -268,31 +266,22 @@ def _differences(first: Values, second: Values) -> Values:
     return np.asarray(first - second, np.float64)
 
 
-def _draws(n: int, seed: int) -> NDArray[np.int64]:
+def _draws(n: int, seed: int) -> Index:
     """Resamples of questions, shape (resamples, n)."""
     if not n:
         raise InputError("No question has a score from both systems.")
     return np.random.default_rng(seed).integers(0, n, (_PAIRED_RESAMPLES, n))
 
 
-def _fitted(values: Values, gaps: Values) -> Values:
+def _intercepts(values: Values, gaps: Values) -> Values:
     """Least squares of each row: value at gap 0, by slope 0 where all gaps are equal."""
     means, middles = values.mean(axis=1), gaps.mean(axis=1)
     spread = gaps - middles[:, None]
     power = (spread**2).sum(axis=1)
-    # slope = cov / var; without any difference in length there is no slope to take off.
+    # slope = cov / var; without any difference in length there is no slope to remove.
     with np.errstate(invalid="ignore", divide="ignore"):
         slopes = np.where(power > 0, (spread * values).sum(axis=1) / power, 0.0)
     return np.asarray(means - slopes * middles)
-
-
-def _rate(differences: Values, resampled: Values) -> Rate:
-    n, mean = len(differences), float(differences.mean())
-    if np.ptp(resampled) == 0:  # resamples of equal values know no doubt; n of n equal do
-        doubt = proportion_interval(0, n)[1]
-        return Rate(mean, max(-1.0, mean - doubt), min(1.0, mean + doubt), n)
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return Rate(mean, float(low), float(high), n)
 
 
 # Confidence intervals: proportions, AUC, and any statistic by bootstrap.
@@ -315,7 +304,7 @@ def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[fl
     return low, high
 
 
-def auc_interval(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
+def auc_interval(scores: Scores, labels: Labels) -> tuple[float, float]:
     """Return a 95 % interval of the AUC: DeLong variance on the logit scale.
 
     Perfect separation has no empirical variance; there the interval's lower end is that of a
@@ -329,23 +318,22 @@ def auc_interval(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tupl
 
     members, others = scores[labels], scores[~labels]
     m, n = members.size, others.size
+    if m < 2 or n < 2:  # one document has no variance
+        return 0.0, 1.0
     ranks = rankdata(np.concatenate([members, others]))
     # Structural components (DeLong 1988) by mid-ranks (Sun & Xu 2014).
     v10 = (ranks[:m] - rankdata(members)) / n
     v01 = 1 - (ranks[m:] - rankdata(others)) / m
     area = float(v10.mean())
-    if m < 2 or n < 2:
-        return 0.0, 1.0
     # DeLong: the variances of both components, each over its own sample size.
     variance = float(v10.var(ddof=1) / m + v01.var(ddof=1) / n)
     if variance == 0 or area in (0.0, 1.0):
         size = min(m, n)
         low, high = proportion_interval(round(area * size), size)
         return min(low, area), max(high, area)
-    z = float(norm.ppf(0.975))
     logit = np.log(area / (1 - area))
     # Delta method: d logit(A) = dA / (A (1 - A)); the interval stays within [0, 1].
-    half = z * np.sqrt(variance) / (area * (1 - area))
+    half = float(norm.ppf(0.975)) * np.sqrt(variance) / (area * (1 - area))
     return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
 
 
@@ -353,10 +341,7 @@ _RESAMPLES = 1000
 
 
 def bootstrap_interval(
-    statistic: Callable[[NDArray[np.int64]], float],
-    labels: NDArray[np.bool_],
-    *,
-    seed: int = 0,
+    statistic: Callable[[Index], float], labels: Labels, *, seed: int = 0
 ) -> tuple[float, float]:
     """Return a 95 % percentile interval, members and non-members resampled apart.
 
@@ -366,30 +351,24 @@ def bootstrap_interval(
         seed: Seed of the resampling.
     """
     rng = np.random.default_rng(seed)
-    inside, outside = np.flatnonzero(labels), np.flatnonzero(~labels)
+    classes = [part for part in (np.flatnonzero(labels), np.flatnonzero(~labels)) if part.size]
     values = [
-        statistic(
-            np.concatenate([rng.choice(part, part.size) for part in (inside, outside) if part.size])
-        )
+        statistic(np.concatenate([rng.choice(part, part.size) for part in classes]))
         for _ in range(_RESAMPLES)
     ]
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(low), float(high)
+    low, high = np.percentile(values, [2.5, 97.5]).tolist()
+    return low, high
 
 
-def bootstrap_mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> tuple[float, float]:
-    """Return :func:`bootstrap_interval` of the mean of one sample, the same numbers far sooner."""
+def _resampled_means(values: Values, seed: int) -> Values:
+    """Means of the resamples of :func:`bootstrap_interval`, the same numbers far sooner."""
     rng, n = np.random.default_rng(seed), len(values)
     step = max(1, (1 << 20) // n)  # resamples drawn at once: 8 MB
-    means = [
-        values[rng.integers(0, n, (min(step, _RESAMPLES - done), n))].mean(1)
-        for done in range(0, _RESAMPLES, step)
-    ]
-    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
-    return float(low), float(high)
+    sizes = [min(step, _RESAMPLES - start) for start in range(0, _RESAMPLES, step)]
+    return np.concatenate([values[rng.integers(0, n, (size, n))].mean(1) for size in sizes])
 
 
-# A lower bound on epsilon from guesses: what a privacy claim must at least admit.
+# A lower bound on epsilon from guesses: the least that a privacy claim must admit.
 #
 # It holds for any mechanism, from many planted documents in a single run instead of many runs.
 
@@ -400,7 +379,7 @@ class Floor:
 
     Attributes:
         value: The bound on epsilon, never below 0.
-        n: Number of guesses or scores that it was counted on.
+        n: Number of guesses or scores behind it.
         confidence: Probability with which the parameter is at least ``value``.
         assumes: Assumption about the mechanism; empty where there is none.
     """

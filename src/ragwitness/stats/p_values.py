@@ -1,6 +1,6 @@
-"""Conformal p-values from documents known to be outside, and their correction.
+"""P-values: conformal ones and their correction, bets on labels, permutation and two-sample tests.
 
-A conformal p-value needs no model of the scores: if a document outside the database is
+A conformal p-value needs no model of the scores. If a document outside the database is
 exchangeable with the ``n`` calibration documents, its p-value is at most ``a`` with probability
 at most ``a`` (Vovk et al. 2005). P-values that share one calibration set are positively
 dependent (PRDS), under which Benjamini-Hochberg still controls the false discovery rate
@@ -53,47 +53,45 @@ def conformal_p_values(
         raise InputError("Conformal p-values need at least one calibration score.")
     if not (np.isfinite(null).all() and np.isfinite(values).all()):
         raise InputError("Scores must be finite; leave unscorable documents out.")
-    # Votes for "at least as high", which counts ties against the accusation; a document is counted
+    # Votes for "at least as high", which counts ties against the accusation. A document is counted
     # among those that it is compared with (Vovk et al. 2005), hence the 1.
     order = np.argsort(null, kind="stable")
     weight = np.ones(null.size)
     if groups:
-        names, place, times = _numbered(groups[1])
-        weight = 1 / times[place]
+        names, numbers = _numbered(groups[1])
+        weight = 1 / np.bincount(numbers)[numbers]
     tails = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
     above = tails[np.searchsorted(null[order], values, side="left")] + 1
     votes = np.full(values.size, weight.sum())
     if groups:
-        # Where known documents of its own group are there, it is one of them.
-        for at, group in enumerate(groups[0]):
+        # A document whose group has known documents is one more of that group.
+        for index, group in enumerate(groups[0]):
             if (number := names.get(group or "")) is not None:
-                inside = null[place == number]
-                beside = (inside >= values[at]).sum()
-                above[at] += (beside + 1) / (inside.size + 1) - 1 - beside / inside.size
-                votes[at] -= 1
+                members = null[numbers == number]
+                higher = (members >= values[index]).sum()
+                above[index] += (higher + 1) / (members.size + 1) - 1 - higher / members.size
+                votes[index] -= 1
         above, votes = above.round(9), votes.round()
     return np.asarray(above / (votes + 1))
 
 
-def _numbered(
-    groups: Sequence[str | None],
-) -> tuple[dict[str, int], NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of named groups, the number of each document's, and the size of each group."""
+def _numbered(groups: Sequence[str | None]) -> tuple[dict[str, int], NDArray[np.int64]]:
+    """Numbers of named groups, and the number of each document's."""
     names: dict[str, int] = {}
-    place, size = np.zeros(len(groups), dtype=np.int64), 0
-    for at, group in enumerate(groups):
-        place[at] = size if group is None else names.setdefault(group, size)
-        size += place[at] == size
-    return names, place, np.bincount(place)
+    numbers, count = np.zeros(len(groups), dtype=np.int64), 0
+    for index, group in enumerate(groups):
+        numbers[index] = count if group is None else names.setdefault(group, count)
+        count += numbers[index] == count
+    return names, numbers
 
 
 def votes_of(groups: Sequence[str | None]) -> int:
     """Return how many groups there are; None is one of its own."""
-    return len(_numbered(groups)[2]) if groups else 0
+    return groups.count(None) + len({*groups} - {None})
 
 
 def largest_tie(scores: ArrayLike) -> int:
-    """Return how many of the scores are equal to each other at most; 0 without any."""
+    """Return the largest number of equal scores; 0 without any."""
     counts = np.unique(np.asarray(scores, dtype=np.float64), return_counts=True)[1]
     return int(counts.max(initial=0))
 
@@ -107,12 +105,11 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     order = np.argsort(p, kind="stable")
     # Step-up (Benjamini and Hochberg 1995): q of rank r is the least p_s n / s over ranks s >= r.
     scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    # 0.05 * 3 / 3 is 0.05: what differs from a short decimal in its last bits alone is that one.
+    # 0.05 * 3 / 3 is 0.05: a value that differs from a short decimal in its last bits is that one.
     short = scaled.round(12)
     scaled = np.where(np.abs(short - scaled) <= 4 * np.spacing(scaled), short, scaled)
-    adjusted = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     q = np.empty_like(p)
-    q[order] = adjusted
+    q[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     return q
 
 
@@ -123,32 +120,34 @@ def documents_needed(alpha: float, tests: int = 1) -> int:
         alpha: Level after correction.
         tests: Number of documents asked about.
     """
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+    _check_level(alpha)
     # The least p-value, 1 / (n + 1), must be at most alpha / tests.
     return math.ceil(tests / alpha - 1e-9) - 1
 
 
-# Evidence that grows document by document: bets on labels, and a permutation test.
+def _check_level(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, not {alpha:g}.")
+
+
+# Evidence that grows document by document: bets on labels.
 #
 # Documents of two kinds, ``ours`` and ``known``, are asked about in one random order. Under the
 # null "ours are exchangeable with the known ones", the labels of that order are a uniformly random
 # arrangement, whatever the scores are: the next label is ours with probability (ours left) / (all
 # left), as in drawing without replacement. A target that changes meanwhile changes scores, and the
-# order of labels knows nothing of it, so no drift can break this (docs/design/verdicts.md proves
-# it).
+# order of labels does not depend on it, so no drift can break this (docs/design/verdicts.md).
 #
-# Before each label is looked at, a stake is divided between its two values by a guess q from
-# everything seen so far, the score in question among it; it is multiplied by q / pi or (1 - q) / (1
-# - pi), where pi is the probability above. Its mean stays 1 whatever the guess, so it is a test
-# martingale, and by Ville's inequality it ever reaches 1/alpha with probability at most alpha: one
-# may look after every document and stop as soon as it does. (Betting on labels: Podkopaev and
-# Ramdas, NeurIPS 2023; tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
+# Before each label is seen, a stake is divided between its two values by a guess q from all earlier
+# scores and labels and the score in question. It is multiplied by q / pi or (1 - q) / (1 - pi),
+# where pi is the probability above. Its mean stays 1 whatever the guess, so it is a test
+# martingale. By Ville's inequality it ever reaches 1/alpha with probability at most alpha: one may
+# look after every document and stop as soon as it does. (Betting on labels: Podkopaev and Ramdas,
+# NeurIPS 2023; tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
 #
-# The guess takes the rank p of a score among known ones so far for a draw from the density kappa *
-# p^(kappa - 1) where the document is ours, which small ranks favour, and from the uniform one
+# The guess models the rank p of a score among earlier known ones: by the density
+# kappa * p^(kappa - 1), which favours small ranks, where the document is ours, and as uniform
 # otherwise. Kappa need not be chosen: the stakes of ten values are averaged.
-
 
 _KAPPAS = np.array([0.05, *np.arange(0.1, 0.95, 0.1)])
 _TIE = 1e-12
@@ -170,12 +169,11 @@ class LabelBets:
     """
 
     def __init__(self, ours: int, known: int, *, alpha: float = 0.05) -> None:
-        if not 0 < alpha < 1:
-            raise InputError(f"alpha must lie between 0 and 1, not {alpha}.")
+        _check_level(alpha)
         self.path: list[float] = []
         self._enough = -math.log(alpha)
         self._ours, self._left = ours, ours + known
-        self._stakes, self._seen = np.zeros(len(_KAPPAS)), list[float]()
+        self._stakes, self._known = np.zeros(len(_KAPPAS)), list[float]()
 
     @property
     def best(self) -> float:
@@ -187,29 +185,30 @@ class LabelBets:
         """Whether 1/alpha was reached, under the null with chance alpha at most (Ville)."""
         return self.best >= self._enough
 
-    def add(self, score: float | None, mine: bool) -> None:
+    def add(self, score: float | None, ours: bool) -> None:
         """Bet on the label of the next document in the order of asking.
 
         Args:
-            score: None where it has none: no bet, but its label is known from now on.
-            mine: The label.
+            score: None where it has none: no bet, but the label is used from now on.
+            ours: The label.
 
         Raises:
             InputError: The score is not finite.
         """
-        # 1. The label is a draw without replacement from those that are left.
-        chance, self._left, self._ours = self._ours / self._left, self._left - 1, self._ours - mine
+        # 1. The label is a draw without replacement from the remaining ones.
+        chance = self._ours / self._left
+        self._left, self._ours = self._left - 1, self._ours - ours
         if score is None:
             return
-        # 2. How likely the rank is for ours, where it is 1 for a known one; ties share theirs.
-        size = len(self._seen) + 1
-        above = size - 1 - bisect.bisect_right(self._seen, _finite(score))
-        upto = size - bisect.bisect_left(self._seen, score)
+        # 2. The likelihood of the rank for ours, against 1 for a known one; ties share theirs.
+        size = len(self._known) + 1
+        above = size - 1 - bisect.bisect_right(self._known, _finite(score))
+        upto = size - bisect.bisect_left(self._known, score)
         likely = ((upto / size) ** _KAPPAS - (above / size) ** _KAPPAS) * size / (upto - above)
         # 3. Bayes: q = chance * likely / (chance * likely + 1 - chance), against chance.
-        self._stakes += np.log((likely if mine else 1.0) / (chance * likely + 1 - chance))
-        if not mine:
-            bisect.insort(self._seen, score)
+        self._stakes += np.log((likely if ours else 1.0) / (chance * likely + 1 - chance))
+        if not ours:
+            bisect.insort(self._known, score)
         top = float(self._stakes.max())
         self.path.append(top + math.log(float(np.exp(self._stakes - top).mean())))
 
@@ -264,12 +263,11 @@ def _finite(score: float) -> float:
 
 # Are two sets of rows draws of one source? A classifier two-sample test, by permutation.
 #
-# A classifier that is learnt on some rows and tells the others apart better than chance refuses
-# that the two sets are exchangeable (Lopez-Paz and Oquab, ICLR 2017). Its AUC is compared with that
-# of the same rows under random labels, which is exact for any number of rows. Beside it every named
-# column is compared by itself, and the largest difference of all columns with the largest under
-# random labels (Westfall and Young 1993), so that looking at many columns accuses nobody by chance.
-
+# A classifier that learns on some rows and separates the others better than chance rejects that the
+# two sets are exchangeable (Lopez-Paz and Oquab, ICLR 2017). Its AUC is compared with that of the
+# same rows under random labels, which is exact for any number of rows. Every named column is also
+# compared by itself, and the largest difference of all columns with the largest under random labels
+# (Westfall and Young 1993), so that many columns cause no false alarm by chance.
 
 _FOLDS = 5
 _RIDGE = 0.3  # of a Gram matrix whose diagonal is about 1
@@ -278,13 +276,13 @@ _FEWEST = 5  # rows of each set, for a classifier to learn from
 
 @dataclass(frozen=True, slots=True)
 class TwoSample:
-    """What tells two sets apart.
+    """How two sets differ.
 
     Attributes:
-        auc: Out-of-fold AUC of the classifier, above .5 where it tells them apart; NaN with fewer
+        auc: Out-of-fold AUC of the classifier, above .5 where the sets differ; NaN with fewer
             than 5 rows in a set.
         p_value: p-value of all tests together (Bonferroni).
-        least: The least p-value that so many rows and permutations can give.
+        least: The least possible p-value with these numbers of rows and permutations.
         columns: p-value of each named column, adjusted for all of them, shape (f,).
     """
 
@@ -316,25 +314,26 @@ def two_sample(
     """
     n = len(gram)
     if not 0 < first < n:
-        raise InputError("Two sets are compared only where both hold something.")
+        raise InputError("Two sets are compared only where neither is empty.")
     # Row 0 has the labels as they are, the others random ones: all are equally likely where the
     # sets are exchangeable.
     labels = np.tile(np.arange(n) < first, (rounds + 1, 1))
     labels[1:] = rng.permuted(labels[1:], axis=1)
     # 1. The columns: the largest standardised difference of all of them (max-T).
     differences = _differences(labels, named)
-    most = differences.max(axis=1, initial=0.0)
-    columns = np.array([np.mean(most >= found - 1e-12) for found in differences[0]])
+    largest = differences.max(axis=1, initial=0.0)
+    columns = np.array([np.mean(largest >= value - 1e-12) for value in differences[0]])
     fewest, auc = min(first, n - first), math.nan
-    parts = [float(columns.min(initial=1.0))]
-    # 2. The classifier, on rows that it has not seen.
+    p_values = [float(columns.min(initial=1.0))]
+    # 2. The classifier, on rows outside its training set.
     if fewest >= _FEWEST:
         aucs = _aucs(labels @ _out_of_fold(gram, rng).T, labels)
         auc = float(aucs[0])
-        parts.append(float(np.mean(aucs >= auc - 1e-12)))
+        p_values.append(float(np.mean(aucs >= auc - 1e-12)))
     # 3. Both together. Few rows have few different labels.
-    least = len(parts) * max(1 / (rounds + 1), 1 / math.comb(n, fewest))
-    return TwoSample(auc, min(1.0, len(parts) * min(parts)), min(1.0, least), columns)
+    tests = len(p_values)
+    least = tests * max(1 / (rounds + 1), 1 / math.comb(n, fewest))
+    return TwoSample(auc, min(1.0, tests * min(p_values)), min(1.0, least), columns)
 
 
 def _differences(labels: NDArray[np.bool_], named: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -351,21 +350,21 @@ def _out_of_fold(gram: NDArray[np.float64], rng: np.random.Generator) -> NDArray
     """Return H, shape (n, n): H @ y are out-of-fold predictions of ridge regression on labels y.
 
     Folds know no labels, so one matrix serves all permutations. The mean label of a fold's
-    training rows is left out: it tells which fold a row is in, and nothing of the row.
+    training rows is left out: it depends on the fold of a row, and not on the row.
     """
     n = len(gram)
     folds = rng.permutation(n) % min(_FOLDS, n)
-    found = np.zeros((n, n))
+    hat = np.zeros((n, n))
     for fold in range(folds.max() + 1):
-        held, learnt = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        inside, across = gram[np.ix_(learnt, learnt)], gram[np.ix_(held, learnt)]
-        # Centred at the mean of the rows that are learnt from; the labels are too.
+        test, train = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
+        # Centred at the mean of the training rows; the labels are too.
         means = inside.mean(axis=0)
         across = across - across.mean(axis=1, keepdims=True) - means + means.mean()
         inside = inside - means - means[:, None] + means.mean()
-        weights = np.linalg.solve(inside + _RIDGE * np.eye(len(learnt)), across.T).T
-        found[np.ix_(held, learnt)] = weights - weights.mean(axis=1, keepdims=True)
-    return found
+        weights = np.linalg.solve(inside + _RIDGE * np.eye(len(train)), across.T).T
+        hat[np.ix_(test, train)] = weights - weights.mean(axis=1, keepdims=True)
+    return hat
 
 
 def _aucs(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.response_store import decode_answer
 
-_METHODS = ("s-rag", "rag-mia", "min-k", "min-k++", "passages")
+_METHODS = ("s-rag", "rag-mia", "min-k", "passages")
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def test_the_address_of_a_unit_follows_everything_that_decides_its_score() -> No
         identity("rag-mia", template=1),
         identity("rag-mia", "another model"),
         identity("min-k"),
-        identity("min-k++"),
+        identity("s2mia"),
     ]
     document = Document("a", "text")
     assert len(set(made)) == len(made)

@@ -155,7 +155,7 @@ def test_a_method_that_is_sure_asks_about_no_further_window() -> None:
 
 def test_each_method_asks_about_own_text_and_papers_read_as_they_did() -> None:
     books = _books(4)
-    for name in ("runon", "rag-mia", "s2mia", "min-k", "min-k++", "passages", "s-rag", "mba"):
+    for name in ("runon", "rag-mia", "s2mia", "min-k", "passages", "s-rag", "mba"):
         audit = among(build_audit(name, Copier(), configure(name)), books)
         asked = next(audit.probe(books[0]))
         assert asked, name

@@ -98,6 +98,21 @@ def test_grouped_p_values_are_one_vote_a_group() -> None:
     )
 
 
+@pytest.mark.parametrize("size", [3, 7, 49])
+def test_votes_of_whole_groups_are_whole_numbers(size: int) -> None:
+    """A group of three has three thirds of a vote: 1 of 20 is .05, and not a last bit more."""
+    groups = [f"g{at}" for at in range(19) for _ in range(size)]
+    calibration = [float(at) for at in range(19) for _ in range(size)]
+    found = conformal_p_values(np.arange(20) - 0.5, calibration, ([None] * 20, groups))
+    assert found.tolist() == [(20 - rank) / 20 for rank in range(20)]
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 100), Fraction(1, 20), Fraction(1, 10)])
+def test_documents_needed_are_those_of_fractions(alpha: Fraction) -> None:
+    for tests in range(1, 200):
+        assert documents_needed(float(alpha), tests) == tests / alpha - 1
+
+
 @pytest.mark.parametrize("shared", [0, 5])
 def test_grouped_p_values_hold_their_level_where_scores_cluster(shared: int) -> None:
     """2,000 audits: 20 documents of five authors, 200 of 40; half the variance is theirs."""

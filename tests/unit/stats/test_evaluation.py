@@ -13,7 +13,6 @@ from ragwitness.stats.evaluation import (
     auc,
     auc_interval,
     bootstrap_interval,
-    bootstrap_mean_interval,
     evaluate,
     mean_rate,
     proportion_interval,
@@ -76,6 +75,13 @@ def test_perfect_separation_is_not_certainty() -> None:
     assert low == pytest.approx(proportion_interval(50, 50)[0])
 
 
+def test_one_document_of_a_kind_says_nothing_of_the_auc() -> None:
+    for labels in ([True, False, False], [False, True, True]):
+        assert auc_interval(np.array([3.0, 2.0, 1.0]), np.array(labels)) == (0.0, 1.0)
+    low, _ = auc_interval(np.array([4.0, 3.0, 2.0, 1.0]), np.array([True, True, False, False]))
+    assert low > 0.0
+
+
 def test_evaluate_reports_every_rate_with_its_n() -> None:
     rng = np.random.default_rng(2)
     labels = np.repeat([True, False], [30, 50])
@@ -105,7 +111,8 @@ def test_the_interval_of_a_mean_is_the_bootstraps_to_the_last_bit(n: int) -> Non
     values = np.random.default_rng(n).random(n)
     everyone = np.ones(n, np.bool_)
     slowly = bootstrap_interval(lambda picked: float(values[picked].mean()), everyone, seed=n)
-    assert bootstrap_mean_interval(values, seed=n) == slowly
+    rate = mean_rate(values, n)
+    assert n == 1 or (rate.low, rate.high) == slowly
 
 
 def test_equal_values_are_not_certain() -> None:

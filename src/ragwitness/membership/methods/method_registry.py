@@ -4,8 +4,8 @@ Other packages add theirs as entry points of the group ``ragwitness.audits``: th
 audit's, the object its class, made from a language model and a configuration. The configuration
 is a dataclass with defaults, in the same module under the class's name followed by ``Config``.
 
-An audit's defaults are ours. ``NAME:paper`` is the audit as its paper has it: the class variable
-``presets`` of its configuration lists the fields. That is what stands beside published numbers.
+An audit's defaults are ours. ``NAME:paper`` is the audit as its paper has it, for comparison with
+published numbers: the class variable ``presets`` of its configuration lists the fields.
 """
 
 from __future__ import annotations
@@ -41,11 +41,6 @@ AUDITS = Registry(
         "rag-mia": Listing(f"{_HERE}.rag_mia:RagMia", "is this text in your context, yes or no"),
         "s2mia": Listing(f"{_HERE}.s2mia:S2Mia", "likeness of the answer to the second half"),
         "min-k": Listing(f"{_HERE}.min_k:MinK", "least probable tokens of the answer"),
-        "min-k++": Listing(
-            f"{_HERE}.min_k:MinK",
-            "the same, standardised over the alternatives",
-            preset={"variant": "min-k++", "combine": "mean"},
-        ),
         "passages": Listing(
             f"{_HERE}.passages:Passages", "the document's words in the passages that are shown"
         ),
@@ -65,10 +60,9 @@ SHOWS: Mapping[str, str] = {
     "rag-mia": "asked whether this text is in its context, the system said yes",
     "s2mia": "given one half of its text, the system answered in words like those of the other",
     "min-k": "the system was surer of its answer than it is about texts outside",
-    "min-k++": "the system was surer of its answer than it is about texts outside",
     "passages": "the system retrieved passages that hold its own words in the same order",
 }
-"""What answers about a document inside show, by the name of our method: why one is called in."""
+"""Reasons why a document is called in, by the name of our method."""
 
 
 def configure(name: str, options: Mapping[str, object] | None = None) -> Any:

@@ -1,9 +1,9 @@
-"""Read the document off the passages that a system shows as its sources: one query, no model.
+"""Find a document in the passages that a system shows as its sources: one query, no model.
 
-Ours, in no paper. A system that retrieves from a document's own text and shows what it found holds
-that text if the text is there, word for word. What documents outside share with what is shown (a
-template, a phrase, another version of the same text) stands in the scores of those known to be
-outside, among which each score is ranked.
+Ours, in no paper. A system that retrieves with a document's own text and shows the results shows
+that text, word for word, if it has it. Text that documents outside share with the passages (a
+template, a phrase, another version) counts for those known to be outside too, and each score is
+ranked among theirs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PassagesConfig:
     """How a document is looked for.
 
     Attributes:
-        max_chars: Longer texts are cut after the last whole word that fits; only what is left is
+        max_chars: Longer texts are cut after the last whole word that fits; only the beginning is
             asked about, so that one passage can hold it.
         run: Words in a row that must agree for them to count.
         min_words: Shorter documents are unscorable: a few words stand in many texts.
@@ -46,7 +46,7 @@ class PassagesConfig:
 
 
 class Passages:
-    """Share of a document's words that stand in the passages shown, in runs of several.
+    """Share of a document's words in the passages shown, in runs of several.
 
     Args:
         proxy: Not asked; every audit is given one.
@@ -72,7 +72,7 @@ class Passages:
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config = self.config
-        # 1. The text itself retrieves best what holds it; what is left out of it is counted.
+        # 1. Query with the document's own text; the words cut off are counted.
         text, cut = cut_characters(document.text.strip(), config.max_chars)
         words = dense_tokens(text)
         if len(words) < max(config.min_words, config.run):
@@ -82,11 +82,12 @@ class Passages:
             return Score(None, reason=answer.error, details={"error": 1.0})
         if answer.contexts is None:
             return Score(None, reason="the target showed no passages", details={"hidden": 1.0})
-        # 2. Which of its words stand in them, in the same order as here.
+        # 2. Its words in the passages, in the document's order.
         vocabulary = Vocabulary(dense_tokens)
-        shown, asked = vocabulary.tokenize(answer.contexts), vocabulary.tokenize([text])
-        share = float(shared_runs(shown, asked, config.run).recovered[0]) / len(words)
-        opening = text.split()[:_SHOWN]
-        found = Evidence(" ".join(opening), "", Interval(share, share), math.nan)
+        contexts, document_text = vocabulary.tokenize(answer.contexts), vocabulary.tokenize([text])
+        runs = shared_runs(contexts, document_text, config.run)
+        share = float(runs.recovered[0]) / len(words)
+        opening = " ".join(text.split()[:_SHOWN])
+        evidence = Evidence(opening, "", Interval(share, share), math.nan)
         details = {"cut": float(cut), "passages": float(len(answer.contexts))}
-        return Score(share, evidence=(found,), details=details)
+        return Score(share, evidence=(evidence,), details=details)

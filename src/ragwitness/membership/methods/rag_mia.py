@@ -19,7 +19,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.probabilities import YesNo, read_yes_no
+from ragwitness.membership.methods.response_parsing.probabilities import read_yes_no
 from ragwitness.membership.methods.response_parsing.replies import with_room
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, cut_characters, split_words
@@ -27,7 +27,7 @@ from ragwitness.text.words import core, cut_characters, split_words
 # Parameters of RAG-MIA, the paper's beside ours.
 
 Access = Literal["text", "gray"]
-"""What is read of an answer: its text, or the log-probabilities of its first word as well."""
+"""The part of an answer that is read: its text, or the odds of its first word as well."""
 
 TEMPLATES = (
     "Answer with Yes or No. \u201c{s}\u201d Is this part of your context?",
@@ -49,13 +49,13 @@ class RagMiaConfig:
         access: ``"text"`` reads yes or no; ``"gray"`` the log-odds of the two, which needs
             log-probabilities.
         max_chars: Longer texts are cut after the last whole word that fits, as the paper cuts
-            its e-mails; only what is left is asked about.
-        min_words: Shorter documents are unscorable (ours: a word or two stands in any context).
-        max_tokens: Room for the answer; where it is cut before either word can be read, the
+            its e-mails; only the beginning is asked about.
+        min_words: Shorter documents are unscorable (ours: a word or two occur in any context).
+        max_tokens: Room for the answer. Where it is cut before either word can be read, the
             question is asked again with room for a sentence or a thought (ours).
         top_logprobs: Alternatives asked for in gray access; OpenAI allows 20.
-        unreadable: What an answer is from which neither can be read: ``"unscorable"``, or
-            ``"no"`` as published. One that declines is a No either way.
+        unreadable: The reading of an answer without either: ``"unscorable"``, or ``"no"`` as
+            published. A decline is a No in both.
     """
 
     stored_name: ClassVar[str] = "RagMiaConfig"
@@ -98,9 +98,9 @@ _SHOWN = 6  # words of the document shown in the question of the report
 class RagMia:
     """RAG-MIA: is this text in your context, yes or no?
 
-    An answer that declines is a No. The paper takes any answer without Yes for one; here an answer
-    from which neither can be read is unscorable unless ``unreadable`` says otherwise, and the
-    paper's rule always stands in ``details["score/published"]``.
+    A decline is a No. The paper takes any answer without Yes for one; here an answer without
+    either is unscorable unless ``unreadable`` says otherwise, and the paper's rule is always in
+    ``details["score/published"]``.
 
     Args:
         proxy: Counts tokens.
@@ -122,7 +122,7 @@ class RagMia:
 
     @property
     def threshold(self) -> float | None:
-        """The method's own decision: yes is in, anything else is out."""
+        """The method's own decision: yes is in, any other answer out."""
         return 0.5 if self.config.access == "text" else None
 
     def describe(self) -> dict[str, str]:
@@ -136,58 +136,41 @@ class RagMia:
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config, gray = self.config, self.config.access == "gray"
-        # One question about the text; what is left out of it is counted.
-        text, question, cut = self._question(document)
-        if sum(bool(core(word.text)) for word in split_words(text)) < config.min_words:
+        # One question about the text; the words cut off are counted.
+        text, cut = cut_characters(document.text.strip(), config.max_chars)
+        template = TEMPLATES[config.template]
+        question = template.replace("{s}", text)
+        words = split_words(text)
+        if sum(bool(core(word.text)) for word in words) < config.min_words:
             return Score(None, reason=f"fewer than {config.min_words} words to ask about")
         query = Query(
             question,
             max_tokens=config.max_tokens,
             top_logprobs=config.top_logprobs if gray else 0,
         )
-        room = [self.proxy.count_tokens(question) + _ROOM]
-        published = config.unreadable == "no"
 
-        def read(answer: Answer) -> bool:
+        def readable(answer: Answer) -> bool:
             return read_yes_no(answer, question, gray=False).text is not None
 
-        if published:
+        if config.unreadable == "no":
             (answer,) = yield [query]
         else:
-            (answer,) = yield from with_room([query], [question], room, read)
+            room = [self.proxy.count_tokens(question) + _ROOM]
+            (answer,) = yield from with_room([query], [question], room, readable)
         # Yes or no, and in gray access log p(Yes) - log p(No) of the first word.
         reading = read_yes_no(answer, question, gray=gray)
-        value = reading.value(gray=gray)
-        if value is None and published:
+        value = reading.log_odds if gray else reading.text
+        if value is None and config.unreadable == "no":
             value = reading.published
-        details = _details(reading) | {"cut": float(cut)}
+        scores = {"text": reading.text, "gray": reading.log_odds, "published": reading.published}
+        details = {f"score/{key}": score for key, score in scores.items() if score is not None}
+        details |= {reading.outcome: 1.0, "cut": float(cut)}
         if value is None:
             return Score(None, reason=reading.reason, details=details)
-        return Score(value, evidence=(self._evidence(text, reading),), details=details)
-
-    def _question(self, document: Document) -> tuple[str, str, int]:
-        """The text asked about, the question, and the number of words left out."""
-        text, cut = cut_characters(document.text.strip(), self.config.max_chars)
-        return text, TEMPLATES[self.config.template].replace("{s}", text), cut
-
-    def _evidence(self, text: str, reading: YesNo) -> Evidence:
-        said = reading.yes
-        if self.config.access == "text" and reading.text is not None:
-            said = Interval(reading.text, reading.text)
-        return Evidence("Yes", self._shown(text), said, math.nan)
-
-    def _shown(self, text: str) -> str:
-        """The question with the first words of the text."""
-        words = split_words(text)
+        # The report shows the question with the first words of the text.
         opening = text[: words[_SHOWN - 1].end] + " \u2026" if len(words) > _SHOWN else text
-        return TEMPLATES[self.config.template].replace("{s}", opening)
-
-
-def _details(reading: YesNo) -> dict[str, float]:
-    named = {
-        "score/text": reading.text,
-        "score/gray": reading.log_odds,
-        "score/published": reading.published,
-    }
-    counts = {reading.outcome: 1.0}
-    return {key: value for key, value in named.items() if value is not None} | counts
+        yes = reading.yes
+        if not gray and reading.text is not None:
+            yes = Interval(reading.text, reading.text)
+        evidence = Evidence("Yes", template.replace("{s}", opening), yes, math.nan)
+        return Score(value, evidence=(evidence,), details=details)

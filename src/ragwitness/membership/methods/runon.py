@@ -1,9 +1,9 @@
-"""Runon (ours): does the target go on past ten words of the document with words never sent to it?
+"""Runon (ours): does the target continue ten words of the document with words never sent to it?
 
-A chat model that is asked which of two runs of words is right says one of them again, and where a
-retrieved passage holds the run it *runs on* with the words that follow there. The question ends at
-the run, so nothing but a passage, or a model that knows the text by heart, has these words. Which
-of the two runs is chosen is not read: models guess it. See ``docs/design/runon.md``.
+A chat model that is asked which of two runs of words is right repeats one of them. Where a
+retrieved passage holds the run, it *runs on* with the next words. The question ends at the run, so
+only a passage, or a model that knows the text by heart, has these words. The choice between the
+two runs is not read: models guess it. See ``docs/design/runon.md``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -65,9 +65,9 @@ class RunonConfig:
         questions: Most questions about a document. Where it has fewer places than that, each is
             asked about in both wordings.
         lead: Words of a run before the altered one.
-        tail: Words of a run behind it; an answer has said the run again where it says these.
+        tail: Words of a run behind it; an answer that says these has repeated the run.
         following: Words behind the run that are looked for in the answer.
-        enough: Evidence, in nats, from which on no further question is asked. The score still says
+        enough: Evidence, in nats, at which the audit of a document stops. The score still shows
             by how much it was passed: a guess passes it by a little, a passage by far.
         max_tokens: Room for an answer: a phrase, the run, and the words behind it.
         top_logprobs: Alternatives asked for per token; 0 of a target that gives none.
@@ -102,15 +102,14 @@ class RunonConfig:
                 raise InputError("Both questions must hold {altered} and {true}.")
 
 
-# What the documents of an audit tell of each other: how rare a word is, and what could stand
-# in its place.
+# The words of an audit's documents: how rare each is, and which could replace it.
 
 
 class Background:
     """Words of the documents of an audit.
 
-    It is made from the documents in question and the known ones together and treats them alike, so
-    whoever is outside stays exchangeable with the known-outside documents.
+    It is made from the documents in question and the known ones together and treats them alike.
+    So a document outside stays exchangeable with the known-outside documents.
 
     Args:
         documents: Near copies as one.
@@ -139,7 +138,7 @@ class Background:
         """Return -log of the share of documents that hold a word, in nats; 0 for function words."""
         if key in STOP_WORDS:
             return 0.0
-        # A text that is none of them, as a pilot's may be, holds its words all the same.
+        # The text may be none of these documents, as in a pilot: it holds its words all the same.
         return math.log((self._documents + 2) / (max(1, self._holding[key]) + 1))
 
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
@@ -148,7 +147,7 @@ class Background:
 
 
 def _shape(stem: str) -> tuple[bool, int | str] | None:
-    """What a word and one put in its place have in common; None where none could be put there."""
+    """The form that a word and its replacement share; None where nothing can replace it."""
     if stem.isdigit():
         return False, len(stem)
     if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
@@ -172,12 +171,12 @@ class Place:
     """A run of words with one of them altered.
 
     Attributes:
-        true: The run as it stands in the document.
+        true: The run in the document.
         altered: The same with one word exchanged.
         tail: Its last words, behind the altered one, without case and punctuation.
         following: The words behind it, likewise; these are never sent.
         worth: Information of these, in nats each.
-        shown: The words behind the run as they stand.
+        shown: The words behind the run, unchanged.
     """
 
     true: str
@@ -190,15 +189,15 @@ class Place:
     def question(self, wording: str) -> str:
         """Return the question about it."""
         # One pass: the document may itself say "{true}".
-        parts = {"altered": self.altered, "true": self.true}
-        return re.sub(r"\{(altered|true)\}", lambda m: parts[m[1]], wording)
+        runs = {"altered": self.altered, "true": self.true}
+        return re.sub(r"\{(altered|true)\}", lambda slot: runs[slot[1]], wording)
 
 
 def find_places(text: str, config: RunonConfig, background: Background) -> list[Place]:
     """Choose the runs that a document is asked about: apart from each other, the best first.
 
-    A run ends within a phrase, since a quotation stops at a comma; the words behind it are rare
-    and stand nowhere in the question; and no other document of the audit goes on in the same way.
+    A run ends within a phrase, since a quotation stops at a comma. The words behind it are rare
+    and not in the question, and no other document of the audit continues in the same way.
 
     Args:
         text: The document.
@@ -207,27 +206,60 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     """
     words = [word for word in split_words(text) if core(word.text)]
     keys = [plain_word(core(word.text)) for word in words]
-    length = config.lead + 1 + config.tail
     counts = Counter(keys)
+    length = config.lead + 1 + config.tail
     wording = {plain_word(w.text) for w in split_words(f"{config.question} {config.sentence}")}
     ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
 
     @functools.cache  # a text with every word of a form would try them all at every place
-    def others(shape: tuple[bool, int | str] | None) -> list[str]:
+    def replacements(shape: tuple[bool, int | str] | None) -> list[str]:
         return [w for w in background.alternatives(shape) if not counts[plain_word(w)]]
 
+    def worth(start: int, *altered: str) -> tuple[float, ...]:
+        """Information of the words behind a run, in nats; 0 for words of the question."""
+        sent = {*wording, *keys[start : start + length], *altered}
+        ahead = keys[start + length : start + length + config.following]
+        return tuple(0.0 if key in sent else background.information(key) for key in ahead)
+
+    def place(start: int) -> Place | None:
+        """Alter the run; None where no word of it can be exchanged."""
+        end, middle = start + length, start + config.lead
+        true = _plain(text[words[start].start : words[end - 1].end])
+        draw = random.Random(true)
+        # The word behind the lead, or one near it that occurs once in the document.
+        for n in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
+            stem = core(words[n].text)
+            if counts[keys[n]] > 1 or not (candidates := replacements(_shape(stem))):
+                continue
+            # As rare as the true word, as far as there are such.
+            rarity = background.information(keys[n])
+            near = sorted(
+                candidates, key=lambda w: abs(background.information(plain_word(w)) - rarity)
+            )
+            replacement = draw.choice(near[:10])
+            before = text[words[start].start : words[n].start]
+            behind = text[words[n].end : words[end - 1].end]
+            altered = before + words[n].text.replace(stem, replacement, 1) + behind
+            last = words[min(end + config.following, len(words)) - 1]
+            return Place(
+                true,
+                _plain(altered),
+                tuple(keys[end - config.tail : end]),
+                tuple(keys[end : end + config.following]),
+                worth(start, plain_word(replacement)),
+                _plain(text[words[end].start : last.end]),
+            )
+        return None
+
+    # 1. Every run behind which enough words follow, by their information.
     rated: list[tuple[bool, float, int]] = []
-    # 1. Every run behind which enough words follow, by what these tell.
     for start in range(len(words) - length - 1):
         end = start + length
-        ahead = keys[end : end + config.following]
         if not _usable(text, words, start, end) or background.shared.has(words, end):
             continue
-        worth = _worth(ahead, {*wording, *keys[start:end]}, background)
-        value = sum(w * nats for w, nats in zip(_WEIGHTS, worth, strict=False))
-        across = any(ends[start : end + 1])
+        value = sum(w * nats for w, nats in zip(_WEIGHTS, worth(start), strict=False))
         if value > 0.0:
-            rated.append((across, -value, start))
+            rated.append((any(ends[start : end + 1]), -value, start))
     # 2. The best that do not overlap; runs within one sentence before those across two.
     chosen: list[Place] = []
     taken: set[int] = set()
@@ -235,17 +267,10 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         reach = range(start, start + length + config.following)
         if len(chosen) == config.questions:
             break
-        if taken.isdisjoint(reach) and (
-            place := _place(text, words, keys, counts, start, config, background, wording, others)
-        ):
-            chosen.append(place)
+        if taken.isdisjoint(reach) and (run := place(start)):
+            chosen.append(run)
             taken.update(reach)
     return chosen
-
-
-def _worth(ahead: Sequence[str], sent: Set[str], background: Background) -> tuple[float, ...]:
-    """Information of the words behind a run, in nats; a word that the question holds has none."""
-    return tuple(0.0 if key in sent else background.information(key) for key in ahead)
 
 
 def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
@@ -254,65 +279,23 @@ def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
     return not (_CLOSED.search(words[end - 1].text) or _QUOTES.search(run) or "\n\n" in run)
 
 
-def _place(
-    text: str,
-    words: Sequence[Word],
-    keys: Sequence[str],
-    counts: Counter[str],
-    start: int,
-    config: RunonConfig,
-    background: Background,
-    wording: Set[str],
-    others: Callable[[tuple[bool, int | str] | None], list[str]],
-) -> Place | None:
-    """Make the altered run; None where no word of it can be exchanged."""
-    end = start + config.lead + 1 + config.tail
-    true = _plain(text[words[start].start : words[end - 1].end])
-    draw = random.Random(true)
-    # The word behind the lead, or one near it that stands once in the document.
-    middle = start + config.lead
-    for at in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
-        stem = core(words[at].text)
-        if counts[keys[at]] > 1 or not (found := others(_shape(stem))):
-            continue
-        # As rare as the true word, as far as there are such.
-        rarity = background.information(keys[at])
-        near = sorted(found, key=lambda w: abs(background.information(plain_word(w)) - rarity))
-        other = draw.choice(near[:10])
-        before = text[words[start].start : words[at].start]
-        changed = words[at].text.replace(stem, other, 1)
-        altered = before + changed + text[words[at].end : words[end - 1].end]
-        ahead = tuple(keys[end : end + config.following])
-        sent = {*wording, *keys[start:end], plain_word(other)}
-        last = words[min(end + config.following, len(words)) - 1]
-        return Place(
-            true,
-            _plain(altered),
-            tuple(keys[end - config.tail : end]),
-            ahead,
-            _worth(ahead, sent, background),
-            _plain(text[words[end].start : last.end]),
-        )
-    return None
-
-
 def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-# What one answer says behind the run.
+# One answer: the words behind the run.
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceReading:
-    """A place as the target sees it.
+    """The answer about one place.
 
     Attributes:
         place: The place.
         outcome: Whether it was answered, declined, or failed.
-        again: Whether the answer says the run's last words again.
-        words: Words behind the run that it went on with.
-        probability: Of the first of them where the run had been said; unknown without
+        again: Whether the answer repeats the run's last words.
+        words: Number of the document's words behind the run in the answer.
+        probability: Of the first of them behind the repeated run; unknown without
             log-probabilities.
         reason: Why it was declined or failed.
     """
@@ -326,10 +309,10 @@ class PlaceReading:
 
     @property
     def evidence(self) -> float:
-        """Information of what was said behind the run, in nats.
+        """Information of the words said behind the run, in nats.
 
-        Where nothing was, that of the first word times its probability there: a quotation that is
-        closed at the run's end had the word as its second choice.
+        Without any, that of the first word times its probability there: an answer that closes the
+        quotation at the run's end had the word as its second choice.
         """
         if self.words:
             return sum(self.place.worth[: self.words])
@@ -338,23 +321,23 @@ class PlaceReading:
 
 def read_place(place: Place, answer: Answer) -> PlaceReading:
     """Read one answer."""
-    read = read_answer(answer)
-    failed = read.outcome is AnswerOutcome.FAILED
-    found = None if failed else beyond(read.text, place.tail, place.following)
-    # What goes on with the document declines nothing, though it says "I cannot find any reason".
-    if found is None or (read.reason and not found):
-        return PlaceReading(place, read.outcome, reason=read.reason)
-    probability = next_probability(read.tokens, place.tail, place.following[0])
-    return PlaceReading(place, AnswerOutcome.ANSWERED, True, found, probability)
+    reading = read_answer(answer)
+    failed = reading.outcome is AnswerOutcome.FAILED
+    words = None if failed else beyond(reading.text, place.tail, place.following)
+    # An answer that continues the document is no decline, even if it says "I cannot find a reason".
+    if words is None or (reading.reason and not words):
+        return PlaceReading(place, reading.outcome, reason=reading.reason)
+    probability = next_probability(reading.tokens, place.tail, place.following[0])
+    return PlaceReading(place, AnswerOutcome.ANSWERED, True, words, probability)
 
 
 # The audit of one document.
 
-_SHOWN = 4  # words before those that decided
+_SHOWN = 4  # words before the deciding ones
 
 
 class Runon:
-    """Does the target run on past the document's words with those that follow?
+    """Does the target continue the document's words with the next ones?
 
     Args:
         proxy: Not asked; every audit is given one.
@@ -377,7 +360,7 @@ class Runon:
         self.elsewhere = elsewhere
 
     def among(self, documents: Iterable[Document]) -> Runon:
-        """Return the audit for documents of one set, which say how rare a word is."""
+        """Return the audit for documents of one set, which define how rare a word is."""
         return Runon(self.proxy, self.config, Background(documents))
 
     def describe(self) -> dict[str, str]:
@@ -390,32 +373,32 @@ class Runon:
             "stops at": f"{config.enough:g} nats",
         }
 
-    def _asked(self, document: Document) -> list[tuple[Place, Query]]:
+    def _turns(self, document: Document) -> list[tuple[Place, Query]]:
         """Return every question that may be asked about a document, in order."""
         config = self.config
         # A document alone still tells which of its words are function words.
         background = self.elsewhere or Background([document, *load_sample()])
-        places = find_places(document.text, config, background)
+        runs = find_places(document.text, config, background)
         # Once through all places with the wordings in turn, then again with the other one.
         wordings = (config.question, config.sentence)
         turns = [
-            (place, place.question(wordings[(number + turn) % 2]))
+            (run, run.question(wordings[(number + turn) % 2]))
             for turn in range(2)
-            for number, place in enumerate(places)
+            for number, run in enumerate(runs)
         ]
         return [
-            (place, Query(text, config.max_tokens, top_logprobs=config.top_logprobs))
-            for place, text in turns[: config.questions]
+            (run, Query(text, config.max_tokens, top_logprobs=config.top_logprobs))
+            for run, text in turns[: config.questions]
         ]
 
     def questions(self, document: Document) -> list[Query]:
         """Return every question that may be asked; none depends on an answer."""
-        return [query for _, query in self._asked(document)]
+        return [query for _, query in self._turns(document)]
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
-        asked = self._asked(document)
-        if not asked:
+        turns = self._turns(document)
+        if not turns:
             length = self.config.lead + 1 + self.config.tail
             return Score(
                 None,
@@ -425,46 +408,42 @@ class Runon:
             )
         # One question after the other, until the evidence is strong.
         readings: list[PlaceReading] = []
-        for place, query in asked:
+        for place, query in turns:
             (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
             if _total(readings) >= self.config.enough:
                 break
-        return self._score(readings, len({place.true for place, _ in asked}))
-
-    def _score(self, readings: Sequence[PlaceReading], places: int) -> Score:
-        read = [one for one in readings if one.outcome is not AnswerOutcome.FAILED]
-        declined = sum(one.outcome is AnswerOutcome.DECLINED for one in read)
-        again = sum(one.again for one in read)
-        ran_on = sum(one.words > 0 for one in read)
+        readable = [r for r in readings if r.outcome is not AnswerOutcome.FAILED]
+        declined = sum(r.outcome is AnswerOutcome.DECLINED for r in readable)
         details = {
-            "places": float(places),
+            "places": float(len({place.true for place, _ in turns})),
             "asked": float(len(readings)),
-            "answered": float(len(read) - declined),
+            "answered": float(len(readable) - declined),
             "declined": float(declined),
-            "said again": float(again),
-            "ran on": float(ran_on),
+            "said again": float(sum(r.again for r in readable)),
+            "ran on": float(sum(r.words > 0 for r in readable)),
         }
-        # Who lacks the words declines, or talks about something else: both are answers. Whether a
-        # target that holds them says them again is for the pilot to find out.
-        if 2 * len(read) < len(readings):
+        # A target without the words declines, or changes the subject: both are answers. The pilot
+        # checks whether a target that has them repeats them.
+        if 2 * len(readable) < len(readings):
             return Score(None, reason=readings[-1].reason or "no answer", details=details)
-        return Score(_total(read), evidence=tuple(_evidence(read)), details=details)
+        return Score(_total(readable), evidence=tuple(_evidence(readable)), details=details)
 
 
 def _total(readings: Sequence[PlaceReading]) -> float:
-    """Evidence of all places, in nats; asked about twice, a place counts as where it told more."""
+    """Evidence of all places, in nats; the better answer counts where there are two."""
     best: dict[str, float] = {}
-    for one in readings:
-        best[one.place.true] = max(one.evidence, best.get(one.place.true, 0.0))
+    for reading in readings:
+        run = reading.place.true
+        best[run] = max(reading.evidence, best.get(run, 0.0))
     return sum(best.values())
 
 
 def _evidence(readings: Iterable[PlaceReading]) -> Iterator[Evidence]:
     """The words that were said behind a run, then those that might have been."""
-    for one in sorted(readings, key=lambda one: -one.evidence):
-        if one.again:
-            before = " ".join(one.place.true.split()[-_SHOWN:])
-            said = " ".join(one.place.shown.split()[: max(1, one.words)])
-            sure = Interval(1.0, 1.0) if one.words else one.probability
-            yield Evidence(said, before, sure, math.nan)
+    for reading in sorted(readings, key=lambda r: -r.evidence):
+        if reading.again:
+            before = " ".join(reading.place.true.split()[-_SHOWN:])
+            words = " ".join(reading.place.shown.split()[: max(1, reading.words)])
+            p = Interval(1.0, 1.0) if reading.words else reading.probability
+            yield Evidence(words, before, p, math.nan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,7 +18,6 @@ from ragwitness.membership.methods.response_parsing.replies import (
     NOTHING,
     REPEATED,
     AnswerOutcome,
-    Halves,
     answer_tokens,
     ask_on,
     halve,
@@ -48,8 +47,8 @@ class S2MiaConfig:
     """How a document is asked about and its answer compared.
 
     Attributes:
-        similarity: ``"bleu"`` as S2MIA does, ``"cosine"`` as MBA's baseline does (§5.4.2).
-        decision: ``"none"`` ranks the similarity (S), by text alone; ``"thresholds"`` (S2MIA-T) and
+        similarity: ``"bleu"`` as S2MIA, ``"cosine"`` as MBA's baseline (§5.4.2).
+        decision: ``"none"`` ranks the similarity (S), by text alone. ``"thresholds"`` (S2MIA-T) and
             ``"classifier"`` (S2MIA-M) are fitted on a shadow system to similarity and the answer's
             perplexity (S&P), which needs log-probabilities.
         prompt: Must hold ``{first_half}``.
@@ -113,25 +112,23 @@ def bleu(candidate: Sequence[str], reference: Sequence[str], order: int = 4) -> 
         return 0.0
     logs = []
     for n in range(1, min(order, len(candidate)) + 1):
-        said, true = _ngrams(candidate, n), _ngrams(reference, n)
-        matched = sum(min(count, true[gram]) for gram, count in said.items())  # clipped counts
+        grams, true = _ngrams(candidate, n), _ngrams(reference, n)
+        matched = (grams & true).total()  # clipped counts
         more = int(n > 1)
         if matched + more == 0:
             return 0.0
-        logs.append(math.log((matched + more) / (said.total() + more)))
+        logs.append(math.log((matched + more) / (grams.total() + more)))
     brevity = min(0.0, 1.0 - len(reference) / len(candidate))
     return math.exp(brevity + sum(logs) / len(logs))
 
 
-def lexical_cosine(one: Sequence[str], other: Sequence[str]) -> float:
+def lexical_cosine(first: Sequence[str], second: Sequence[str]) -> float:
     """Cosine of word counts without function words, in [0, 1].
 
     Function words count where one of the texts has nothing else.
     """
-    counts = [Counter(word for word in words if word not in STOP_WORDS) for words in (one, other)]
-    if not all(counts):
-        counts = [Counter(one), Counter(other)]
-    a, b = counts
+    texts = [[word for word in words if word not in STOP_WORDS] for words in (first, second)]
+    a, b = map(Counter, texts if all(texts) else (first, second))
     lengths = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
     return sum(n * b[word] for word, n in a.items()) / lengths if lengths else 0.0
 
@@ -167,7 +164,7 @@ class S2Mia:
 
     @property
     def learns(self) -> bool:
-        """Whether its features are read by what is fitted on a shadow system."""
+        """Whether thresholds or a classifier are fitted on a shadow system."""
         return self.config.learns
 
     def train(
@@ -179,8 +176,12 @@ class S2Mia:
             InputError: Fewer than five members or non-members.
         """
         del automl  # M has its own kind of classifier, T none
-        fit = fit_thresholds if self.config.decision == "thresholds" else fit_classifier
-        return _trained(fit, features, members)
+        from ragwitness.membership.shadow import AuditClassifier
+
+        if self.config.decision == "thresholds":
+            rule = fit_thresholds(features, members)
+            return AuditClassifier(rule.describe(), rule)
+        return AuditClassifier(_BOOSTED, fit_classifier(features, members))
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -189,61 +190,56 @@ class S2Mia:
 
     def describe(self) -> dict[str, str]:
         """Return the parameters in use, as label and value."""
-        cosine = self.config.similarity == "cosine"
-        told = {
+        cosine, learnt = self.config.similarity == "cosine", self.learns
+        labels = {
             "similarity": "cosine of word counts" if cosine else f"BLEU-{self.config.bleu_order}",
-            "perplexity": "read" if self.learns else "not read",
+            "perplexity": "read" if learnt else "not read",
         }
-        if self.learns:
-            told["decision"] = f"{self.config.decision}, fitted on a shadow system"
-        return told
+        decision = {"decision": f"{self.config.decision}, fitted on a shadow system"}
+        return labels | (decision if learnt else {})
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config = self.config
-        # The first half is shown, the second is what a member's answer says.
+        # The first half is shown; a member's answer says the second.
         halves = halve(document.text, config.max_words, config.min_words)
         if halves is None:
             return Score(None, reason=f"fewer than {config.min_words} words to cut in half")
         prompt = config.prompt.replace("{first_half}", halves.first)
         once = config.refusals == "read"
-        asked = ask_on(halves, prompt, self.proxy, _ROOM, int(self.learns), once=once)
-        return self._read(halves, (yield from asked))
-
-    def _read(self, halves: Halves, answer: Answer) -> Score:
+        answer = yield from ask_on(halves, prompt, self.proxy, _ROOM, int(self.learns), once=once)
         # S: likeness of the answer to the second half, without the wrapping that the prompt asks
-        # for and the first half where it is said again.
+        # for and without a repetition of the first half.
         reading = read_answer(answer, halves.first, halves.second)
-        said = reading.text
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
-        if reading.outcome is AnswerOutcome.DECLINED and self.config.refusals == "lowest":
+        if reading.outcome is AnswerOutcome.DECLINED and not once:
             lowest = (_LOWEST, _UNSURE) if self.learns else ()
             return Score(_LOWEST, lowest, details=details)
-        # Who only says the first half again, and stops by itself, has said nothing of the second.
+        # An answer that only repeats the first half, and stops by itself, says nothing of the
+        # second.
+        words, true = plain_words(reading.text), plain_words(halves.second)
         repeated = reading.reason == REPEATED and answer.finish_reason != "length"
-        if not repeated and (reading.outcome is AnswerOutcome.FAILED or not plain_words(said)):
+        if not repeated and (reading.outcome is AnswerOutcome.FAILED or not words):
             return Score(None, reason=reading.reason or NOTHING, details=details)
-        words, true = plain_words(said), plain_words(halves.second)
-        details["score/bleu"] = bleu(words, true, self.config.bleu_order)
+        details["score/bleu"] = bleu(words, true, config.bleu_order)
         details["score/cosine"] = lexical_cosine(words, true)
-        value = details[f"score/{self.config.similarity}"]
+        value = details[f"score/{config.similarity}"]
         if not self.learns:
             return Score(value, details=details)
         # P: perplexity of the answer.
         surprisal = _surprisal(answer)
         if surprisal is None:
-            details["no_logprobs"] = 1.0
             reason = "the answer has no log-probabilities, so its perplexity is unknown"
-            return Score(None, reason=reason, details=details)
+            return Score(None, reason=reason, details=details | {"no_logprobs": 1.0})
         details["perplexity"] = math.exp(surprisal)
         return Score(value, (value, details["perplexity"]), details=details)
 
 
 def _surprisal(answer: Answer) -> float | None:
-    """Mean of -log p over the tokens of the answer, its wrapping included, as it was generated."""
-    tokens = answer_tokens(answer.text, answer.tokens or ())
-    known = [min(0.0, max(-20.0, t.logprob)) for t in tokens or () if not math.isnan(t.logprob)]
-    return -float(np.mean(known)) if known else None
+    """Mean of -log p over all tokens of the answer, its wrapping included."""
+    tokens = answer_tokens(answer.text, answer.tokens or ()) or ()
+    logprobs = [min(0.0, max(-20.0, t.logprob)) for t in tokens if not math.isnan(t.logprob)]
+    return -float(np.mean(logprobs)) if logprobs else None
 
 
 # Similarity and perplexity together: S2MIA-T and S2MIA-M.
@@ -256,13 +252,12 @@ _STEPS = 100  # most values tried per feature
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """S2MIA-T: a member is similar enough, and said with a perplexity low enough.
+    """S2MIA-T: a member's answer has a high similarity and a low perplexity.
 
     Attributes:
         similarity: Least similarity of a member.
         perplexity: Largest perplexity of a member.
-        accuracy: Share of the fitted documents that are judged right; too good an estimate for
-            any others.
+        accuracy: Share of the fitted documents that are judged right; optimistic for others.
     """
 
     similarity: float
@@ -274,8 +269,8 @@ class Thresholds:
         inside = _judge(_table(features), self.similarity, self.perplexity).astype(np.float64)
         return np.stack([1.0 - inside, inside], axis=1)
 
-    def told(self) -> str:
-        """Both thresholds in words."""
+    def describe(self) -> str:
+        """Return both thresholds in words."""
         return (
             f"S2MIA-T: similarity >= {self.similarity:.3g} and perplexity <= {self.perplexity:.4g}"
             f" (right on {self.accuracy:.3f} of the shadow documents)"
@@ -283,19 +278,6 @@ class Thresholds:
 
 
 _BOOSTED = "S2MIA-M: gradient boosting, which stands for the paper's XGBoost"
-
-
-def _trained(
-    fit: Callable[[Sequence[Sequence[float]], Sequence[bool]], Any],
-    features: Sequence[Sequence[float]],
-    members: Sequence[bool],
-) -> AuditClassifier:
-    """Fit on all documents of the shadow system."""
-    from ragwitness.membership.shadow import AuditClassifier
-
-    rule = fit(features, members)
-    told = rule.told() if isinstance(rule, Thresholds) else _BOOSTED
-    return AuditClassifier(told, rule)
 
 
 def fit_thresholds(features: Sequence[Sequence[float]], labels: Sequence[bool]) -> Thresholds:

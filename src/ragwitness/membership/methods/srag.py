@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -58,21 +59,21 @@ class SRagConfig:
 
     Attributes:
         mode: ``"probing"`` asks about each of the hardest words, as the paper does, and learns
-            from a shadow system what their probabilities say; ``"few"`` asks about the few words
-            of the whole document that tell most (ours; its score is ranked as it is).
+            the meaning of their probabilities from a shadow system. ``"few"`` asks about the few
+            most telling words of the whole document (ours; its score is ranked unchanged).
         segment_factor: k of Alg. 1; the hardest 1/k of the suffix words are probed.
         intervals: m of Eq. 3.
         top_logprobs: Alternatives asked for per token; OpenAI allows 20.
-        missing: What the probability of a word counts as, in probing mode, that the target does not
-            show; the published code has .01, for refusals too.
+        missing: In probing mode, the probability of a word outside the target's list; the
+            published code has .01, for refusals too.
         max_passage_words: Longer documents are audited passage by passage.
         min_words: Shorter documents are unscorable.
-        sure: Log-odds, in nats, from which on ``"few"`` sends no further query: more than two
-            words that were said for certain have.
+        sure: Log-odds, in nats, from which on ``"few"`` sends no further query: more than those of
+            two certain words.
         guessed: Largest probability, under the proxy, of a word that ``"few"`` asks about.
         turns: Most queries of ``"few"`` about a document.
         word_tokens: Fewest tokens generated per probe; more where the proxy spells the word
-            with more, and where the target first says what it was sent.
+            with more, and where the target repeats the question.
         prompt: Must hold ``{prefix}``.
     """
 
@@ -104,12 +105,12 @@ class SRagConfig:
         one_of(self, "mode", "probing", "few")
         if not 0.0 <= self.missing <= 1.0:
             raise InputError(f"missing is a probability from 0 to 1, not {self.missing}.")
-        at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens", "min_words")
-        at_least(self, 1, "turns")
+        at_least(self, 1, "segment_factor", "intervals", "top_logprobs", "word_tokens")
+        at_least(self, 1, "min_words", "turns")
         if not (self.sure > 0 and 0 < self.guessed < 1):
             raise InputError(
-                f"A probe stops above sure, over 0, and asks about words of a probability up to"
-                f" guessed, from 0 to 1; not {self.sure:g} and {self.guessed:g}.",
+                f"sure must be above 0, and guessed a probability between 0 and 1; not"
+                f" {self.sure:g} and {self.guessed:g}.",
                 "Leave both out for 12 and .0001.",
             )
         if self.max_passage_words < 2 * self.min_words:
@@ -126,11 +127,11 @@ class SRagConfig:
         return self.mode == "probing"
 
 
-# Sentence segmentation: which words of the suffix are worth a query (Alg. 1).
+# Sentence segmentation: the words of the suffix that are worth a query (Alg. 1).
 #
-# The paper runs the proxy model once per suffix word. The probabilities it collects are those of
-# one teacher-forced pass over the whole text, so one pass is all that is run here;
-# ``benchmarks/segmentation.py`` holds the literal loop and compares both.
+# The paper runs the proxy model once per suffix word. One teacher-forced pass over the whole text
+# gives the same probabilities, so one pass is run here; ``benchmarks/segmentation.py`` holds the
+# literal loop and compares both.
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class ProbeWord:
 
 @dataclass(frozen=True, slots=True)
 class Segmented:
-    """A passage and the words that it is asked about.
+    """A passage and its probe words.
 
     Attributes:
         text: The passage.
@@ -163,7 +164,7 @@ class Segmented:
     probes: tuple[ProbeWord, ...]
 
     def before(self, word: Word) -> str:
-        """Everything before a word, as sent to the target."""
+        """The text before a word, as sent to the target."""
         return self.text[: word.start].rstrip()
 
 
@@ -183,24 +184,23 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
         config: ``segment_factor``; ``"few"`` chooses among all words but function words, which the
             proxy ranks as hard at the start of a sentence, where they tell nothing.
     """
-    published = config.mode == "probing"
     words = split_words(passage)
     half = len(words) // 2  # lines 3-4
-    scored = {score.start: score.logprob for score in word_scores(proxy, passage)}
-    logprobs = np.array([scored.get(word.start, 0.0) for word in words[half:]])  # lines 7-10
-    wanted = len(logprobs) // config.segment_factor if published else len(logprobs)  # line 11
+    scores = {score.start: score.logprob for score in word_scores(proxy, passage)}
+    logprobs = np.array([scores.get(word.start, 0.0) for word in words[half:]])  # lines 7-10
+    count = len(logprobs) // config.segment_factor if config.learns else len(logprobs)  # line 11
     stems = [core(word.text).lower() for word in words[half:]]
-    idle = frozenset() if published else STOP_WORDS
+    idle = frozenset() if config.learns else STOP_WORDS
     allowed = np.array([bool(stem) and stem not in idle for stem in stems])
-    probes = tuple(
+    probes = (
         ProbeWord(words[half + i], half + i, float(np.exp(logprobs[i])))
-        for i in hardest(logprobs, allowed, wanted)
+        for i in hardest(logprobs, allowed, count)
     )
-    return Segmented(passage, tuple(words), probes)
+    return Segmented(passage, tuple(words), tuple(probes))
 
 
-# From word probabilities to what the audit classifier reads (§4.2.3): how many of them fall in each
-# of m intervals.
+# From word probabilities to the features of the audit classifier (§4.2.3): how many of them fall in
+# each of m intervals.
 
 
 def counts(probabilities: Sequence[Interval], intervals: int = 10) -> NDArray[np.float64]:
@@ -222,20 +222,20 @@ def counts(probabilities: Sequence[Interval], intervals: int = 10) -> NDArray[np
     return total
 
 
-_LUCK = 0.003  # what a related passage, or chance, may give a word that the proxy does not expect
+_LUCK = 0.003  # probability that a related passage, or chance, may give an unexpected word
 
 
 def said_odds(item: Evidence) -> float:
-    """Return how far a word's probability speaks for the document being there, in nats.
+    """Return a word's evidence for the document, in nats.
 
-    log p / p0, both kept above :data:`_LUCK`; a word that is not shown has p = 0, so that a hard
-    word that was not said counts for nothing: a weak reader misses most of a member's.
+    log p / p0, both kept above :data:`_LUCK`. A word outside the list has p = 0, so a hard word
+    that was not said counts for nothing: a weak reader misses most of a member's.
     """
     p = 0.0 if item.probability == UNREAD else item.probability.low
     return math.log((p + _LUCK) / (item.baseline + _LUCK))
 
 
-_FORM = 8  # tokens in which a target shows whether it goes on or first says what it was sent
+_FORM = 8  # tokens in which a target shows whether it continues or first repeats the question
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
 
 _Words: TypeAlias = Sequence[tuple[Segmented, ProbeWord]]
@@ -247,7 +247,7 @@ class SRag:
     Args:
         proxy: Ranks words by difficulty; must not have seen the target's database.
         config: Mode and parameters.
-        elsewhere: What the documents of the audit share, which ``"few"`` asks about last.
+        elsewhere: Words that documents of the audit share; ``"few"`` asks about them last.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.srag.probe.SRag"
@@ -264,7 +264,7 @@ class SRag:
         self.elsewhere = elsewhere
 
     def among(self, documents: Iterable[Document]) -> SRag:
-        """Return the audit as it is for one document of a set, all of whose texts are known."""
+        """Return the audit for documents of one set."""
         if self.learns:
             return self
         return SRag(self.proxy, self.config, Elsewhere.among(documents))
@@ -303,13 +303,13 @@ class SRag:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         config = self.config
         # 1. Passages that the proxy and a prompt can hold, each searched for hard words.
-        parts = self._passages(document.text)
-        if not parts:
+        texts = self._passages(document.text)
+        if not texts:
             return Score(
                 None, reason=f"no passage of {config.min_words} words or more that can be probed"
             )
-        segments = [segment(part, self.proxy, config) for part in parts]
-        words = [(part, probe) for part in segments for probe in part.probes]
+        segments = [segment(text, self.proxy, config) for text in texts]
+        words = [(passage, probe) for passage in segments for probe in passage.probes]
         if not words:
             return Score(None, reason="no word of its second half is worth a query")
         if config.mode == "few":
@@ -318,18 +318,21 @@ class SRag:
         readings = yield from self._ask(words)
         # 3. The probability of each probe word; of a passage most of whose answers failed, none.
         evidence: list[Evidence] = []
-        start = 0
-        for part in segments:
-            own = readings[start : start + len(part.probes)]
-            start += len(own)
-            if 2 * sum(reading.outcome is AnswerOutcome.FAILED for reading in own) <= len(own):
-                pairs = zip(part.probes, own, strict=True)
-                evidence += [self._evidence(part, probe, reading) for probe, reading in pairs]
-        # 4. Features (§4.2.3).
-        score = self._score(evidence, readings)
-        shown = [self._counted(item.probability) for item in evidence]
-        features = counts(shown, config.intervals).tolist() if evidence else ()
-        return replace(score, features=tuple(features))
+        rest = iter(readings)
+        for passage in segments:
+            own_readings = list(islice(rest, len(passage.probes)))
+            failed = sum(reading.outcome is AnswerOutcome.FAILED for reading in own_readings)
+            if 2 * failed <= len(own_readings):
+                pairs = zip(passage.probes, own_readings, strict=True)
+                evidence += [self._evidence(passage, probe, reading) for probe, reading in pairs]
+        # 4. Features (§4.2.3): a word outside the list has a value of its own.
+        missing = Interval(config.missing, config.missing)
+        intervals = [
+            missing if p == UNREAD or _censored(p) else p
+            for p in (item.probability for item in evidence)
+        ]
+        features = counts(intervals, config.intervals).tolist() if evidence else ()
+        return replace(self._score(evidence, readings), features=tuple(features))
 
     def _few(self, words: _Words) -> Probe:
         """Ask about the words that tell most until their log-odds are sure (ours).
@@ -341,48 +344,49 @@ class SRag:
         evidence: list[Evidence] = []
         readings: list[AnswerReading] = []
 
-        # A word that nobody guesses tells the same whether the proxy gives it 1e-4 or 1e-9, and
+        # A word that cannot be guessed tells the same whether the proxy gives it 1e-4 or 1e-9, and
         # a target that holds it says the first far more often: the easiest of them come first.
-        # One that other documents of the set have behind the same word is said by whoever holds
-        # those: it comes last.
-        def turn(one: tuple[Segmented, ProbeWord]) -> tuple[bool, bool, float]:
-            (part, probe), shared = one, self.elsewhere
-            said, p0 = shared is not None and shared.has(part.words, probe.index), probe.baseline
-            return (said, p0 > config.guessed, p0 if p0 > config.guessed else -p0)
+        # A word that other documents have behind the same word comes last: a target that holds
+        # those says it too.
+        def turn(item: tuple[Segmented, ProbeWord]) -> tuple[bool, bool, float]:
+            (passage, probe), elsewhere = item, self.elsewhere
+            shared = elsewhere is not None and elsewhere.has(passage.words, probe.index)
+            p0, easy = probe.baseline, probe.baseline > config.guessed
+            return shared, easy, p0 if easy else -p0
 
-        left = sorted(words, key=turn)[: config.turns]
+        remaining = sorted(words, key=turn)[: config.turns]
         # Fewer than these cannot be sure, so they are asked about at once; then one by one.
         at_once = 1 + int(config.sure / math.log1p(1 / _LUCK))
-        while left and total <= config.sure:
-            now, left, at_once = left[:at_once], left[at_once:], 1
-            found = yield from self._ask(now)
-            readings += found
-            for (part, probe), reading in zip(now, found, strict=True):
+        while remaining and total <= config.sure:
+            batch, remaining, at_once = remaining[:at_once], remaining[at_once:], 1
+            new_readings = yield from self._ask(batch)
+            readings += new_readings
+            for (passage, probe), reading in zip(batch, new_readings, strict=True):
                 if reading.outcome is not AnswerOutcome.FAILED:
-                    evidence.append(self._evidence(part, probe, reading))
+                    evidence.append(self._evidence(passage, probe, reading))
                     total += said_odds(evidence[-1])
         score = self._score(evidence, readings)
         if score.value is None:
             return score
-        # Beyond the bound the sum says only that it was passed. The mean over what was asked tells
-        # those apart that stopped there.
+        # Beyond the bound the sum says only that it was passed. The mean over all questions
+        # separates the documents that stopped there.
         return replace(score, value=min(total, config.sure) + 1e-3 * score.value)
 
     def _passages(self, text: str) -> list[str]:
         """Cut a text so that the proxy, and a prompt around a passage, can hold each part."""
-        most, room = self.config.max_passage_words, self.proxy.context_length // 3
+        size, room = self.config.max_passage_words, self.proxy.context_length // 3
         while True:
-            parts = passages(text, most, self.config.min_words)
-            fitting = [part for part in parts if self.proxy.count_tokens(part) <= room]
-            if len(fitting) == len(parts) or most < 4 * self.config.min_words:
+            texts = passages(text, size, self.config.min_words)
+            fitting = [text for text in texts if self.proxy.count_tokens(text) <= room]
+            if len(fitting) == len(texts) or size < 4 * self.config.min_words:
                 return fitting
-            most //= 2
+            size //= 2
 
     def _ask(self, words: _Words) -> Generator[list[Query], list[Answer], list[AnswerReading]]:
         """Ask about words, one query each, and read each answer from that word on."""
         config, count = self.config, self.proxy.count_tokens
         fewest = config.word_tokens if self.learns else max(_FORM, config.word_tokens)
-        before = [part.before(probe.word) for part, probe in words]
+        before = [passage.before(probe.word) for passage, probe in words]
         queries = [
             Query(
                 config.prompt.replace("{prefix}", text),
@@ -391,7 +395,7 @@ class SRag:
             )
             for text, (_, probe) in zip(before, words, strict=True)
         ]
-        # A target may first say all of it again, and gets room to go on then; not as published.
+        # A target may first repeat all of it, and gets room to continue then; not as published.
         sent = [config.prompt.partition("{prefix}")[0] + text for text in before]
         if self.learns:
             answers = yield queries
@@ -399,42 +403,41 @@ class SRag:
             room = [count(text) + _ROOM for text in sent]
             answers = yield from with_room(queries, sent, room)
         return [
-            self._read(answer, text, part.text[probe.word.start :])
-            for answer, text, (part, probe) in zip(answers, sent, words, strict=True)
+            self._read(answer, text, passage.text[probe.word.start :])
+            for answer, text, (passage, probe) in zip(answers, sent, words, strict=True)
         ]
 
     def _read(self, answer: Answer, before: str, expected: str) -> AnswerReading:
-        """What an answer says from a word of the passage on."""
+        """Read an answer from a word of the passage on."""
         if self.learns:
-            found = read_answer(answer, expected=expected)
+            reading = read_answer(answer, expected=expected)
             # As published, a target that says nothing has not shown the word: it is missing.
-            if found.outcome is AnswerOutcome.FAILED and not answer.error:
-                return replace(found, outcome=AnswerOutcome.DECLINED)
+            if reading.outcome is AnswerOutcome.FAILED and not answer.error:
+                return replace(reading, outcome=AnswerOutcome.DECLINED)
         else:
-            found = read_continuation(answer, before, expected)
-        said = found.tokens or answer.tokens or "echo" in found.removed
-        if found.outcome is AnswerOutcome.ANSWERED and not said:
-            return replace(found, outcome=AnswerOutcome.FAILED, reason=NO_LOGPROBS)
-        return found
+            reading = read_continuation(answer, before, expected)
+        readable = reading.tokens or answer.tokens or "echo" in reading.removed
+        if reading.outcome is AnswerOutcome.ANSWERED and not readable:
+            return replace(reading, outcome=AnswerOutcome.FAILED, reason=NO_LOGPROBS)
+        return reading
 
-    def _evidence(self, part: Segmented, probe: ProbeWord, reading: AnswerReading) -> Evidence:
-        """Set the probability of a word beside the words before it and the proxy's."""
-        word = probe.word.text
+    def _evidence(self, passage: Segmented, probe: ProbeWord, reading: AnswerReading) -> Evidence:
+        """Compare the probability of a word with the proxy's; show the words before it."""
+        word, p = probe.word.text, UNREAD
         if self.learns:
-            answered = reading.outcome is AnswerOutcome.ANSWERED
-            p = probability_at(reading.tokens, word) if answered else UNREAD
+            if reading.outcome is AnswerOutcome.ANSWERED:
+                p = probability_at(reading.tokens, word)
         elif reading.outcome is AnswerOutcome.DECLINED:
             p = Interval(0.0, 0.0)
-        else:
-            before = part.before(probe.word)
-            p = word_probability(reading.tokens, word, before) if reading.tokens else UNREAD
-        shown = words_before(part.text, part.words, probe.index)
-        return Evidence(word, shown, p, probe.baseline)
+        elif reading.tokens:
+            p = word_probability(reading.tokens, word, passage.before(probe.word))
+        before = words_before(passage.text, passage.words, probe.index)
+        return Evidence(word, before, p, probe.baseline)
 
     def _score(self, evidence: Sequence[Evidence], readings: Iterable[AnswerReading]) -> Score:
-        """The mean log-odds of the words that were read, and what was not."""
+        """The mean log-odds of the readable words, and counts of the others."""
         if not evidence:
-            failed = (one.reason for one in readings if one.outcome is AnswerOutcome.FAILED)
+            failed = (r.reason for r in readings if r.outcome is AnswerOutcome.FAILED)
             return Score(None, reason=next(failed))
         ordered = sorted(evidence, key=lambda item: -abs(log_odds(item.probability, item.baseline)))
         return Score(
@@ -446,11 +449,6 @@ class SRag:
                 "censored": float(sum(_censored(item.probability) for item in evidence)),
             },
         )
-
-    def _counted(self, p: Interval) -> Interval:
-        """A probability as the features count it: what is not shown has a value of its own."""
-        hidden = p == UNREAD or _censored(p)
-        return Interval(self.config.missing, self.config.missing) if hidden else p
 
 
 def _censored(p: Interval) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -16,8 +15,6 @@ from ragwitness.membership.methods.min_k import (
     MinKConfig,
     document_tokens,
     least,
-    log_probabilities,
-    standardised,
 )
 from ragwitness.membership.methods.response_parsing.replies import halve
 from tests.support.copier import Copier
@@ -87,51 +84,11 @@ def test_at_least_one_token_is_read(n: int, k: float, count: int) -> None:
     assert values[least(values, k)].tolist() == sorted(values)[:count]
 
 
-def _slow_standardised(p_true: float, listed: list[float]) -> float:
-    outcomes = [*listed, 1 - sum(listed)]
-    mu = sum(p * math.log(p) for p in outcomes)
-    variance = sum(p * (math.log(p) - mu) ** 2 for p in outcomes)
-    return (math.log(p_true) - mu) / math.sqrt(variance)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_standardising_equals_a_literal_sum(seed: int) -> None:
-    rng = random.Random(seed)
-    weights = [rng.random() for _ in range(rng.randint(3, 21))]
-    listed = sorted((w / sum(weights) for w in weights[1:]), reverse=True)
-    chosen = rng.randrange(len(listed))
-    top = tuple((f"t{i}", math.log(p)) for i, p in enumerate(listed))
-    token = TokenLogprob(f"t{chosen}", math.log(listed[chosen]), top)
-    assert standardised(token) == pytest.approx(_slow_standardised(listed[chosen], listed))
-
-
-def test_a_chosen_token_missing_from_the_list_joins_it() -> None:
-    token = TokenLogprob("x", math.log(0.1), (("a", math.log(0.6)), ("b", math.log(0.2))))
-    assert standardised(token) == pytest.approx(_slow_standardised(0.1, [0.6, 0.2, 0.1]))
-
-
-def test_certain_and_impossible_tokens_stay_finite() -> None:
-    assert standardised(TokenLogprob("x", 0.0, (("x", 0.0),))) == 0.0
-    assert abs(standardised(TokenLogprob("x", 1e-7, (("x", 1e-7), ("y", -9999.0))))) < 1e-3
-    assert math.isfinite(standardised(TokenLogprob("x", -9999.0, (("y", -0.1),))))
-    assert math.isfinite(standardised(TokenLogprob("x", -math.inf)))
-    assert log_probabilities([TokenLogprob("x", -9999.0)]).tolist() == [-20.0]
-
-
-def test_plus_plus_reads_the_standardised_values() -> None:
-    answer = _said(*_TEN)
-    _, score = _ask(_plain(variant="min-k++", k=20), answer)
-    expected = sorted(standardised(token) for token in answer.tokens)[:2]
-    assert score.value == pytest.approx(sum(expected) / 2)
-    assert score.details["score/min-k++"] == score.value
-
-
-@pytest.mark.parametrize("variant", ["min-k", "min-k++"])
-def test_a_target_that_reads_the_document_scores_above_one_that_invents(variant: str) -> None:
+def test_a_target_that_reads_the_document_scores_above_one_that_invents() -> None:
     words = _TEXT.split()[14:]
     sure = _said(*((f" {word}", 0.95) for word in words))
     inventing = _said(*((f" {w}", 0.9 if i % 3 else 0.15) for i, w in enumerate(words)))
-    for audit in (_audit(variant=variant), _plain(variant=variant)):
+    for audit in (_audit(), _plain()):
         _, member = _ask(audit, sure)
         _, other = _ask(audit, inventing)
         assert member.value > other.value
@@ -140,9 +97,8 @@ def test_a_target_that_reads_the_document_scores_above_one_that_invents(variant:
 @pytest.mark.parametrize(
     "opening", ["", "Here is the completed paragraph:\n\n{first} ", "{first} "]
 )
-@pytest.mark.parametrize("variant", ["min-k", "min-k++"])
-def test_the_documents_words_are_read_wherever_the_answer_begins(variant, opening) -> None:
-    audit, words = _audit(variant=variant), _TEXT.split()
+def test_the_documents_words_are_read_wherever_the_answer_begins(opening) -> None:
+    audit, words = _audit(), _TEXT.split()
     first = opening.format(first=" ".join(words[:14]))
 
     def says(rest: list[str], p: float) -> Score:
@@ -222,7 +178,7 @@ def test_long_repeated_and_unspaced_documents() -> None:
 
 
 def test_names_and_requirements() -> None:
-    assert (_audit().name, _audit(variant="min-k++").name) == ("min-k", "min-k++")
+    assert _audit().name == "min-k"
     assert _audit().requires == {Capability.TOP_LOGPROBS}
     assert _audit().describe()["tokens read"] == "least probable 20 %"
 
@@ -230,7 +186,7 @@ def test_names_and_requirements() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "max-k"}, "variant"),
+        ({"reads": "all"}, "reads"),
         ({"k": 0}, "percentage"),
         ({"k": 101}, "percentage"),
         ({"prompt": "Go on."}, "prefix"),

@@ -145,7 +145,7 @@ def test_a_model_that_knows_the_text_by_heart_runs_on_as_well() -> None:
 
 def test_no_word_that_decides_is_ever_sent() -> None:
     for document in _SAMPLE[:40]:
-        for place, query in _audit()._asked(document):
+        for place, query in _audit()._turns(document):
             sent = {plain_word(word) for word in query.prompt.split()}
             told = [key for key, nats in zip(place.following, place.worth, strict=True) if nats]
             assert told

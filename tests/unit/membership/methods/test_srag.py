@@ -553,5 +553,5 @@ def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
 
 @pytest.mark.parametrize("limits", [{"sure": 0.0}, {"guessed": 0.0}, {"guessed": 1.0}])
 def test_a_probe_that_could_not_stop_or_ask_is_refused(limits) -> None:
-    with pytest.raises(InputError, match="stops above sure"):
+    with pytest.raises(InputError, match="sure must be above 0"):
         SRagConfig(**limits)

@@ -1,9 +1,9 @@
-"""Misspelt words and what they were meant to be (§4.3.2, Alg. 1)."""
+"""Misspelt words and their corrections (§4.3.2, Alg. 1)."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from ragwitness.core.errors import InputError
 from ragwitness.models.base import TextScores, counted_characters
 from ragwitness.models.hf import import_libraries, load_pretrained
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import core, split_words
 
-# What one mask may cover, and which words the proxy's tokenizer breaks up (§4.3.1, Alg. 2).
+# The units of a text that a mask may cover; fragmented words (§4.3.1, Alg. 2).
 
 _JOINING = "-/"
 
@@ -47,78 +47,58 @@ def word_units(text: str, scores: TextScores) -> list[MaskUnit]:
     """Return every word that holds a letter or digit, with the scores of its own tokens.
 
     Punctuation at a word's ends is not part of it: it stays in the masked text, so neither its
-    rank nor its probability may count. A word that no token touches is left out.
+    rank nor its probability may count. A word without a token is left out.
 
     Args:
-        text: What was scored.
+        text: The scored text.
         scores: Its token scores by the proxy.
     """
     ranges = [counted_characters(text, *pair) for pair in scores.offsets.tolist()]
-    ends = [end for _, end in ranges]
-    found = []
+    begins, ends = [begin for begin, _ in ranges], [end for _, end in ranges]
+    units = []
     for index, word in enumerate(split_words(text)):
         stem = core(word.text)
-        if not any(character.isalnum() for character in stem):
-            continue
         start = word.start + word.text.index(stem)
         end = start + len(stem)
-        first = bisect_right(ends, start)
-        tokens = []
-        while first < len(ranges) and ranges[first][0] < end:
-            tokens.append(first)
-            first += 1
-        if tokens:
-            found.append(
-                MaskUnit(
-                    index,
-                    stem,
-                    start,
-                    end,
-                    float(scores.logprobs[tokens].sum()),
-                    int(scores.ranks[tokens].max()),
-                    any(_continues(text, ranges[token], start) for token in tokens),
-                )
-            )
-    return found
+        # The tokens that overlap the word.
+        first, last = bisect_right(ends, start), bisect_left(begins, end)
+        if first < last and _holds_letter(stem):
+            broken = any(_continues(text, begin, start) for begin in begins[first:last])
+            logprob, rank = scores.logprobs[first:last].sum(), scores.ranks[first:last].max()
+            units.append(MaskUnit(index, stem, start, end, float(logprob), int(rank), broken))
+    return units
 
 
 def token_units(text: str, scores: TextScores) -> list[MaskUnit]:
-    """Return every token that holds a letter or digit: what is masked without Alg. 2.
+    """Return every token that holds a letter or digit: the units without Alg. 2.
 
     Of several tokens that spell one character only the first is kept.
     """
-    words = split_words(text)
-    starts = [word.start for word in words]
-    found: list[MaskUnit] = []
-    for token, (first, last) in enumerate(scores.offsets.tolist()):
-        said = text[first:last]
-        stem = core(said.strip())
-        if not any(character.isalnum() for character in stem):
+    starts = [word.start for word in split_words(text)]
+    units: list[MaskUnit] = []
+    for n, (first, last) in enumerate(scores.offsets.tolist()):
+        stem = core(text[first:last].strip())
+        start = text.index(stem, first)
+        end = start + len(stem)
+        if not _holds_letter(stem) or " " in stem or (units and start < units[-1].end):
             continue
-        start = first + said.index(stem)
-        if len(stem.split()) > 1 or (found and start < found[-1].end):
-            continue
-        found.append(
-            MaskUnit(
-                bisect_right(starts, start) - 1,
-                stem,
-                start,
-                start + len(stem),
-                float(scores.logprobs[token]),
-                int(scores.ranks[token]),
-            )
-        )
-    return found
+        logprob, rank = float(scores.logprobs[n]), int(scores.ranks[n])
+        index = bisect_right(starts, start) - 1
+        units.append(MaskUnit(index, stem, start, end, logprob, rank))
+    return units
 
 
-def _continues(text: str, token: tuple[int, int], start: int) -> bool:
-    """Whether a token goes on with a word: it begins with a letter, "-" or "/" (Alg. 2, line 6).
+def _holds_letter(stem: str) -> bool:
+    return any(character.isalnum() for character in stem)
+
+
+def _continues(text: str, first: int, start: int) -> bool:
+    """Whether a token continues a word: it begins with a letter, "-" or "/" (Alg. 2, line 6).
 
     Digits and commas do not join, so "3.5" is not a fragmented word. The published loop also ends
     before it stores a word at the end of the text; this one is kept.
     """
-    first = text[token[0]]
-    return token[0] > start and (first.isalpha() or first in _JOINING)
+    return first > start and (text[first].isalpha() or text[first] in _JOINING)
 
 
 _PLAIN = re.compile(r"[A-Za-z]+(?:['\u2019][A-Za-z]+)?")
@@ -132,10 +112,10 @@ class Speller(Protocol):
     """Corrects words."""
 
     def correct(self, previous_two: Sequence[str], word: str) -> str | None:
-        """Return the word that was meant, or None where it is right or no word at all.
+        """Return the correct word, or None where it is right or no word at all.
 
         Args:
-            previous_two: The two words before it as they stand, fewer at the text's beginning.
+            previous_two: The two words before it, fewer at the text's beginning.
             word: Without the punctuation at its ends.
         """
 
@@ -146,10 +126,10 @@ class Speller(Protocol):
 class LibrarySpeller:
     """The dictionary of symspellpy and its counts of word pairs (English, MIT), one edit away.
 
-    Of the words that one edit makes, the one most often seen after the word before it is meant.
-    That word is itself read after the one before it, so the three are corrected in order, as
-    Alg. 1 hands them over. A capital in mid-sentence is a name and stays as it is; so do numbers,
-    abbreviations, words of other scripts, and a plural that the dictionary lacks.
+    Of the words one edit away, the one seen most often after the preceding word is the
+    correction. The preceding word is itself corrected after the one before it, in the order of
+    Alg. 1. A capital in mid-sentence is a name and stays; so do numbers, abbreviations, words of
+    other scripts, and a plural that the dictionary lacks.
     """
 
     def __init__(self) -> None:
@@ -168,22 +148,21 @@ class LibrarySpeller:
         forms = (lower, lower.removesuffix("'s"), lower.removesuffix("s"))
         if any(form in _english().words for form in forms):
             return None
-        found = _english().lookup(lower, self._closest, max_edit_distance=1)
+        candidates = _english().lookup(lower, self._closest, max_edit_distance=1)
         # The dictionary is British: "tumor" is right where it has "tumour".
-        if not found or any(_AMERICAN.sub(_shorter, item.term) in forms for item in found):
+        if not candidates or any(_AMERICAN.sub(_shorter, c.term) in forms for c in candidates):
             return None
-        said = "" if opens else core(before)
-        said = (self.correct(previous_two[:-1], said) or said).lower()
-        counted = _english().bigrams
-        meant = str(max(found, key=lambda c: (counted.get(f"{said} {c.term}", 0), c.count)).term)
-        return meant.capitalize() if plain != lower else meant
+        context = "" if opens else core(before)
+        context = (self.correct(previous_two[:-1], context) or context).lower()
+        pairs = _english().bigrams
+        best = max(candidates, key=lambda c: (pairs.get(f"{context} {c.term}", 0), c.count))
+        return str(best.term.capitalize() if plain != lower else best.term)
 
     def reads(self, text: str) -> bool:
-        """Whether most of its longer lower-case words stand in the dictionary."""
-        found = {core(word.text) for word in split_words(text)}
-        words = {word for word in found if word.islower() and len(word) >= _SHORTEST}
-        known = sum(word in _english().words for word in words)
-        return known >= _KNOWN_SHARE * len(words)
+        """Whether the dictionary has most of its longer lower-case words."""
+        stems = {core(word.text) for word in split_words(text)}
+        words = {word for word in stems if word.islower() and len(word) >= _SHORTEST}
+        return sum(word in _english().words for word in words) >= _KNOWN_SHARE * len(words)
 
 
 class SequenceSpeller:
@@ -200,11 +179,11 @@ class SequenceSpeller:
         """Alg. 1, lines 4-7. An answer of more or fewer words says nothing of this one."""
         if not any(character.isalpha() for character in word):
             return None
-        asked = [*previous_two, word]  # line 4
-        said = self._rewrite(" ".join(asked)).split()  # line 5
-        if len(said) != len(asked):
+        words = [*previous_two, word]  # line 4
+        rewritten = self._rewrite(" ".join(words)).split()  # line 5
+        if len(rewritten) != len(words):
             return None
-        meant = core(said[-1])  # line 6
+        meant = core(rewritten[-1])  # line 6
         if not meant or meant.casefold() == word.casefold():  # line 7
             return None
         # The model opens with a capital whatever it is given.
@@ -229,7 +208,7 @@ def load_speller(spec: str) -> Speller | None:
 
 
 def corrections(text: str, units: Sequence[MaskUnit], speller: Speller | None) -> dict[int, str]:
-    """Return the correction of each misspelt fragmented word, by the number of its word (Alg. 1).
+    """Return the correction of each misspelt fragmented word, by the word's number (Alg. 1).
 
     Args:
         text: The document.
@@ -240,15 +219,13 @@ def corrections(text: str, units: Sequence[MaskUnit], speller: Speller | None) -
     broken = [unit for unit in units if unit.fragmented]
     if speller is None or not broken or not speller.reads(text):
         return {}
-    words: list[Word] = split_words(text)
-    found = {}
-    for unit in broken:
-        # The two words before are the context in which a model corrects.
-        previous = [word.text for word in words[max(0, unit.index - 2) : unit.index]]
-        meant = speller.correct(previous, unit.text)
-        if meant is not None:
-            found[unit.index] = meant
-    return found
+    words = [word.text for word in split_words(text)]
+    # The two words before are the context in which a model corrects.
+    corrected = {
+        unit.index: speller.correct(words[max(0, unit.index - 2) : unit.index], unit.text)
+        for unit in broken
+    }
+    return {index: word for index, word in corrected.items() if word is not None}
 
 
 def _shorter(british: re.Match[str]) -> str:
@@ -284,17 +261,17 @@ def _model(name: str) -> SequenceSpeller:
     model.eval()
 
     def rewrite(words: str) -> str:
-        asked = tokenizer(words, return_tensors="pt")
-        # A correction is about as long as what it corrects; a model that rambles is cut short.
-        room = 2 * asked["input_ids"].shape[1] + 8
+        tokens = tokenizer(words, return_tensors="pt")
+        # A correction is about as long as its input; a model that rambles is cut short.
+        room = 2 * tokens["input_ids"].shape[1] + 8
         with torch.inference_mode():
-            said = model.generate(
-                input_ids=asked["input_ids"],
-                attention_mask=asked["attention_mask"],
+            output = model.generate(
+                input_ids=tokens["input_ids"],
+                attention_mask=tokens["attention_mask"],
                 max_new_tokens=room,
                 num_beams=1,
                 do_sample=False,
             )
-        return str(tokenizer.decode(said[0], skip_special_tokens=True))
+        return str(tokenizer.decode(output[0], skip_special_tokens=True))
 
     return SequenceSpeller(rewrite)

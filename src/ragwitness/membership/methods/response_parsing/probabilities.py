@@ -1,18 +1,18 @@
-"""Reading the probability of a true word from an answer's (top-)log-probabilities.
+"""Probabilities from an answer's (top-)log-probabilities: of a true word, and of yes or no.
 
-A target returns tokens of a tokenizer nobody told us, the chosen one and a few alternatives per
-position. A word may need several tokens, and only the chosen path shows its continuation. What
-the list does not show is *censored*: known to lie below a bound, which is kept as an interval.
-The published code writes .01 there instead.
+A target returns tokens of an unknown tokenizer: the chosen one and a few alternatives per
+position. A word may need several tokens, and only the chosen path shows its continuation. The
+probability of a token outside the list is *censored*: it lies below a known bound, and is kept as
+an interval. The published code writes .01 there instead.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 import numpy as np
 
@@ -49,26 +49,25 @@ def unseen_bound(token: TokenLogprob) -> float:
 
 
 def word_probability(tokens: Sequence[TokenLogprob], word: str, before: str = "") -> Interval:
-    """Return the probability of ``word``, wherever an answer comes to it.
+    """Return the probability of ``word`` at the place in an answer where it is highest.
 
     Args:
-        tokens: The answer, without what it says again.
+        tokens: The answer, without its repetition of the question.
         word: The true word.
-        before: What it should follow.
+        before: The text that it should follow.
 
     Returns:
-        The largest of what :func:`probability_at` finds at the places of the word
+        The largest value of :func:`probability_at` at the places of the word
         (:func:`~ragwitness.membership.methods.response_parsing.replies.said_at`).
     """
-    own = spelt(tokens)
-    text = "".join(token.token for token in own)
+    tokens = spelt(tokens)
+    text = "".join(token.token for token in tokens)
     words = split_words(text)
-    found = [probability_at(own, word)]
+    probabilities = [probability_at(tokens, word)]
     for number in said_at(words, word, before)[1:]:
-        start = words[number].start
-        rest = tuple(kept(own, {place: text[place] for place in range(start, len(text))}))
-        found.append(probability_at(rest, word))
-    return max(found, key=lambda p: p.low)
+        rest = dict(enumerate(text[words[number].start :], words[number].start))
+        probabilities.append(probability_at(tuple(kept(tokens, rest)), word))
+    return max(probabilities, key=lambda p: p.low)
 
 
 def probability_at(tokens: Sequence[TokenLogprob], word: str) -> Interval:
@@ -89,14 +88,14 @@ def probability_at(tokens: Sequence[TokenLogprob], word: str) -> Interval:
     opening = True
     for position, token in enumerate(tokens):
         if math.isnan(token.logprob):
-            return _interval(low, high + chain)
+            break
         # Alternatives that spell the word out at this position.
         others = {text: p for text, p in _listed(token).items() if text != token.token}
-        whole, doubtful = _spelled_by(others, rest, opening)
-        low, high = low + chain * whole, high + chain * (whole + doubtful)
+        sure, doubtful = _spelled_by(others, rest, opening)
+        low, high = low + chain * sure, high + chain * (sure + doubtful)
         p = math.exp(min(0.0, token.logprob))
         # The chosen token: it ends the word, begins it, or leaves it.
-        fit, left = _fit(token.token, rest, opening)
+        fit, remainder = _fit(token.token, rest, opening)
         if fit in ("closed", "open"):
             ended = 1.0 if fit == "closed" else _word_ends(tokens[position + 1 :])
             return _interval(low + chain * p * ended, high + chain * p * ended)
@@ -104,9 +103,9 @@ def probability_at(tokens: Sequence[TokenLogprob], word: str) -> Interval:
             if not high:  # no listed token spells the word: it is censored
                 high = chain * max(_begun_by(others, rest, opening), unseen_bound(token))
             return _interval(low, high)
-        opening = opening and left == rest
-        # Chain rule: what follows counts with the probability of getting here.
-        chain, rest = chain * p, left
+        opening = opening and remainder == rest
+        # Chain rule: the continuation counts with the probability of the tokens so far.
+        chain, rest = chain * p, remainder
     return _interval(low, high + chain)
 
 
@@ -120,16 +119,15 @@ def _listed(token: TokenLogprob) -> dict[str, float]:
 
 
 def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
-    """How a token stands to what is left of the word.
+    """Compare a token with the rest of the word.
 
     Returns:
-        ``"closed"`` where it spells the rest and what follows cannot belong to the word,
-        ``"open"`` where it ends with the word, ``"begins"`` with what is then left, or
-        ``"none"``.
+        ``"closed"`` where it spells the rest and its next sign cannot belong to the word,
+        ``"open"`` where it ends with the word, ``"begins"``, or ``"none"``; and the rest behind it.
     """
     text = (token.lstrip(_OPENERS) if opening else token).casefold()
     if not text:
-        # Blank before the word, or a piece of a character whose last piece carries it.
+        # A blank before the word, or a piece of a character that a later token completes.
         return ("begins", rest) if opening or not token else ("none", rest)
     if text.startswith(rest):
         after = text[len(rest) : len(rest) + 1]
@@ -140,8 +138,8 @@ def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
 def _spelled_by(others: dict[str, float], rest: str, opening: bool) -> tuple[float, float]:
     """Mass of alternatives that spell the rest: surely, and perhaps.
 
-    Nobody shows what follows an alternative. A word rarely grows, a number that is spelled digit
-    by digit often does.
+    Servers do not show the token behind an alternative. A word rarely grows; a number that is
+    spelled digit by digit often does.
     """
     fits = [(_fit(text, rest, opening)[0], p) for text, p in others.items()]
     closed = sum(p for fit, p in fits if fit == "closed")
@@ -157,7 +155,7 @@ def _begun_by(others: dict[str, float], rest: str, opening: bool) -> float:
 
 
 def _word_ends(following: Sequence[TokenLogprob]) -> float:
-    """Probability that the word does not go on in the next token; a longer word is not it."""
+    """Probability that the word does not continue in the next token."""
     if not following or math.isnan(following[0].logprob):
         return 1.0
     after = _listed(following[0]) or {following[0].token: math.exp(following[0].logprob)}
@@ -191,7 +189,7 @@ def mean_log_odds(evidence: Sequence[Evidence]) -> float:
     return float(np.mean([log_odds(item.probability, item.baseline) for item in evidence]))
 
 
-# Words beyond what was sent: where an answer says words of a document again and goes on.
+# Words beyond the question: where an answer repeats words of a document and continues.
 
 
 def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | None:
@@ -206,22 +204,23 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
         The most words of ``following`` in a row behind any place where the answer says ``tail``;
         None where it says ``tail`` nowhere.
     """
-    words = _said(text)
-    keys = [plain_word(word.text) for word in words]
-    counts = []
-    for end in _ends(keys, tail):
-        pairs = zip(keys[end:], following, strict=False)
-        counts.append(next((n for n, (a, b) in enumerate(pairs) if a != b), None))
-        if counts[-1] is None:  # every word that there is agrees
-            counts[-1] = min(len(keys) - end, len(following))
-    return max((n for n in counts if n is not None), default=None)
+    keys = [plain_word(word.text) for word in _words_of(text)]
+    counts = [
+        sum(1 for _ in takewhile(_equal, zip(keys[end:], following, strict=False)))
+        for end in _ends(keys, tail)
+    ]
+    return max(counts, default=None)
+
+
+def _equal(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
 
 
 def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: str) -> Interval:
     """Return the probability of the word behind ``tail`` where an answer has just said it.
 
-    It is known even where the answer closes a quotation there. Of several places the one that
-    finds the word most probable counts.
+    It is known even where the answer closes a quotation there. Of several places the highest
+    probability counts.
 
     Args:
         tokens: Tokens that spell the answer; none give no probability.
@@ -229,116 +228,102 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
         word: The document's next word.
     """
     text = "".join(token.token for token in tokens)
-    words = _said(text)
-    found = UNREAD
-    for end in _ends([plain_word(one.text) for one in words], tail):
+    words = _words_of(text)
+    probabilities = []
+    for end in _ends([plain_word(said.text) for said in words], tail):
         last = words[end - 1]
-        place = last.start + last.text.find(core(last.text)) + len(core(last.text))
-        at = token_at(tokens, place) if place < len(text) else len(tokens)
-        if at < len(tokens):
-            read = probability_at(tokens[at:], word)  # right there, not where it is said later
-            found = read if found == UNREAD else max(found, read, key=lambda one: one.low)
-    return found
+        position = last.start + last.text.find(core(last.text)) + len(core(last.text))
+        if position < len(text):  # right there, not at a later place
+            probabilities.append(probability_at(tokens[token_at(tokens, position) :], word))
+    readable = [p for p in probabilities if p != UNREAD]
+    return max(readable, key=lambda p: p.low, default=UNREAD)
 
 
-def _said(text: str) -> list[Word]:
+def _words_of(text: str) -> list[Word]:
     return [word for word in split_words(text) if core(word.text)]
 
 
-def _ends(keys: Sequence[str], tail: Sequence[str]) -> Iterator[int]:
-    """Numbers of the words behind each place where ``tail`` stands."""
-    size, wanted = len(tail), list(tail)
-    for start in range(len(keys) - size + 1):
-        if list(keys[start : start + size]) == wanted:
-            yield start + size
+def _ends(keys: Sequence[str], tail: Sequence[str]) -> list[int]:
+    """Numbers of the words behind each occurrence of ``tail``."""
+    size = len(tail)
+    return [n for n in range(size, len(keys) + 1) if [*keys[n - size : n]] == [*tail]]
 
 
-# Reading yes or no: from the words of an answer, and from the odds of its first word.
-
+# Yes or no: from the words of an answer, and from the odds of its first word.
 
 _LEAST_PROBABILITY = 1e-8
 _SURE = -math.log(_LEAST_PROBABILITY)
-"""Log-odds of what a sentence says without the word yes or no, and the negative of a decline's."""
+"""Log-odds of a sentence that affirms without the word yes; its negative for a decline."""
 
 
 @dataclass(frozen=True, slots=True)
 class YesNo:
-    """What one answer says.
+    """The reading of one answer.
 
     Attributes:
         outcome: ``"yes"``, ``"no"``, ``"declined"``, ``"not_read"`` or ``"failed"``.
         text: 1 for yes, 0 for no and for a decline, else None.
         log_odds: log p(Yes) - log p(No), the lowest for a decline, None where neither is listed.
         yes: Probability of Yes, UNREAD without log-probabilities.
-        reason: Why there is no value, for the kind of access asked for.
-        published: RAG-MIA's own rule: what is not Yes is 0; None for a request that failed.
+        reason: Why there is no value, for the requested kind of access.
+        published: RAG-MIA's own rule: any answer but Yes is 0; None for a failed request.
     """
 
     outcome: str
-    text: float | None
-    log_odds: float | None
-    yes: Interval
-    reason: str | None
-    published: float | None
-
-    def value(self, *, gray: bool) -> float | None:
-        """The value for one kind of access."""
-        return self.log_odds if gray else self.text
+    text: float | None = None
+    log_odds: float | None = None
+    yes: Interval = UNREAD
+    reason: str | None = None
+    published: float | None = None
 
 
 def read_yes_no(answer: Answer, question: str = "", *, gray: bool) -> YesNo:
     """Read one answer.
 
     Args:
-        answer: What the target said.
-        question: What it was asked.
+        answer: The target's answer.
+        question: The question.
         gray: Whether an answer without log-probabilities is useless.
     """
     reading = read_answer(answer, question)
     published = None if answer.error else 0.0
     if reading.outcome is AnswerOutcome.FAILED:
-        return YesNo("failed", None, None, UNREAD, reading.reason, published)
-    said = yes_or_no(reading.text)
-    # A word decides before a decline, and a decline before what a sentence says of the text.
-    declined = (
-        reading.outcome is AnswerOutcome.DECLINED and said.start is None and said.value is not False
-    )
-    if declined or said.value is None:
-        outcome = "declined" if declined else "not_read"
-        reason = None if declined else "neither yes nor no can be read from the answer"
-        value = 0.0 if declined else None
-        odds = -_SURE if declined else None
-        return YesNo(outcome, value, odds, UNREAD, reason, published)
-    log_odds, yes, reason = _odds(answer, reading, said)
-    outcome = "yes" if said.value else "no"
-    published = float(said.value) if published is not None else None
-    return YesNo(outcome, float(said.value), log_odds, yes, reason if gray else None, published)
+        return YesNo("failed", reason=reading.reason, published=published)
+    reply = yes_or_no(reading.text)
+    # A word decides before a decline, and a decline before a sentence about the text.
+    declined = reading.outcome is AnswerOutcome.DECLINED
+    if declined and reply.start is None and reply.value is not False:
+        return YesNo("declined", 0.0, -_SURE, published=published)
+    if reply.value is None:
+        reason = "neither yes nor no can be read from the answer"
+        return YesNo("not_read", reason=reason, published=published)
+    log_odds, yes, trouble = _odds(answer, reading, reply)
+    value, outcome = float(reply.value), "yes" if reply.value else "no"
+    published = None if published is None else value
+    return YesNo(outcome, value, log_odds, yes, trouble if gray else None, published)
 
 
 def _odds(
-    answer: Answer, reading: AnswerReading, said: YesOrNo
+    answer: Answer, reading: AnswerReading, reply: YesOrNo
 ) -> tuple[float | None, Interval, str | None]:
-    """Log-odds of yes where the word stands, its probability, and why there are none."""
+    """Log-odds of yes at the place of the word, its probability, and why there are none."""
     if not reading.tokens:
-        spelt = not answer.tokens or answer_tokens(answer.text, answer.tokens)
-        return None, UNREAD, UNSPELT if spelt is None else NO_LOGPROBS
-    start = 0 if said.start is None else token_at(reading.tokens, said.start)
-    yes, no = (_any(reading.tokens[start:], words) for words in (said.tongue.yes, said.tongue.no))
+        spelling = not answer.tokens or answer_tokens(answer.text, answer.tokens)
+        return None, UNREAD, UNSPELT if spelling is None else NO_LOGPROBS
+    tokens = reading.tokens[0 if reply.start is None else token_at(reading.tokens, reply.start) :]
+    yes, no = (_any(tokens, words) for words in (reply.tongue.yes, reply.tongue.no))
     # Either word may be censored; one of them must be listed.
     if yes.low > 0.0 or no.low > 0.0:
-        return _log(yes) - _log(no), yes, None
-    if said.start is None:
-        return _SURE if said.value else -_SURE, UNREAD, None
+        # A censored word has its bound: the list's last entry, or the mass not listed.
+        log_yes, log_no = (math.log(max(p.high, _LEAST_PROBABILITY)) for p in (yes, no))
+        return log_yes - log_no, yes, None
+    if reply.start is None:
+        return _SURE if reply.value else -_SURE, UNREAD, None
     return None, UNREAD, "neither Yes nor No is among the listed alternatives"
 
 
 def _any(tokens: tuple[TokenLogprob, ...], words: tuple[str, ...]) -> Interval:
     """Probability of any of some words, none of which begins another."""
-    found = [probability_at(tokens, word) for word in words]
-    low = sum(p.low for p in found)
-    return Interval(min(1.0, low), min(1.0, low) if low else max(p.high for p in found))
-
-
-def _log(p: Interval) -> float:
-    """A censored word stands at its bound: the list's last entry, or the mass not listed."""
-    return math.log(max(p.high, _LEAST_PROBABILITY))
+    probabilities = [probability_at(tokens, word) for word in words]
+    low = min(1.0, sum(p.low for p in probabilities))
+    return Interval(low, low or max(p.high for p in probabilities))
