@@ -183,6 +183,7 @@ def list_(database: Database = None, as_json: AsJson = False) -> None:
     if as_json:
         _print_json([asdict(row) for row in rows])
         return
+    # One line a tenant: its size, and its promise in words.
     for row in rows:
         claim = row.claim
         promise = f"codes, epsilon {claim.epsilon:g} of a document for life"
@@ -300,6 +301,7 @@ def erase(
 
     if not yes:
         typer.confirm(f"Erase {tenant} with all its documents and accounts?", abort=True)
+    # The receipt is written after the erasure, from what the database counted.
     with _opened(database) as store:
         erased = erase_tenant(store, tenant)
     if receipt is not None:
@@ -332,6 +334,7 @@ def add_account(
 
     with _opened(database) as store:
         keys = tenants.add_accounts(store, tenant, accounts, payer)
+    # All accounts are admitted in one transaction; their keys exist here alone.
     rows = [
         {"tenant": tenant, "account": name, "payer": payer or name, "key": key}
         for name, key in zip(accounts, keys, strict=True)

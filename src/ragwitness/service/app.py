@@ -318,6 +318,7 @@ class _Service:
         # spending of the whole index depends on others, and only an operator sees it.
         window, seconds_left = self.retriever.window(principal)
         used = await asyncio.to_thread(read_meters, self.store, principal, window)
+        # Each meter with its limit and the rest.
         limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
         meters = {
             name: {"limit": limit, "used": used[name], "left": max(0, limit - used[name])}
@@ -416,6 +417,7 @@ def create_app(store: Store, generator: Generator, *, retriever: Retriever | Non
     """
     keys = SharedReads(partial(key_owners, store))
     service = _Service(store, generator, retriever or Retriever(store), keys)
+    # Paths without a key first, then those of OpenAI's protocol and the service's own.
     routes: list[tuple[str, str, _Handler]] = [
         ("/live", "GET", service.live),
         ("/health", "GET", service.health),

@@ -118,6 +118,7 @@ def _json_of(reply: httpx2.Response) -> Any:
 
 def _documents(status: int, body: Any, wait: str) -> list[ServiceDocument]:
     try:
+        # A refusal keeps the service's own words; every other form is no reply of the service.
         if status != 200:
             raise TargetResponseError(
                 f"The service refused with {status}: {body['error']['message']}",

@@ -116,6 +116,7 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
         row = find_tenant(connection, tenant, lock=True)
         policy = TenantPolicy.from_json(row.policy)
         stored = select(documents.c.name).where(documents.c.tenant == row.id)
+        # All or nothing: every name is checked before anything is removed.
         missing = sorted({*names} - {*connection.execute(stored).scalars()})
         if missing:
             raise InputError(f"{tenant} has no document {missing[0]!r}.", "Nothing was removed.")
@@ -134,6 +135,7 @@ def _pieces(new: Sequence[Document], *, split: bool) -> list[dict[str, Any]]:
 
     pieces: list[dict[str, Any]] = []
     for document in new:
+        # A document is one piece, or several that overlap.
         texts = [document.text]
         if (words := len(word_spans(document.text))) > LONGEST_DOCUMENT:
             if not split:
@@ -156,6 +158,7 @@ def _vectors(
 ) -> list[bytes]:
     """Return the quantised vectors, each of ``dimension`` int16 in little-endian order."""
     vectors: list[bytes] = []
+    # Batch by batch: a model's memory bounds how many texts it embeds at once.
     for batch in _batches(pieces):
         floats = np.asarray(embedder.embed([piece["text"] for piece in batch]), np.float64)
         # A vector without direction has no cosine; such a query is refused as well.
@@ -178,6 +181,7 @@ def _free_slots(
         select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
     ).all()
     names = {row.name for row in rows}
+    # Names are unique, among the new documents too.
     for piece in pieces:
         if piece["part"] == 0 and piece["name"] in names:
             raise InputError(

@@ -227,6 +227,7 @@ def _close_others(connection: Connection, tenant: int, window: int, policy: Tena
         connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
     )
     rest = select(windows).where(of_tenant, windows.c.final.is_(None), windows.c.number != window)
+    # Each open window becomes final with the mu that it has spent.
     for row in connection.execute(rest).all():
         meter = meter_of(connection, policy, row)
         values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
@@ -306,6 +307,7 @@ def _append(
     tenant, window = key
     charged = index.charged + len(vectors)
     connection.execute(_CHARGED, {"t": tenant, "w": window, "n": charged})
+    # Fold: the stored odometer replaces the vectors of its charges.
     if charged - index.folded >= _FOLD:
         this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
         values = {"folded": charged, "state": meter.to_bytes()}
@@ -313,6 +315,7 @@ def _append(
         folded = and_(charges.c.tenant == tenant, charges.c.window == window)
         connection.execute(delete(charges).where(folded))
         return
+    # Otherwise the vectors are appended, to be folded later.
     rows = [
         {"tenant": tenant, "window": window, "number": index.charged + i, "vector": vector}
         for i, vector in enumerate(vectors)
@@ -389,6 +392,7 @@ class Reserver:
     def _drain_queue(self) -> tuple[list[_Pending], bool]:
         """Return the requests that wait, at least one, and whether they are the last."""
         batch: list[_Pending] = []
+        # Block for the first request only; then take all that wait.
         while len(batch) < _TOGETHER:
             if len(batch) == 1 and not self._waiting.empty():
                 time.sleep(0.002)  # others are on their way: one transaction for all

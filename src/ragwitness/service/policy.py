@@ -304,6 +304,7 @@ def check_worth(policy: TenantPolicy) -> None:
     Raises:
         InputError: They are as good as chance, or one account reads more than :data:`MOST_READ`.
     """
+    # An answer must be better than chance, and must not reveal the index.
     if policy.worth < FEW_TIMES_CHANCE * policy.chance:
         raise InputError(
             f"At this promise an answer is chance: the best match is found with chance"
@@ -397,6 +398,7 @@ def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
             f" {claim.joint_delta:g}.",
             "Raise the joint epsilon, or lower that of an account.",
         )
+    # Doubling finds an upper bound, bisection the number itself.
     low, high = 1, 2
     while high < _RELEASES and fits(high):
         low, high = high, 2 * high
@@ -466,6 +468,7 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
             dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )
 
+    # Start from the ideal Gaussian, and raise sigma until the real mechanism keeps the goal.
     reach = score_sensitivity(claim.relation, claim.clip)
     sigma = sigma_for(claim.epsilon, claim.delta, claim.queries, reach)
     for _ in range(20):  # grid and smoothing cost a little more than the ideal

@@ -114,6 +114,7 @@ def confirm(secret: str, row: Any) -> Principal | None:
     same = hmac.compare_digest(_digest(salt, secret), digest)
     if not (same and live):
         return None
+    # The row of the key decides everything else.
     return Principal(
         tenant=row.tenant,
         tenant_name=row.tenant_name,

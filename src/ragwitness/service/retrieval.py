@@ -268,6 +268,7 @@ def _vector(principal: Principal, query: RetrievalQuery) -> NDArray[np.int16]:
     """
     content = query.content
     mechanism = principal.policy.mechanism
+    # A text is embedded here; a client's own vector must fit the index.
     if isinstance(content, str):
         embedder = load_embedder(principal.policy.claim.embedder)
         floats = np.asarray(embedder.embed([content]), np.float64)

@@ -65,6 +65,7 @@ def serve(
         StoreGoneError: The database does not answer.
     """
     with closing(open_store(settings.database)) as store:
+        # Everything that can be refused is refused before the address is announced.
         app = make_app(store, settings)
         listener = listen(host, port)
         listener.listen(1024)  # a burst waits in line instead of being turned away
@@ -108,6 +109,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
         moment = datetime.fromtimestamp(record.created, UTC)
+        # Time, level and event first; the fields of the service follow.
         line: dict[str, Any] = {
             "time": moment.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -105,6 +105,7 @@ class Signer:
         status, reply = send(None, {KEY_HEADER: self._public.hex()})
         if status != 200:
             raise TargetResponseError(f"The service gives no place in its log: {_message(reply)}")
+        # The reply is untrusted: each field is parsed before it is used.
         try:
             position = _Position(
                 window=str(reply["window"]),
@@ -118,6 +119,7 @@ class Signer:
             entry, index = admission["entry"].encode(), int(admission["index"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise TargetResponseError("The service's place in its log is none.") from error
+        # The log must have admitted this account with this key, and no other.
         record = check_admission(entry, index, path, position.checkpoint, self._public)
         admitted = (record.window, record.tenant, record.account)
         if admitted != (
@@ -126,6 +128,7 @@ class Signer:
             position.account,
         ) or not _WINDOW.fullmatch(admitted[0]):
             raise VerificationError("admit.account", "The log admits another account or window.")
+        # The service may not count fewer queries than the receipts do.
         least = max(self._next.get(position.window, 0), self._kept(position))
         if position.sequence < least:
             raise TargetResponseError(
@@ -136,6 +139,7 @@ class Signer:
         return position
 
     def _sign(self, place: _Position, query: str) -> dict[str, Any]:
+        # A number that was signed already is never signed for another query.
         last, before = self._signed.get(place.window, (-1, ""))
         if place.sequence <= last:
             raise TargetResponseError(
@@ -145,6 +149,7 @@ class Signer:
                 "Wait for the next window.",
             )
         self._signed[place.window] = (place.sequence, query)
+        # The signature covers the query's digest and a fresh nonce, not the vector.
         digest = hashlib.sha256(query.encode()).hexdigest()
         nothing = np.zeros(0, np.int16)  # the vector is the service's
         nonce = draw_nonce()
@@ -178,6 +183,7 @@ class Signer:
         data = str(reply.get("receipt", "")).encode()
         receipt = Receipt.parse(data)
         record = check_openings(receipt)
+        # The receipt must be of this very request and of these ids.
         if (
             not isinstance(record, SignedQueryRecord)
             or record.signature != body["signature"]
@@ -187,6 +193,7 @@ class Signer:
                 "receipt.request", "The receipt is of another request or answer than this one."
             )
         verify_request(record, bytes.fromhex(record.signature), self._public)
+        # Keep the receipt, and count the query.
         number = int(record.sequence) + 1
         self._next[record.window] = max(number, self._next.get(record.window, 0))
         if self._receipts is not None:

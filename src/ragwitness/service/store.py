@@ -78,6 +78,7 @@ class Store:
         default = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
         path = Path(named or default)
         try:
+            # O_EXCL: an existing key is never written over.
             with suppress(FileExistsError):
                 if make:
                     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -212,6 +213,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
+    # Tables are brought up to date under a lock: two servers may start at once.
     store = Store(_engine(url))
     try:
         with store.reading() as connection:
@@ -234,6 +236,7 @@ def _url(given: str) -> URL:
         url = make_url(given)
     except (ArgumentError, ValueError):
         raise InputError("The database's URL cannot be read.", _FORMS) from None
+    # Only the two databases whose transactions are known to hold are taken.
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and url.database != ":memory:":
@@ -258,6 +261,7 @@ def _check_file(url: URL, *, create: bool) -> None:
 
 
 def _engine(url: URL) -> Engine:
+    # One pool a process, without overflow: more requests wait.
     options: dict[str, Any] = {
         "pool_size": _CONNECTIONS,
         "max_overflow": 0,

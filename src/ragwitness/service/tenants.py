@@ -134,6 +134,7 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
             of_tenant = windows.c.tenant == row.id
             stored = connection.execute(select(windows).where(of_tenant)).all()
             current, _ = window_of(row.created, policy.claim.window, moment)
+            # Unsure: windows that are open in the copy, and all after the last closed one.
             over = {window.number for window in stored if window.final is not None}
             unsure = {window.number for window in stored if window.final is None}
             unsure |= set(range(max(over, default=-1) + 1, current + 1))
@@ -346,6 +347,7 @@ class TenantBudget:
 
 def list_tenants(store: Store) -> list[TenantRow]:
     """Return all tenants by name."""
+    # Counted by the database, tenant by tenant.
     filled = select(func.count()).where(documents.c.tenant == tenants.c.id)
     live = select(func.count()).where(
         accounts.c.tenant == tenants.c.id, accounts.c.revoked.is_(None)

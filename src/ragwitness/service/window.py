@@ -200,6 +200,7 @@ def check_unbound(store: Store, tenant: str, now: float | None = None) -> None:
             attested.c.tenant == row.id, attested.c.window >= first
         )
         bound = sorted(connection.execute(query).scalars())
+    # The first such window names the problem.
     if bound:
         raise InputError(
             f"Window {bound[0]} of {tenant} was committed to as the index is now; with more"
@@ -489,7 +490,9 @@ class Logs:
             raise InputError(
                 "An audit window cannot be served without its log's key.", "Give it: --key KEY."
             )
+        # One key signs all logs of a server.
         keys = [read_key(Path(key))] if folders else []
+        # Each window is checked wholly before the server starts.
         for folder in folders:
             window = Window.load(Path(folder), keys)
             if not window.ledger.beacon and window.ledger.closed is None:

@@ -258,6 +258,7 @@ def _finding(
     write("json", result_type, result, folder / RESULT)
     write_page(report, folder / REPORT)
     pack_run(folder)
+    # The failed cases by name, the condition itself apart.
     cases = [case for case in result_type.tested(result, conditions) if case.state == "failed"]
     named = [case for case in cases if case.type != "fail-on"]
     failures = [f"  {_visible(case.name)}: {_visible(case.message)}" for case in named[:_SHOWN]]
@@ -289,6 +290,7 @@ def _undecided(doubt: str) -> Finding:
 def _raise_or_warn(finding: Finding, inconclusive: Inconclusive) -> None:
     """Raise, warn or skip as a finding asks for."""
     __tracebackhide__ = True
+    # A failure is a failure; an undecided test ends as its author chose.
     if finding.ruling.code is ExitCode.FAILED:
         raise AssertionError(finding.text)
     if finding.ruling.code is not ExitCode.INCONCLUSIVE:
@@ -381,6 +383,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
     from ragwitness.core.files import unwritable
 
+    # The lock lies beside the folder, which does not exist yet.
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f".{folder.name}.lock"))

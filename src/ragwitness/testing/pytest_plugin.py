@@ -210,6 +210,7 @@ def _bound(
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the finding of each assertion that passed or decided nothing."""
+    # Findings travel with the reports, also from the workers of pytest-xdist.
     lines = [
         (report.nodeid, value)
         for outcome in ("passed", "skipped")

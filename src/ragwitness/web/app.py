@@ -206,6 +206,7 @@ def _ends_in_order() -> Iterator[None]:
 
     Runs are stopped then, and uploads deleted, which a sudden end would leave behind.
     """
+    # Handlers can be set in the main thread alone.
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         names = []

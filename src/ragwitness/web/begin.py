@@ -103,6 +103,7 @@ class Beginnings:
         return page_reply(render("begin.html.j2", tasks=list(TASKS.values())))
 
     def _ask(self, request: Request) -> Response:
+        # The form shows the answers of a task that was begun, else the usual ones.
         task, query = _task_of(request), request.query_params
         job = self._jobs.find(query.get("job", ""))
         if job is not None and job.task is not task:
@@ -186,6 +187,7 @@ class Beginnings:
 
     def _documents(self, job: Job, question: Question, form: Form) -> None:
         """Take an upload, else a path, else what was given before."""
+        # An upload comes first, then a path, then the documents of an earlier try.
         path = form.texts.get(f"{question.option}-path", "")
         if files := form.files.get(question.option):
             job.sources.pop(question.option, None)
@@ -259,6 +261,7 @@ class Beginnings:
     def _now(self, request: Request) -> Response:
         """How far it is, for the script of the page."""
         job = self._job(request)
+        # Numbers and words alone: the script puts them into the page as text.
         now = progress_of(job)
         return JSONResponse(
             {
@@ -273,6 +276,7 @@ class Beginnings:
     async def _act(self, request: Request) -> Response:
         async with self._form(request) as form:
             yes = bool(form.texts.get("yes"))
+        # One button, one act; a task that is busy refuses in words.
         job, act = self._job(request), request.path_params["act"]
         address = f"/job/{job.key}"
         try:
@@ -396,6 +400,7 @@ def _checked(job: Job) -> dict[str, Any]:
         "notes": survey.get("notes", []),
         "tried": survey.get("tried", []),
     }
+    # Price and power come with the forecast of the chosen method.
     plan = (survey.get("forecast") or {}).get("methods", {}).get(survey.get("method"))
     if plan is None:
         return shown_rows

@@ -56,6 +56,7 @@ def explanation(result: AuditResult, verdict: Verdict) -> str:
     """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
     scores = [score for score in result.calibration.scores if verdict.score is not None]
     high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
+    # Each verdict has its own reason, and its own error.
     if verdict.decision is Decision.IN:
         shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
         return (

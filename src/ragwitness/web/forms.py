@@ -122,6 +122,7 @@ def questions_of(
         question, usual = option.mark(AskedAs), option.default
         if question is None or question.under not in groups:
             continue
+        # Only a default that a person can read is filled in.
         plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
         groups[question.under].append(
             Question(

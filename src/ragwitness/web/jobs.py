@@ -456,6 +456,7 @@ def progress_of(job: Job) -> Progress:
     run, news = job.run, ""
     done, spent, answers = 0, Use(), 0
     if run is not None and job.task.runs:
+        # A folder that vanishes under way is a message.
         if run.is_dir():
             job.was_there = True
         elif job.was_there:
@@ -492,6 +493,7 @@ def _figures(job: Job, done: int, total: int, heard: int, spent: Use) -> dict[st
     if job.task.name == "audit" and total:
         figures["done"] = ("Documents decided on", f"{done:,} of {total:,}")
     figures["heard"] = ("Answers kept", f"{heard:,}")
+    # Each figure stands beside its cap, where there is one.
     cap = job.answers.get("max-queries")
     figures["queries"] = (
         "Queries sent",

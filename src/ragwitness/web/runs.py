@@ -301,6 +301,7 @@ def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
 
 def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
     """Return the rows of a result of any kind, as ``--jsonl`` writes them."""
+    # Nested columns do not fit into a cell, and are left out.
     plain = [name for name, type_ in kind.columns.items() if isinstance(type_, type)]
     columns = tuple(
         Column(name.replace("_", " "), "text" if kind.columns[name] in (str, bool) else "value")
@@ -322,6 +323,7 @@ def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
 def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
     """Return the documents of a response store with their answers, by stage."""
     columns = (Column("Document", "name"), Column("Stage", "text"), Column("Answers", "value"))
+    # Queries about no document, such as those of a check, are left out.
     items = [
         (name, stage, count)
         for stage, documents in stages.items()
