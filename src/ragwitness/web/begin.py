@@ -8,7 +8,6 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -232,7 +231,10 @@ class Beginnings:
             words=_WORDS[stage],
             busy=busy,
             now=progress_of(job) if busy else None,
-            check=_checked(job),
+            seen=job.seen,
+            # Price and power come with the forecast of the chosen method.
+            plan=(job.seen.get("forecast") or {}).get("methods", {}).get(job.seen.get("method")),
+            quote=quote,
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
             said=[] if report else [line for line in job.output if line.strip()],
             report_link=(f"/run/{key_of(run)}" if job.task.runs else f"/job/{job.key}/verdict")
@@ -381,45 +383,6 @@ def _refuse_number(question: Question, answer: str) -> None:
         raise InputError(f"This is not {_NUMBERS[question.form]}.", "An example: 200")
     if question.form == "whole" and not value:
         raise InputError("This must be above 0.", "Leave it empty for no limit.")
-
-
-def _checked(job: Job) -> dict[str, Any]:
-    """Return what the looks found, in words: label and value, table of power, doubts."""
-    survey = job.seen
-    if not survey:
-        return {}
-    can = survey.get("capabilities") or []
-    shown_rows: dict[str, Any] = {
-        "system": [
-            ("System", str(survey.get("target", ""))),
-            ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
-            ("It answered first", quote(str(survey.get("text", "")))),
-            ("Methods that it admits", ", ".join(map(str, survey.get("audits", []))) or "none"),
-            ("Queries of this check", str(survey.get("queries_spent", survey.get("requests", 0)))),
-        ],
-        "notes": survey.get("notes", []),
-        "tried": survey.get("tried", []),
-    }
-    # Price and power come with the forecast of the chosen method.
-    plan = (survey.get("forecast") or {}).get("methods", {}).get(survey.get("method"))
-    if plan is None:
-        return shown_rows
-    shown_rows["assumptions"] = [survey.get("decides", ""), *survey.get("alike", [])]
-    shown_rows["method"] = (str(survey.get("method")), str(survey.get("why", "")))
-    tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
-    shown_rows["price"] = [
-        ("Queries", fmt.count(plan["queries"])),
-        ("Queries at most", fmt.count(plan["queries_most"])),
-        ("Tokens at most", fmt.count(tokens["sent"] + tokens["answer"])),
-        ("Cost at most", "give both prices to see it" if cost is None else f"{cost:.4g}"),
-        ("Time", " to ".join(map(fmt.duration, seconds)) if seconds else fmt.MISSING),
-    ]
-    shown_rows["power"] = [
-        (label, fmt.percent(figures["found"]), f"{figures['false']:.2g}")
-        for label, figures in plan["power"].items()
-        if figures.get("found") is not None
-    ]
-    return shown_rows
 
 
 def _in_thread(make: Callable[[Request], Response]) -> Handler:
