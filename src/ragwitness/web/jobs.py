@@ -88,7 +88,6 @@ class Job:
         failure: The failure with its reason, and the next step; empty while all is well.
         seen: The findings of the checks that wrote a file.
         began: When its process began, on the monotonic clock.
-        was_there: Whether its run folder was seen while it ran.
     """
 
     key: str
@@ -103,7 +102,6 @@ class Job:
     failure: tuple[str, str] = ("", "")
     seen: dict[str, Any] = field(default_factory=dict)
     began: float = 0.0
-    was_there: bool = False
     _secret: str = field(default="", repr=False)
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
@@ -236,7 +234,7 @@ class Jobs:
                     "This audit can hardly decide anything, and nobody said to go on.",
                     "Tick the box above the button, or give more documents.",
                 )
-            job.failure, job.was_there = ("", ""), False
+            job.failure = ("", "")
             job.output.clear()
             self._begin(job, Stage.RUNNING, [self._verb(job, yes=job.doubtful and yes)])
 
@@ -456,20 +454,12 @@ def progress_of(job: Job) -> Progress:
     run, news = job.run, ""
     done, spent, answers = 0, Use(), 0
     if run is not None and job.task.runs:
-        # A folder that vanishes under way is a message.
-        if run.is_dir():
-            job.was_there = True
-        elif job.was_there:
-            news = (
-                f"The folder of this run, {run}, was moved or deleted while the run was under way."
-                " Its answers are lost with it. Stop, and begin again."
-            )
         try:
             answers = index_of(run).heard().answers
             spent = sum(spending_of(run), Use())
             done = finished_units(run) if job.task.name == "audit" else answers
         except (RagwitnessError, OSError) as error:
-            news = news or str(error)
+            news = str(error)
     total = _total(job)
     figures = {} if not job.task.runs else _figures(job, done, total, answers, spent)
     waiting = next((line for line in reversed(job.output) if line.strip()), "")

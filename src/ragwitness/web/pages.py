@@ -147,14 +147,6 @@ def document_page(run: Run, document: str) -> str | None:
     around = [
         _neighbour(run, verdicts, None if position is None else position + step) for step in (-1, 1)
     ]
-    scores = (
-        [
-            (exchange.audit, fmt.score_text(exchange.scores.get(document)))
-            for exchange in run.result.audits
-        ]
-        if run.kind is not None and run.kind.name == "evaluation"
-        else []
-    )
     return render(
         "document.html.j2",
         run=run,
@@ -168,7 +160,6 @@ def document_page(run: Run, document: str) -> str | None:
         expected=verdict.queries if verdict else 0,
         before=around[0],
         after=around[1],
-        scores=scores,
         place=None if position is None else (position + 1, len(verdicts)),
     )
 

@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
 from ragwitness.web.forms import KEY_VARIABLE, TASKS, by_click
-from ragwitness.web.jobs import Jobs, Stage, progress_of
+from ragwitness.web.jobs import Jobs, Stage
 from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
 from ragwitness.web.uploads import MOST, file_name, inside, target_of
@@ -550,20 +549,6 @@ def test_a_failure_is_told_with_what_to_do(browser: Browser, jobs: Jobs, form) -
     assert "The server is gone &lt;i&gt;." in page
     assert "Raise \u201cCap on cost\u201d 5." in page  # the field of the form, and not the option
     assert "Go on" in page
-
-
-def test_a_run_folder_that_vanishes_is_told(browser: Browser, jobs: Jobs, form) -> None:
-    job = begun(browser, jobs, form)
-    browser.post(f"/job/{job.key}/start", data=form)
-    until(lambda: (job.run / "starts").exists(), "start")
-    assert progress_of(job).news == ""
-    shutil.rmtree(job.run)
-    now = browser.get(f"/job/{job.key}/now").json()
-    assert "was moved or deleted" in now["news"]
-    assert browser.get(f"/job/{job.key}").status_code == 200
-    assert browser.get("/").status_code == 200
-    browser.post(f"/job/{job.key}/stop", data=form)
-    until(lambda: job.stage is Stage.STOPPED or job.stage is Stage.DONE, "stop")
 
 
 def test_what_can_hardly_decide_begins_only_when_told(browser: Browser, jobs: Jobs, form) -> None:
