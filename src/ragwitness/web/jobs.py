@@ -7,6 +7,7 @@ resumes; the verb supports both.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -36,6 +37,8 @@ from ragwitness.runner.score_store import finished_units
 from ragwitness.web.forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.runs import spending_of
 from ragwitness.web.uploads import Source
+
+_log = logging.getLogger(__name__)
 
 _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
 """Codes of a verb that did what it was asked for; a verdict is no failure of the verb."""
@@ -335,6 +338,7 @@ class Jobs:
             with self._lock:
                 if job.stage is Stage.STOPPING:
                     break
+                _log.info("begin %s: %s", job.title, " ".join(command[:2]))
                 try:
                     process = job._process = self._spawn(command, job._secret)
                 except OSError as error:
@@ -344,6 +348,7 @@ class Jobs:
             with process:
                 for line in process.stdout or ():
                     job.output.append(line.rstrip())
+            _log.info("end %s: exit code %s", job.title, process.returncode)
             if code := process.returncode:
                 break
         with self._lock:

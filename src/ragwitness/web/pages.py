@@ -21,7 +21,7 @@ from ragwitness.runner.budget import Use
 from ragwitness.runner.response_store import index_of
 from ragwitness.web import evidence_pages as evidence
 from ragwitness.web.forms import by_click
-from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_journal, spending_of
+from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_responses, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
 _WHOLE = 60  # rows of a table up to which the page of a run shows them all
@@ -71,7 +71,7 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     Raises:
         InputError: A file of it cannot be read.
     """
-    # A finished run is its report with other blocks; an unfinished one has only its journal and its
+    # A finished run is its report with other blocks; an unfinished one has only its responses and its
     # spending.
     report = run.report
     values: dict[str, object] = {
@@ -109,9 +109,9 @@ def asked_page(run: Run, given: Mapping[str, str]) -> str:
     """Return a page of the documents that were asked about.
 
     Raises:
-        InputError: A journal cannot be read.
+        InputError: The response store cannot be read.
     """
-    return _listing(run, "asked", rows_of_journal(index_of(run.folder).heard().stages), given)
+    return _listing(run, "asked", rows_of_responses(index_of(run.folder).heard().stages), given)
 
 
 def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
@@ -130,7 +130,7 @@ def document_page(run: Run, document: str) -> str | None:
     """Return the evidence about one document; None where the run does not know it.
 
     Raises:
-        InputError: The journal cannot be read.
+        InputError: The response store cannot be read.
     """
     # The order of the report, so that "next" leads where a reader of the report expects.
     verdicts = run.opened.ranked if run.opened else ()

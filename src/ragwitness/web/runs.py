@@ -320,7 +320,7 @@ def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
     )
 
 
-def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
+def rows_of_responses(stages: Mapping[str, Mapping[str, int]]) -> Rows:
     """Return the documents of a response store with their answers, by stage."""
     columns = (Column("Document", "name"), Column("Stage", "text"), Column("Answers", "value"))
     # Queries about no document, such as those of a check, are left out.

@@ -327,7 +327,7 @@ def test_files_that_are_folders_or_missing_do_not_break_a_page(tmp_path: Path) -
     for run in re.findall(r'href="(/run/\w+)"', site.get("/")):
         harmless(site.get(run))
     page = site.get(f"{site.run('bare')}/document?id={result.verdicts[0].document}")
-    assert "No question about it is in the journal" in page
+    assert "No question about it is in the response store" in page
 
 
 def test_what_is_not_there_is_a_page_that_says_so(tmp_path: Path) -> None:
