@@ -71,8 +71,8 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
     Raises:
         InputError: A file of it cannot be read.
     """
-    # A finished run is its report with other blocks; an unfinished one has only its responses and its
-    # spending.
+    # A finished run is its report with other blocks; an unfinished one has only its responses and
+    # its spending.
     report = run.report
     values: dict[str, object] = {
         "run": run,

@@ -299,7 +299,7 @@ def test_an_upload_goes_on_without_what_cannot_be_read_and_names_it(
     page = ("documents", ("page.html", "<script>no</script><p>Words of a page."))
     job = begun(browser, jobs, form, files=[*texts, *odd, page, ("known-out", ("k.jsonl", ROWS))])
     source = job.sources["documents"]
-    assert source.told == "4 documents"
+    assert source.summary == "4 documents"
     assert [one.name for one in source.left_out] == ["documents/x.pdf"]
     for address in (f"/job/{job.key}", f"/begin/audit?job={job.key}"):
         shown = browser.get(address).text
