@@ -59,7 +59,7 @@ _MEASURES: dict[str, Finder] = {
     "runs of 20": long_runs(20),
     "half of the words in order": lambda outputs, records: in_order(outputs, records)[0],
     "half of the facts": lambda outputs, records: facts(outputs, records)[0],
-    "ROUGE-L F1 above .5": lambda outputs, records: likeness(outputs, records).hits,
+    "ROUGE-L F1 above .5": lambda outputs, records: likeness(outputs, records),
 }
 
 

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from ragwitness.core.types import Document
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.stats.evaluation import bootstrap_interval
+from ragwitness.synthesis.generator import NamedRows
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
 from ragwitness.synthesis.private.evolution import (
     Candidates,
     PrivateConfig,
     PrivateEvolution,
 )
-from ragwitness.synthesis.run import NamedRows
 from ragwitness.text.documents import load_documents
 
 _OUT = Path("build/experiments/sage/private")

@@ -120,7 +120,7 @@ def reproduce(
     if kind not in ("", "scores") and given:
         raise InputError(f"{name} evaluates no audits: {given[0]} does not apply.")
     if kind == "compare":
-        model, roles = roles_of(model, dict(named_pairs(role, "--role judge=MODEL", "model")))
+        roles = roles_of(model, dict(named_pairs(role, "--role judge=MODEL", "model")))
         chosen = ComparisonOptions(
             data, out, model, judge, prompts, generator, retrieval, seed, roles, records
         )

@@ -131,6 +131,7 @@ def _run(
         domain=case.domain,
         seed=options.seed,
         judge=judge,
+        model=options.model,
         concurrency=_AT_ONCE,
         timeout=_PATIENCE,
     )
@@ -142,14 +143,14 @@ def _run(
     while True:
         wanted = Wanted((), tuple(left), (), by_original=True)
         try:
-            work = CompareWork(task, wanted, plan, options.model, options.roles)
+            work = CompareWork(task, wanted, plan, options.roles)
             with (
                 task.governed(folder) as (limiter, transport),
                 progress_bars(console(), spent_so_far(limiter), "asked") as show,
             ):
                 result = wait(work.asked(limiter, transport, folder, show, made), folder)
         except NoTextError as error:
-            # A method that the model cannot play, as the rules can't, costs its own row alone.
+            # A method that the model cannot play costs its own row alone.
             lacking[error.spec] = error.message.rstrip(".")
             left.remove(error.spec)
         else:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from functools import partial
 
 from ragwitness.core.types import Document
 from ragwitness.synthesis.agents import EXTRACTOR, GENERATOR, MakingConfig, RoleMethod, ask
@@ -23,7 +22,6 @@ from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.response_parsing import Attribute, Pair, read_list
 from ragwitness.synthesis.sage import generate
 from research.synthetic.published import as_published, unchecked
-from research.synthetic.rules import BaselineRules
 
 _SUBTOPICS = 10  # for each attribute, as published
 _LIST = """\
@@ -53,40 +51,32 @@ class AttrPrompt(RoleMethod):
         attributes = max(1, len(self.config.domain.parts)) * 20
         return self.config.asking.attempts * (1 + attributes + records)
 
-    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
+    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:  # noqa: ARG002
         """List subtopics of every attribute; return the maker."""
         # 1. Attributes of the kind of text.
         domain, asking = self.config.domain, self.config.asking
-        rule = partial(BaselineRules((), guard).names, domain.count)
         prompt = _BLIND.format(n=domain.count, records=domain.records)
-        named = yield from ask(prompt, read_list, asking, role=EXTRACTOR, rule=rule)
+        named = yield from ask(prompt, read_list, asking, role=EXTRACTOR)
         attributes = named[: domain.count]
         # 2. Subtopics of each attribute.
-        rules = BaselineRules(documents, guard)
         topics: list[tuple[Attribute, list[str]]] = []
         for attribute in attributes:
             prompt = _LIST.format(n=_SUBTOPICS, attribute=attribute)
-            # By rules: the words that many records hold, others for each attribute.
-            words = rules.subtopics(_SUBTOPICS * len(attributes))[len(topics) :: len(attributes)]
-            rule = partial("\n".join, [f"- {word}" for word in words])
-            listed = yield from ask(prompt, read_list, asking, role=EXTRACTOR, rule=rule)
+            listed = yield from ask(prompt, read_list, asking, role=EXTRACTOR)
             if listed:
                 topics.append((("", attribute), listed[:_SUBTOPICS]))
         if not topics:
             raise StoppedError(Fate.MALFORMED, "no subtopic was named")
-        return maker(
-            self.config.longest, lambda document: self._make(document, topics, guard, rules)
-        )
+        return maker(self.config.longest, lambda document: self._make(document, topics, guard))
 
     def _make(
         self,
         document: Document,
         topics: Sequence[tuple[Attribute, list[str]]],
         guard: SyntheticGuard,
-        rules: BaselineRules,
     ) -> Steps[Synthesis]:
         # 3. A text from one drawn subtopic of every attribute; the record gives id and language.
         rng = random.Random(f"{self.config.asking.seed} {document.id}")
         pairs: list[Pair] = [(attribute, rng.choice(named)) for attribute, named in topics]
-        text = yield from generate(pairs, self.config, document.text, rules)
+        text = yield from generate(pairs, self.config, document.text)
         return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from ragwitness.core.types import Document
 from ragwitness.synthesis.agents import GENERATOR, MakingConfig, ask
-from ragwitness.synthesis.baselines import NO_RISKS, Paraphrase, ResultType
-from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, maker
+from ragwitness.synthesis.baselines import NO_RISKS, Paraphrase, ParaphraseKind
+from ragwitness.synthesis.generator import Fate, Steps, Synthesis
 from ragwitness.synthesis.guard import SyntheticGuard
 from research.synthetic.published import PARAPHRASE, PARAPHRASE_JOE, as_published, unchecked
-from research.synthetic.rules import BaselineRules
 
 # Table 17 asks to extract and forbids to edit, so that its paraphrase copies.
 _PROMPTS = {
@@ -25,11 +21,11 @@ class PublishedParaphrase(Paraphrase):
     """The paper's prompt, asked once; our conditions are not enforced.
 
     Args:
-        kind: As for :class:`~ragwitness.synthesis.paraphrase.Paraphrase`.
+        kind: As for :class:`~ragwitness.synthesis.baselines.Paraphrase`.
         config: Settings.
     """
 
-    def __init__(self, kind: ResultType = "plain", config: MakingConfig | None = None) -> None:
+    def __init__(self, kind: ParaphraseKind = "plain", config: MakingConfig | None = None) -> None:
         super().__init__(kind, as_published(config))
 
     @property
@@ -41,18 +37,8 @@ class PublishedParaphrase(Paraphrase):
         """Return the most queries."""
         return records * self.config.asking.attempts
 
-    def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
-        """Return the maker; nothing is learnt of the corpus, unless rules tell a text."""
-        yield from ()
-        rules = BaselineRules(documents, guard)
-        return maker(self.config.longest, lambda document: self._told(document, guard, rules))
-
-    def _told(
-        self, document: Document, guard: SyntheticGuard, rules: BaselineRules
-    ) -> Steps[Synthesis]:
+    def _make(self, document: Document, guard: SyntheticGuard) -> Steps[Synthesis]:
         # Tables 17 and 18.
         prompt = _PROMPTS[self.kind].format(input_context=document.text)
-        said = rules.useful(document.text)
-        rule = partial(str, said if self.kind == "plain" else rules.rewritten(said))
-        text = yield from ask(prompt, str.strip, self.config.asking, role=GENERATOR, rule=rule)
+        text = yield from ask(prompt, str.strip, self.config.asking, role=GENERATOR)
         return unchecked(Synthesis(document.id, Fate.UNGUARDED, text), guard)

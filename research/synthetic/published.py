@@ -22,15 +22,13 @@ from ragwitness.synthesis.agents import (
     GENERATOR,
     JUDGE,
     REWRITER,
-    RULES,
     MakingConfig,
     ask,
 )
 from ragwitness.synthesis.generator import Fate, Steps, Synthesis
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.synthesis.response_parsing import BEGIN, END, SAFE, Attribute
-from ragwitness.synthesis.rules import Rules
-from ragwitness.synthesis.sage import Sage, judgement_by
+from ragwitness.synthesis.sage import Sage
 
 _TURNS = 5
 _MARK = "GENERATED DATA:"
@@ -276,10 +274,9 @@ class PublishedSage(Sage):
         document: Document,
         attributes: Sequence[Attribute],
         guard: SyntheticGuard,
-        rules: Rules,
     ) -> Steps[Synthesis]:
         made = Synthesis(document.id, Fate.UNGUARDED)
-        text = yield from self._stage_one(document, attributes, rules)
+        text = yield from self._stage_one(document, attributes)
         said = [f"Cathy: {_MESSAGE.format(true_con=document.text, syn_con=text)}"]
         if not self.config.rounds:
             return unchecked(replace(made, text=text), guard)
@@ -287,22 +284,19 @@ class PublishedSage(Sage):
             made = replace(made, rounds=turn)
             # Judged: what stands between the markers is kept; its author has seen the record.
             prompt = "\n\n".join([_JOE, *said, "Joe:"])
-            judged = judgement_by(rules, text)
-            answer = yield from self._say(prompt, JUDGE, judged, turn)
+            answer = yield from self._say(prompt, JUDGE, turn)
             if SAFE in answer:
                 text = answer.partition(BEGIN)[2].partition(END)[0].strip() or text
                 return unchecked(replace(made, text=text), guard)
             # Rewritten beside the record; an answer without the marker is taken whole.
             said.append(f"Joe: {answer}")
             prompt = "\n\n".join([_CATHY, *said, "Cathy:"])
-            written = yield from self._say(prompt, REWRITER, rules.rewritten(text), turn)
+            written = yield from self._say(prompt, REWRITER, turn)
             text = written.partition(_MARK)[2].strip() or written.strip() or text
             said.append(f"Cathy: {_MARK} {text}")
         return unchecked(replace(made, text=text, reason="never called safe, kept"), guard)
 
-    def _stage_one(
-        self, document: Document, attributes: Sequence[Attribute], rules: Rules
-    ) -> Steps[str]:
+    def _stage_one(self, document: Document, attributes: Sequence[Attribute]) -> Steps[str]:
         """Tables 11 to 14: a summary by attribute, whole as it came, then a text from it."""
         medical = self.config.domain.name == "medical"
         kind = "wiki" if self.config.domain.name in ("wiki", "auto") else self.config.domain.name
@@ -325,23 +319,13 @@ class PublishedSage(Sage):
                 form=_form(names),
             )
         how = self.config.asking
-        points = yield from ask(
-            prompt,
-            str.strip,
-            how,
-            role=EXTRACTOR,
-            rule=lambda: rules.extracted(document.text, attributes),
-        )
+        points = yield from ask(prompt, str.strip, how, role=EXTRACTOR)
         template = _GENERATE_MEDICAL if medical else _GENERATE_WIKI
         prompt = template.format(kind=kind, input_attributes=points)
-        return (
-            yield from ask(prompt, str.strip, how, role=GENERATOR, rule=lambda: rules.told(points))
-        )
+        return (yield from ask(prompt, str.strip, how, role=GENERATOR))
 
-    def _say(self, prompt: str, role: str, rule: str, turn: int) -> Steps[str]:
+    def _say(self, prompt: str, role: str, turn: int) -> Steps[str]:
         how = self.config.asking
-        if dict(how.roles).get(role) == RULES:
-            return rule
         (answer,) = yield [how.query(prompt, role, how.seed + turn)]
         return answer.text  # an answer that failed is an empty one: the loop goes on
 

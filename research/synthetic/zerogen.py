@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ragwitness.core.types import Document
 from ragwitness.synthesis.agents import GENERATOR, MakingConfig, RoleMethod, ask
@@ -26,7 +25,6 @@ from ragwitness.synthesis.generator import (
 from ragwitness.synthesis.guard import SyntheticGuard
 from ragwitness.text.words import STOP_WORDS, plain_tokens
 from research.synthetic.published import as_published, unchecked
-from research.synthetic.rules import BaselineRules
 
 # As the paper has it (A.3).
 _PROMPT = "The context is: {text}.{answer} is the answer of the following question: "
@@ -39,7 +37,6 @@ _NUMBER = re.compile(r"\b\d[\d.,]*(?:\s?(?:%|[a-zA-Z]{1,8}))?")
 class _Corpus:
     documents: Sequence[Document]
     counts: Counter[str]
-    rules: BaselineRules
 
 
 class ZeroGen(RoleMethod):
@@ -69,7 +66,7 @@ class ZeroGen(RoleMethod):
         yield from ()
         words = (set(plain_tokens(document.text)) for document in documents)
         counts = Counter(word for part in words for word in part)
-        corpus = _Corpus(documents, counts, BaselineRules(documents, guard))
+        corpus = _Corpus(documents, counts)
         return maker(self.config.longest, lambda document: self._make(document, corpus, guard))
 
     def _make(self, document: Document, corpus: _Corpus, guard: SyntheticGuard) -> Steps[Synthesis]:
@@ -80,7 +77,6 @@ class ZeroGen(RoleMethod):
                 str.strip,
                 self.config.asking,
                 role=GENERATOR,
-                rule=partial(corpus.rules.question, text, answer),
                 like=text,
             )
             lines.append(f"question: {question} answer: {answer}")

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.synthesis.agents import roles_of
+from ragwitness.synthesis.agents import ROLES, roles_of
 from research.reproduce.compare import (
     CompareCase,
     CompareTable,
@@ -140,9 +140,9 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
     }
     table = CompareTable("sage/tiny", "Tiny", 3, 0, rows, (case,))
     with writers(lambda _kind, _prompt: "I am sorry, I cannot help with that.") as server:
-        model, roles = roles_of("rules", {"extractor": f"{server.url}#m"})
+        roles = roles_of(None, dict.fromkeys(ROLES, f"{server.url}#m"))
         options = ComparisonOptions(
-            data=tmp_path, out=tmp_path / "out", model=model, roles=roles, judge=None, prompts=None,
+            data=tmp_path, out=tmp_path / "out", model=None, roles=roles, judge=None, prompts=None,
             generator="repeat", retrieval="lexical", seed=0,
         )  # fmt: skip
         reproduce_comparison(table, options)
@@ -152,7 +152,7 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
     lines = (tmp_path / "out" / "sage" / "tiny" / "table.md").read_text().splitlines()
     cells = [line.split(" | ") for line in lines if line.startswith("| few")]
     said = {one[1]: one[4] for one in cells}
-    # The rules have no paraphrase: said so, and the rows before and after it stand.
+    # A model that refuses has no paraphrase: said so, and the rows before and after it stand.
     assert said["told"].startswith("not run: paraphrase made no text that may be used")
     assert "cannot begin: no subtopic was named" in said["list"]
     assert int(said["all"]) == int(said["words"]) > 0

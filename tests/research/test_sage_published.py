@@ -9,9 +9,8 @@ from ragwitness.synthesis.agents import DOMAINS, MakingConfig
 from ragwitness.synthesis.generator import Fate
 from research.synthetic.paraphrase import PublishedParaphrase
 from research.synthetic.published import PARAPHRASE_JOE, PublishedSage
-from research.synthetic.rules import BaselineRules
 from tests.support.writers import good, kind_of
-from tests.unit.synthesis.test_sage import GUARD, OTHER, RECORD, play
+from tests.unit.synthesis.test_sage import OTHER, RECORD, play
 
 
 def test_the_published_loop_keeps_what_was_never_called_safe() -> None:
@@ -87,8 +86,3 @@ def test_the_published_paraphrase_takes_what_was_cut_off() -> None:
     made, asked = play(PublishedParaphrase(), lambda _: cut)
     assert (made.fate, made.text, made.violation) == (Fate.UNGUARDED, cut.text, "secret")
     assert [query.max_tokens for query in asked] == [256]
-
-
-def test_a_question_by_rules_does_not_hold_its_answer() -> None:
-    asked = BaselineRules([RECORD], GUARD).question("Rome fell. Odoacer took Ravenna.", "Ravenna")
-    assert asked == "Odoacer took what?"

@@ -52,7 +52,7 @@ def make(
         [d.text for d in documents], known, guard_config(method, GuardConfig(pii="contacts"))
     )
     made = build_method(
-        method, config, known, pii="contacts", k=2, evaluation=evaluation, private=private
+        method, config, known, pii="contacts", evaluation=evaluation, private=private
     )
 
     async def work() -> SynthesisResult:

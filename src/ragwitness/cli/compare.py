@@ -32,7 +32,7 @@ def compare(
     folder = run_folder(task.run, "compare", *work.identity)
     # Step 2, the preview.
     if dry_run:
-        preview(work.foretold(), folder, task.budget)
+        preview(work.preview(), folder, task.budget)
         return
     # Step 3, making and asking.
     with (

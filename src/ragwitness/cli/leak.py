@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ragwitness.cli.common import console, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, sealed
 from ragwitness.cli.typer_options import Files
 from ragwitness.leakage.task import LeakTask
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ragwitness.leakage.attacks.base import Attack, Limits
-    from ragwitness.runner.budget import Budget
 
 _EXAMPLES = 3
 
@@ -41,56 +32,46 @@ def leak(
             "coverage > .05". May be repeated.
     """
     from ragwitness.leakage.result import leak_report, pick_examples
-    from ragwitness.models.model_registry import load_embedder
     from ragwitness.targets.resolve import open_target
 
-    # Step 1, the options: conditions, source, attacks and limits are checked before anything is
-    # read that is large or spent that is dear.
+    # Step 1, the options: they are checked before anything large is read or anything is spent.
     outputs = Outputs.wanted("leak", files, fail_on)
-    made = task.order(say_error)
-    folder = run_folder(task.run, "leak", *made.identity)
-    # Step 2, the preview: at most so many prompts and tokens, and what the folder keeps.
+    work = task.order(say_error)
+    folder = run_folder(task.run, "leak", *work.identity)
+    # Step 2, the preview: the most prompts and tokens, and the contents of the folder.
     if dry_run:
-        preview_leak(made.attacks, made.limits, folder, task.budget)
+        prompts, tokens = work.limits.prompts, work.limits.max_tokens
+        lines = [
+            f"{attack.name}: at most {prompts:,} prompts, answers of at most {tokens:,} tokens"
+            for attack in work.attacks
+        ]
+        most = len(work.attacks) * prompts
+        total = f"all: at most {most:,} prompts, {most * tokens:,} tokens written"
+        preview([*lines, total], folder, task.budget)
         return
-    # Step 3, what answers are held against; whatever cannot be loaded must be known before anything
-    # is spent.
-    plan = made.plan(say_error)
-    if task.embedder:
-        load_embedder(task.embedder)
+    # Step 3, the texts that answers are compared with.
+    plan = work.plan(say_error)
     asked = None
     if task.transcripts is None:
-        # Step 4, the asking; with --transcripts it was done elsewhere, and scoring alone remains.
+        # Step 4, the attacks; stored transcripts are only scored.
         with task.governed(folder) as (limiter, transport):
             asked = ask(
                 open_target(str(task.target), transport),
                 sealed(
                     folder,
-                    lambda: made.subject(plan),
+                    lambda: work.subject(plan),
                     task,
-                    lambda opened, progress: made.asked(opened, limiter, folder, progress),
+                    lambda opened, progress: work.asked(opened, limiter, folder, progress),
                 ),
                 folder,
                 limiter,
                 "prompts",
             )
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
-    told = made.transcripts(asked)
-    console().print(f"scoring {len(told):,} transcripts", markup=False)
-    result = made.scored(plan, asked)
+    transcripts = work.transcripts(asked)
+    console().print(f"scoring {len(transcripts):,} transcripts", markup=False)
+    result = work.scored(plan, asked)
     # Examples are private text: they go into the page, behind a fold, and never into the stored
     # result.
-    report = leak_report(result, pick_examples(told, plan.records, _EXAMPLES if examples else 0))
-    conclude(result, outputs, store=folder, report=report)
-
-
-def preview_leak(attacks: Sequence[Attack], limits: Limits, folder: Path, budget: Budget) -> None:
-    """Say what would be asked at most, and what the run folder keeps; send nothing."""
-    most = len(attacks) * limits.prompts
-    lines = [
-        f"{attack.name}: at most {limits.prompts:,} prompts, answers of at most"
-        f" {limits.max_tokens:,} tokens"
-        for attack in attacks
-    ]
-    total = f"all: at most {most:,} prompts, {most * limits.max_tokens:,} tokens written"
-    preview([*lines, total], folder, budget)
+    shown = pick_examples(transcripts, plan.records, _EXAMPLES if examples else 0)
+    conclude(result, outputs, store=folder, report=leak_report(result, shown))

@@ -49,7 +49,7 @@ class Outputs:
         from ragwitness.report.result_registry import result_type_named
 
         # A missing package is found before anything is spent, not when the result is to be written.
-        for check in (FORMATS[name].check for name in files or ()):
+        for check in (FORMATS.load(name).check for name in files or ()):
             if check is not None:
                 check()
         # Each kind of result has its own grammar (docs/design/exit-codes.md).

@@ -41,22 +41,22 @@ def synthesize(
 
     # Step 1, the task: options checked, files read.
     outputs = Outputs.wanted("synthesis", files, fail_on)
-    made = task.order(say_error)
+    work = task.order(say_error)
     # With a privacy budget a finished run is not followed by a new one: it would spend it again.
-    folder = run_folder(task.run, "synthesize", *made.identity, again=not made.private)
+    folder = run_folder(task.run, "synthesize", *work.identity, again=not work.private)
     # Step 2, the preview.
     if dry_run:
-        preview(made.foretold(), folder, task.budget)
+        preview(work.preview(), folder, task.budget)
         return
     # Step 3, the making. What cannot be loaded must be known before the first query.
-    guard = made.guard()
-    items = "queries" if made.private else "records"
+    guard = work.guard()
+    items = "queries" if work.private else "records"
 
     def texts(agreed: bool) -> SynthesisResult:
         with task.governed(folder) as (limiter, transport):
             return ask(
-                made.opening(transport),
-                lambda opened, progress: made.asked(
+                work.opening(transport),
+                lambda opened, progress: work.asked(
                     opened, guard, limiter, folder, progress, agreed=agreed
                 ),
                 folder,
@@ -70,7 +70,7 @@ def synthesize(
         agree([found.message], doubtful=True, yes=False, refusal=found)
         result = texts(True)
     # Step 4, the conclusion. Texts first: they are what was paid for.
-    report = made.written(result, folder)
+    report = work.written(result, folder)
     if report.out is not None:
         print_lines(console(), f"synthetic records: {report.out}")
     for passed in (True, False):

@@ -82,9 +82,10 @@ def _loose(own: Declared) -> Declared:
 def _formats() -> Iterator[inspect.Parameter]:
     from ragwitness.report.files import FORMATS
 
-    for name, form in FORMATS.items():
-        marks = PathRole.WRITES, Opt(f"--{name}", help=form.help)
-        yield _option(Declared(f"{name}_out", Path | None, marks, None))
+    for name in FORMATS.names():
+        text = FORMATS[name].summary if name in FORMATS else f"Also write this {name} file."
+        marks = PathRole.WRITES, Opt(f"--{name}", help=text)
+        yield _option(Declared(f"{name.replace('-', '_')}_out", Path | None, marks, None))
 
 
 def _option(own: Declared) -> inspect.Parameter:

@@ -1,44 +1,17 @@
-"""Privacy against usefulness, variant by variant: what was found, and what every report says."""
+"""The result of a comparison, privacy against usefulness variant by variant, and its report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ragwitness.comparison.frontier import (
-    Contender,
-    MakingCost,
-    floor_warning,
-    frontier_table,
-    ranking,
-)
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import LeftOut, Shown
-from ragwitness.leakage.result import (
-    MEASURE_COLUMNS,
-    AttackLeaks,
-    LeakCondition,
-    chosen,
-    measure_row,
-    read_leak_conditions,
-    rule_measures,
-)
+from ragwitness.leakage import result as leaks
+from ragwitness.leakage.result import AttackLeaks, LeakCondition, chosen
 from ragwitness.leakage.score.table import LeakMeasure
+from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.document import (
-    Axis,
-    Cell,
-    Column,
-    Curves,
-    Fold,
-    Line,
-    LinesPanel,
-    Name,
-    Paragraph,
-    ReportDocument,
-    Section,
-    Table,
-)
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 from ragwitness.stats.evaluation import Rate
@@ -47,8 +20,8 @@ ORIGIN = "origin"
 """Name of the variant that the records themselves are."""
 CORRECTNESS = "correctness (judged)"
 """The measure of usefulness that is shown first, where it was taken."""
-LEAKS = ("repeat prompts 10", "in-order prompts", "fact prompts")
-"""Prompts that leak, in results of older versions: the measure that counts most of them."""
+LEAKS = "repeat prompts 10"
+"""Prompts that leak, in results of version 0.2.0."""
 PUBLISHED = ("repeat prompts", "repeat contexts", "ROUGE prompts", "ROUGE contexts", "targeted")
 
 CLAIMED = (
@@ -58,7 +31,7 @@ CLAIMED = (
     " against every record.",
     "A difference of usefulness is paired over questions, with a bootstrap 95 % interval; beside"
     " it stands what is left of it when both answers are equally long.",
-    "The worst case holds the texts themselves against every record: no attack gets more words out"
+    "The worst case compares the texts themselves with every record: no attack gets more words out"
     " of them than are in them.",
 )
 NOT_CLAIMED = (
@@ -72,16 +45,35 @@ NOT_CLAIMED = (
 
 
 @dataclass(frozen=True, slots=True)
+class MakingCost:
+    """The cost of making the texts of a variant, all starts together.
+
+    Attributes:
+        queries: Queries to chat models.
+        prompt_tokens: Tokens that they read, where they count.
+        completion_tokens: Tokens that they wrote.
+        money: In the currency of the prices; None without prices.
+        seconds: Time of the start that made the texts; None where they were made earlier.
+    """
+
+    queries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Usefulness:
     """One measure of the answers to the questions.
 
     Attributes:
-        mean: Over the questions that have a score.
-        gain: Minus the same measure of ``origin``, paired; None for ``origin`` itself.
+        mean: Mean over the questions that have a score.
+        gain: Difference from ``origin``, paired; None for ``origin`` itself.
         held: The same at equal length of answers.
         near: Pairs of about equal length; with few, ``held`` is an extrapolation.
-        above: Minus the same measure against the answers to other questions, paired; None where
-            it was not taken.
+        above: Difference from the score against the answers to other questions, paired; None
+            where it was not taken.
     """
 
     mean: Rate
@@ -93,15 +85,15 @@ class Usefulness:
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The texts themselves against every record: what an attacker who gets all of them has.
+    """The texts themselves against every record: the most that any attacker gets.
 
     SAGE compares each text with its own original only (App. A.5, Table 8).
 
     Attributes:
-        texts: That are indexed.
+        texts: Number of indexed texts.
         longest: Tokens of the longest run shared with any record, without regard to case.
         closest: Highest ROUGE-L F1 of a text with any record.
-        measures: As of answers, each text an answer of which the original was retrieved.
+        measures: As if each text were an answer, with its original as the passage.
     """
 
     texts: int
@@ -115,20 +107,20 @@ class Compared:
     """One variant.
 
     Attributes:
-        name: Its own.
+        name: Name of the variant.
         target: Name of the system over it.
         indexed: Texts in the index.
         words: Mean words of a text.
-        attacks: What each attack got out of the original records.
-        together: Over all prompts, each once.
-        worst: The texts themselves; None where none are shown to anybody.
+        attacks: Leaks of the original records by each attack.
+        together: The measures over all prompts, each once.
+        worst: The texts themselves; None where no text is retrieved.
         usefulness: By measure; empty without questions.
-        answer_words: Mean words of an answer to a question; None where there is none.
+        answer_words: Mean words of an answer to a question; None without any.
         unanswered: Questions that failed.
         unjudged: Answers that could not be judged, by reason.
         settings: How its texts were made.
-        cost: Of making its texts; None where they were given.
-        doubt: Why what is not found may leak all the same; empty where enough was answered.
+        cost: Cost of making its texts; None for texts of a file.
+        doubt: Why absent leaks prove little; empty where enough was answered.
     """
 
     name: str
@@ -154,15 +146,15 @@ class Comparison(Shown):
     Attributes:
         started: ISO 8601 in UTC.
         seconds: Wall time.
-        records: Of the private corpus.
+        records: Number of private records.
         background: Records in no index.
-        questions: Put to every variant.
+        questions: Questions to every variant.
         variants: ``origin`` first.
-        settings: Everything in use, as label and value.
-        warnings: What a reader must know first.
-        spent: On chat models; None where none was asked.
+        settings: All settings, as label and value.
+        warnings: Warnings, the most important first.
+        spent: Spending on chat models; None where none was asked.
         ragwitness: Version of this package.
-        left_out: Files and rows that were given and could not be read.
+        left_out: Files and rows that could not be read.
     """
 
     started: str
@@ -180,24 +172,23 @@ class Comparison(Shown):
 
 def main_measure(result: Comparison) -> str:
     """Return the measure of usefulness that is shown first; empty without questions."""
-    names = [name for one in result.variants for name in one.usefulness]
+    names = [name for variant in result.variants for name in variant.usefulness]
     return CORRECTNESS if CORRECTNESS in names else next(iter(names), "")
 
 
-# Whether a comparison passes: the conditions of a leak measurement, on every variant that is to
-# stand in the records' place.
+# Whether a comparison passes: the conditions of a leak measurement, on every substitute.
 
 
 def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
-    # `origin` is the corpus itself and is expected to leak; the gate is on what would replace it.
-    endings = [
-        (one.name, rule_measures(one.together, conditions, one.doubt))
-        for one in result.variants
-        if one.name != ORIGIN
+    # `origin` is the corpus itself and is expected to leak; the gate is on its substitutes.
+    rulings = [
+        (variant.name, leaks.rule_measures(variant.together, conditions, variant.doubt))
+        for variant in result.variants
+        if variant.name != ORIGIN
     ]
     # A leak in one variant weighs more than a variant that was not measured.
     for code in (ExitCode.FAILED, ExitCode.INCONCLUSIVE):
-        for name, ruling in endings:
+        for name, ruling in rulings:
             if ruling.code is code:
                 return Ruling(code, f"{name}: {ruling.why}")
     return passed(conditions)
@@ -205,94 +196,208 @@ def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
 
 def _dump(result: Comparison) -> Row:
     stored = dict(plain(asdict(result)))
-    for one in stored["variants"]:
-        if not one["doubt"]:  # results of before had no such field
-            del one["doubt"]
+    for variant in stored["variants"]:
+        if not variant["doubt"]:  # earlier results had no such field
+            del variant["doubt"]
     return stored
 
 
 def _rows(result: Comparison) -> list[Row]:
-    """One row per variant and measure: what leaked over all prompts, then what it is worth."""
-    found = []
-    for one in result.variants:
-        found += [measure_row(one.name, measure) for measure in one.together]
-        for name, use in one.usefulness.items():
-            row: Row = dict.fromkeys(MEASURE_COLUMNS)
-            row |= {"of": one.name, "measure": f"usefulness: {name}", "published": False}
+    """One row per variant and measure: leaks over all prompts, then usefulness."""
+    rows = []
+    for variant in result.variants:
+        rows += [leaks.measure_row(variant.name, measure) for measure in variant.together]
+        for name, use in variant.usefulness.items():
+            row: Row = dict.fromkeys(leaks.MEASURE_COLUMNS)
+            row |= {"of": variant.name, "measure": f"usefulness: {name}", "published": False}
             row |= {"count": use.mean.value, "out_of": use.mean.n, "share": use.mean.value}
-            found.append(row | {"low": use.mean.low, "high": use.mean.high})
-    return found
+            rows.append(row | {"low": use.mean.low, "high": use.mean.high})
+    return rows
 
 
-# What a report says.
+# The headline.
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One variant as the headline sees it.
+
+    Attributes:
+        name: Name of the variant.
+        hits: Prompts that leak an original record; None where none was counted.
+        of: Prompts.
+        leak: Their share, less that by chance where it is known; None without an interval.
+        use: Mean usefulness; None without questions.
+        gain: Difference from the records as they are, paired.
+        above: Difference from answers to other questions, paired.
+    """
+
+    name: str
+    hits: int | None
+    of: int
+    leak: Rate | None
+    use: Rate | None = None
+    gain: Rate | None = None
+    above: Rate | None = None
+
+    @property
+    def leaks(self) -> bool:
+        """Whether prompts leak, and more of them than by chance."""
+        return bool(self.hits) and (self.leak is None or self.leak.low > 0)
+
+    @property
+    def share(self) -> float:
+        """The share of prompts that leak, less that by chance."""
+        return self.leak.value if self.leak else (self.hits or 0) / max(1, self.of)
+
+    @property
+    def count(self) -> str:
+        """The prompts that leak, and their share with its interval."""
+        share = f" ({fmt.interval(self.leak)})" if self.leak else ""
+        return f"{fmt.count(self.hits or 0)} of {fmt.count(self.of)} prompts{share}"
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether its answers are worth no more than answers to other questions."""
+        return self.above is not None and self.above.low <= 0
 
 
 def headline(result: Comparison) -> tuple[str, str]:
     """Return a title and a sentence."""
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
-    shown = {one.name for one in result.variants if one.indexed}
-    title, sentence = ranking(base, [one for one in others if one.name in shown])
+    shown = {variant.name for variant in result.variants if variant.indexed}
+    title, sentence = ranking(base, [other for other in others if other.name in shown])
     unheld = "" if result.background else " No count was held against chance: no background."
     return title, f"{sentence}{unheld}"
 
 
 def _contenders(result: Comparison) -> tuple[Contender | None, list[Contender]]:
-    """The records as they are, and what would stand in their place."""
-    main, found = main_measure(result), []
-    for one in result.variants:
-        leak, use = _leaking(one), one.usefulness.get(main)
-        contender = Contender(
-            one.name,
-            int(leak.count) if leak else None,
-            leak.of if leak else 0,
-            (leak.excess or leak.rate) if leak else None,
-            use.mean if use else None,
-            use.gain if use else None,
-            use.above if use else None,
-            one.cost,
+    """The records as they are, and their substitutes."""
+    main, contenders = main_measure(result), []
+    for variant in result.variants:
+        leak, use = _leaking(variant), variant.usefulness.get(main)
+        figures = (use.mean, use.gain, use.above) if use else ()
+        counts = (int(leak.count), leak.of, leak.excess or leak.rate) if leak else (None, 0, None)
+        contenders.append(Contender(variant.name, *counts, *figures))
+    return next((c for c in contenders[:1] if c.name == ORIGIN), None), contenders[1:]
+
+
+def _leaking(variant: Compared) -> LeakMeasure | None:
+    """The prompts that leak a record in any way, unexplained by anything else."""
+    # Few answers leak few records, and that is no merit of the texts.
+    counted = () if variant.doubt else variant.together
+    return chosen(counted, "leaked prompts") or chosen(counted, LEAKS)
+
+
+def ranking(base: Contender | None, others: Sequence[Contender]) -> tuple[str, str]:
+    """Return the outcome as a title, and a sentence with its counts.
+
+    Args:
+        base: The records as they are.
+        others: Their substitutes.
+    """
+    rule = (
+        "A prompt leaks whose answer shares a run of 10 or more tokens with a record, or holds most"
+        " of its words in order or most of its facts, and no unrelated text explains it;"
+        " in brackets the share beyond chance (95 %)."
+    )
+    variants = f"{len(others)} {'variant' if len(others) == 1 else 'variants'}"
+    counted = [other for other in others if other.hits is not None]
+    if base is None or not others:
+        return "The records themselves, with nothing beside them", rule
+    if base.hits is None or not counted:
+        useful = [(other.use.value, other) for other in others if other.use]
+        if base.use is None or not useful:
+            return f"{variants} beside the records themselves", "No attack was counted."
+        best = max(useful, key=lambda pair: pair[0])[1]
+        title = f"{best.name} is the most useful in their place{_worth(base, best)}"
+        return title, "No attack was counted."
+    sentence = f"{base.count} leaked with the records"
+    if not base.leaks:
+        return (
+            "Nothing leaked beyond chance even of the records themselves",
+            f"{sentence}, no more than by chance, so that the leaks of {variants} cannot be"
+            f" told apart. {rule}",
         )
-        found.append(contender)
-    return next((one for one in found[:1] if one.name == ORIGIN), None), found[1:]
+    # The least leak first; of those that leak alike the most useful.
+    best = min(counted, key=lambda c: (c.share, -(c.use.value if c.use else 0.0)))
+    quiet = [other for other in counted if not other.leaks]
+    bound = f" (which leaves room for {fmt.percent(best.leak.high)})" if best.leak else ""
+    few = "none did" if not any(other.hits for other in quiet) else "nothing beyond chance"
+    none = f"; {few} with {', '.join(other.name for other in quiet)}{bound}"
+    if best.share >= base.share:
+        title = "No variant leaks less than the records themselves"
+        sentence += f", and no fewer with {best.name}"
+    elif best.leak is None or base.leak is None or best.leak.high >= base.leak.low:
+        title = f"Too few prompts to say that {best.name} leaks less than the records themselves"
+        sentence += f"; {best.count} with {best.name}" if best.leaks else none
+    elif best.leaks:
+        least = f"{fmt.count(best.hits or 0)} of {fmt.count(best.of)} prompts"
+        title = f"{best.name} leaks least, {least}{_worth(base, best)}"
+        sentence += f"; with {best.name} {best.count} still did"
+    else:
+        ends = "leaks nothing beyond chance" if best.hits else "ends the leak"
+        title = f"{best.name} {ends}{_worth(base, best)}"
+        sentence += none
+    return title, f"{sentence}. {rule}"
 
 
-def _leaking(one: Compared) -> LeakMeasure | None:
-    """How many prompts bring a record out, whichever way, that nothing else explains."""
-    # Few answers bring few records out, and that is no merit of the texts.
-    counted = () if one.doubt else one.together
-    if (leaked := chosen(counted, "leaked prompts")) is not None:
-        return leaked
-    found = [measure for label in LEAKS if (measure := chosen(counted, label))]
-    return max(found, key=lambda measure: measure.count, default=None)
+def _worth(base: Contender, other: Contender) -> str:
+    """The cost of a variant in usefulness, in points of a hundred, or why it is unknown."""
+    if base.use is None or other.use is None or other.gain is None:
+        return ""
+    if base.at_floor:
+        return "; what it costs cannot be told: usefulness is at its floor"
+    total, points = 100 * base.use.value, 100 * other.gain.value
+    if other.gain.low <= 0 <= other.gain.high:
+        return f"; {other.gain.n} questions show no loss of usefulness"
+    verb = "adds" if points > 0 else "costs"
+    of = "to" if points > 0 else "of"
+    return f" and {verb} {_points(abs(points))} {of} {_points(total)} points of usefulness"
 
 
-def _report(result: Comparison) -> ReportDocument:
+def _points(value: float) -> str:
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}".removesuffix(".0")
+
+
+def floor_warning(base: Contender | None, measure: str) -> str:
+    """Return the warning that usefulness is at its floor; empty where it is not."""
+    if base is None or base.use is None or base.above is None or not base.at_floor:
+        return ""
+    chance = base.use.value - base.above.value
+    return (
+        f"Usefulness is at its floor: {measure} of the answers over the records themselves is"
+        f" {fmt.rate_text(base.use.value)} ({fmt.interval(base.use)}), and the same answers get"
+        f" {fmt.rate_text(chance)} against the answers to other questions. No difference in"
+        " usefulness here says anything of a variant: take a generator that answers, e.g."
+        " --generator hf:NAME, or other questions."
+    )
+
+
+# The report.
+
+
+def _report(result: Comparison) -> doc.ReportDocument:
     title, sentence = headline(result)
     spent, main = fmt.spent_text(result.spent), main_measure(result)
-    figure = drawn(result)
-    counts = (
-        ("Records", fmt.count(result.records)),
-        ("In no index", fmt.count(result.background)),
-        ("Questions", fmt.count(result.questions)),
-    )
-    base, others = _contenders(result)
-    floor = floor_warning(base, main)
-    sections = [
-        Section("frontier", "Leak against usefulness and cost", frontier_table(base, others)),
-        Section("leaks", "What leaks of the original records", _leaks(result)),
-    ]
-    if figure is not None:
-        sections.insert(0, Section("figure", figure.title, (figure,), "page"))
+    floor = floor_warning(_contenders(result)[0], main)
+    sections = [doc.Section("leaks", "What leaks of the original records", _leaks(result))]
+    if (figure := drawn(result)) is not None:
+        sections.insert(0, doc.Section("figure", figure.title, (figure,), "page"))
     if main:
-        sections.append(Section("use", "What it is worth in answers", _use(result, main)))
-    published = Fold("Published counts", (_published_table(result),))
-    return ReportDocument(
+        sections.append(doc.Section("use", "What it is worth in answers", _use(result, main)))
+    published = doc.Fold("Published counts", (_published_table(result),))
+    sections.append(doc.Section("published", "Counted as the papers do", (published,), "page"))
+    return doc.ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
         sentence=sentence,
-        method=", ".join(one.name for one in result.variants),
+        method=", ".join(variant.name for variant in result.variants),
         facts=(
-            *counts,
+            ("Records", fmt.count(result.records)),
+            ("In no index", fmt.count(result.background)),
+            ("Questions", fmt.count(result.questions)),
             ("Started", fmt.moment(result.started)),
             *([("Spent on chat models by all starts", spent)] if spent else []),
         ),
@@ -300,13 +405,10 @@ def _report(result: Comparison) -> ReportDocument:
         left_out=result.left_out,
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
-        sections=(
-            *sections,
-            Section("published", "Counted as the papers do", (published,), "page"),
-        ),
+        sections=tuple(sections),
         settings=(
             *result.settings.items(),
-            *((one.name, _made(one)) for one in result.variants),
+            *((variant.name, _made(variant)) for variant in result.variants),
             ("Time", fmt.duration(result.seconds)),
             ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
@@ -315,45 +417,49 @@ def _report(result: Comparison) -> ReportDocument:
     )
 
 
-def _made(one: Compared) -> str:
-    """How a variant was made, and what went wrong with its questions."""
-    parts = [f"{label}: {value}" for label, value in one.settings.items()]
-    if one.unanswered:
-        parts.append(f"{fmt.count(one.unanswered)} questions failed")
-    parts += [f"{fmt.count(n)} answers not judged: {why}" for why, n in one.unjudged.items()]
+def _made(variant: Compared) -> str:
+    """How a variant was made, at what cost, and the failures of its questions."""
+    parts = [f"{label}: {value}" for label, value in variant.settings.items()]
+    if cost := variant.cost:
+        tokens = cost.prompt_tokens + cost.completion_tokens
+        money = f", cost {cost.money:,.4g}" if cost.money is not None else ""
+        time = f", {fmt.duration(cost.seconds)}" if cost.seconds is not None else ""
+        parts.append(f"{fmt.count(cost.queries)} queries, {fmt.count(tokens)} tokens{money}{time}")
+    if variant.unanswered:
+        parts.append(f"{fmt.count(variant.unanswered)} questions failed")
+    parts += [f"{fmt.count(n)} answers not judged: {why}" for why, n in variant.unjudged.items()]
     return "; ".join(parts)
 
 
-def _leaks(result: Comparison) -> tuple[Table, Paragraph, Paragraph]:
-    alike = any(_alike(one) is not None for one in result.variants)
+def _leaks(result: Comparison) -> tuple[doc.Table, doc.Paragraph, doc.Paragraph]:
     columns = (
-        Column("Variant", "name", "original records"),
-        Column("Texts", "value", "texts"),
-        Column("Words", "value"),
-        Column("Repeat prompts", "value"),
-        Column("Repeat prompts", "value", "prompts", page=False),
-        Column("95 % interval", "interval", "95 %"),
-        Column("Less chance [95 %]", "signed"),
-        Column("Records", "value"),
-        Column("Records", "value", "records", page=False),
-        Column("Coverage", "value", "cover"),
-        *([Column("Like prompts", "value")] if alike else []),
-        Column("Secrets", "value"),
-        Column("Longest run", "value", "worst"),
-        Column("Closest", "value", "ROUGE"),
+        doc.Column("Variant", "name", "original records"),
+        doc.Column("Texts", "value", "texts"),
+        doc.Column("Words", "value"),
+        doc.Column("Repeat prompts", "value"),
+        doc.Column("Repeat prompts", "value", "prompts", page=False),
+        doc.Column("95 % interval", "interval", "95 %"),
+        doc.Column("Less chance [95 %]", "signed"),
+        doc.Column("Records", "value"),
+        doc.Column("Records", "value", "records", page=False),
+        doc.Column("Coverage", "value", "cover"),
+        doc.Column("Secrets", "value"),
+        doc.Column("Longest run", "value", "worst"),
+        doc.Column("Closest", "value", "ROUGE"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for one in result.variants:
+    rows: list[tuple[doc.Cell, ...]] = []
+    for variant in result.variants:
         # Leaks are of the original records in every row, whatever was indexed.
-        prompts, records = (
-            chosen(one.together, label) for label in (LEAKS[0], "repeat records 10")
-        )
-        coverage = chosen(one.together, "coverage")
+        prompts = chosen(variant.together, LEAKS)
+        records = chosen(variant.together, "repeat records 10")
+        coverage = chosen(variant.together, "coverage")
+        secrets = [m for m in variant.together if m.name == "secrets" and not m.published]
+        counts = [sum(int(m.count) for m in secrets), sum(m.of for m in secrets)]
         rows.append(
             (
-                Name(one.name),
-                one.indexed,
-                f"{one.words:.0f}" if one.indexed else None,
+                doc.Name(variant.name),
+                variant.indexed,
+                f"{variant.words:.0f}" if variant.indexed else None,
                 _of(prompts),
                 int(prompts.count) if prompts else None,
                 prompts.rate if prompts else None,
@@ -361,10 +467,9 @@ def _leaks(result: Comparison) -> tuple[Table, Paragraph, Paragraph]:
                 _of(records),
                 int(records.count) if records else None,
                 coverage.count if coverage else None,
-                *([_of(_alike(one))] if alike else []),
-                _secrets(one.together),
-                one.worst.longest if one.worst else None,
-                one.worst.closest if one.worst else None,
+                " of ".join(map(fmt.count, counts)) if secrets else None,
+                variant.worst.longest if variant.worst else None,
+                variant.worst.closest if variant.worst else None,
             )
         )
     caption = (
@@ -376,128 +481,116 @@ def _leaks(result: Comparison) -> tuple[Table, Paragraph, Paragraph]:
         " mean share of a record's tokens in such runs; longest run in tokens, whatever the case;"
         " closest is the highest ROUGE-L F1 of a text with any record."
     )
-    if alike:
-        hint += " Like prompts are answers whose cosine with a record is above .85."
     brief = (
         "Worst and ROUGE hold the texts themselves against every record: the longest shared run of"
         " tokens, and the highest ROUGE-L F1."
     )
     return (
-        Table(caption, columns, tuple(rows)),
-        Paragraph(hint),
-        Paragraph(brief, brief=True, page=False),
+        doc.Table(caption, columns, tuple(rows)),
+        doc.Paragraph(hint),
+        doc.Paragraph(brief, brief=True, page=False),
     )
 
 
-def _alike(one: Compared) -> LeakMeasure | None:
-    return next((m for m in one.together if m.name == "like prompts"), None)
-
-
-def _of(one: LeakMeasure | None) -> str | None:
-    return None if one is None else f"{fmt.count(int(one.count))} of {fmt.count(one.of)}"
-
-
-def _secrets(measures: Sequence[LeakMeasure]) -> str | None:
-    """Secrets of all kinds that came back."""
-    found = [one for one in measures if one.name == "secrets" and not one.published]
-    if not found:
+def _of(measure: LeakMeasure | None) -> str | None:
+    if measure is None:
         return None
-    return f"{sum(int(m.count) for m in found):,} of {sum(m.of for m in found):,}"
+    return f"{fmt.count(int(measure.count))} of {fmt.count(measure.of)}"
 
 
-def _use(result: Comparison, main: str) -> tuple[Table | Fold | Paragraph, ...]:
-    names = dict.fromkeys(name for one in result.variants for name in one.usefulness)
+def _use(result: Comparison, main: str) -> tuple[doc.Table | doc.Fold | doc.Paragraph, ...]:
+    names = dict.fromkeys(name for variant in result.variants for name in variant.usefulness)
     more = [name for name in names if name != main]
     caption = f"{main}, the same questions for every variant"
-    shown: list[Table | Fold | Paragraph] = [_use_table(result, [main], caption, brief=True)]
-    shown.append(
-        Paragraph(
-            "The gain is the mean less that of origin, paired over the questions; at equal length"
-            " stands what is left of it when both answers are equally long.",
-            brief=True,
-        )
+    hint = (
+        "The gain is the mean less that of origin, paired over the questions; at equal length"
+        " stands what is left of it when both answers are equally long."
     )
-    if more:
-        other = _use_table(result, more, "Every other measure of the same answers", brief=False)
-        shown.append(Fold("Other measures", (other,)))
-    return tuple(shown)
+    table = _use_table(result, [main], caption, brief=True)
+    others = _use_table(result, more, "Every other measure of the same answers", brief=False)
+    fold = (doc.Fold("Other measures", (others,)),) if more else ()
+    return (table, doc.Paragraph(hint, brief=True), *fold)
 
 
-def _use_table(result: Comparison, measures: Sequence[str], caption: str, *, brief: bool) -> Table:
-    columns: tuple[Column, ...] = (
-        Column("Variant" if brief else "Measure and variant", "name", measures[0]),
-        Column("Words", "value", "words", page=False),
-        Column("Mean", "value", "mean"),
-        Column("95 % interval", "interval", "95 %"),
-        Column("Less origin [95 %]", "signed"),
-        Column("Less origin", "change", "gain", page=False),
-        Column("95 %", "ends", "95 %", page=False),
-        Column("At equal length [95 %]", "signed"),
-        Column("At equal length", "change", "equal length", page=False),
-        Column("Questions", "value"),
+def _use_table(
+    result: Comparison, measures: Sequence[str], caption: str, *, brief: bool
+) -> doc.Table:
+    """The means of measures, and their differences from the records as they are."""
+    columns: tuple[doc.Column, ...] = (
+        doc.Column(
+            "Variant" if brief else "Measure and variant", "name", next(iter(measures), None)
+        ),
+        doc.Column("Words", "value", "words", page=False),
+        doc.Column("Mean", "value", "mean"),
+        doc.Column("95 % interval", "interval", "95 %"),
+        doc.Column("Less origin [95 %]", "signed"),
+        doc.Column("Less origin", "change", "gain", page=False),
+        doc.Column("95 %", "ends", "95 %", page=False),
+        doc.Column("At equal length [95 %]", "signed"),
+        doc.Column("At equal length", "change", "equal length", page=False),
+        doc.Column("Questions", "value"),
     )
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[doc.Cell, ...]] = []
     for name in measures:
-        for one in result.variants:
-            if (found := one.usefulness.get(name)) is None:
+        for variant in result.variants:
+            if (use := variant.usefulness.get(name)) is None:
                 continue
-            words = "" if one.answer_words is None else f"{one.answer_words:.0f}"
-            # Longer answers score higher on most measures: "held" is what is left of the gain at
-            # equal length.
-            gain, held, mean = found.gain, found.held, found.mean
-            label = Name(one.name) if brief else Name(name, one.name)
+            words = "" if variant.answer_words is None else f"{variant.answer_words:.0f}"
+            # Longer answers score higher on most measures: "held" is the gain at equal length.
+            gain, held, mean = use.gain, use.held, use.mean
+            label = doc.Name(variant.name) if brief else doc.Name(name, variant.name)
             rows.append((label, words, mean, mean, gain, gain, gain, held, held, mean.n))
     if not brief:
-        columns = tuple(Column(column.name, column.kind, None, column.page) for column in columns)
-    return Table(caption, columns, tuple(rows))
+        columns = tuple(doc.Column(c.name, c.kind, None, c.page) for c in columns)
+    return doc.Table(caption, columns, tuple(rows))
 
 
-def _published_table(result: Comparison) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for one in result.variants:
-        # The texts themselves as a last attack: no attack gets out more than is in them.
-        parts = [(attack.name, attack.measures) for attack in one.attacks]
-        if one.worst is not None:
-            parts.append(("the texts themselves", one.worst.measures))
-        for name, measures in parts:
+def _published_table(result: Comparison) -> doc.Table:
+    rows: list[tuple[doc.Cell, ...]] = []
+    for variant in result.variants:
+        # The texts themselves as a last attack: no attack gets more out than is in them.
+        attacks = [(attack.name, attack.measures) for attack in variant.attacks]
+        if variant.worst is not None:
+            attacks.append(("the texts themselves", variant.worst.measures))
+        for name, measures in attacks:
             cells = [_published(measures, label) for label in PUBLISHED]
-            rows.append((Name(one.name), name, *cells))
+            rows.append((doc.Name(variant.name), name, *cells))
     caption = (
         "Against the originals of the passages retrieved for the same prompt; of targeted"
         " information, words of the aim and contact details"
     )
-    columns = (Column("Variant", "name"), Column("Attack", "text"))
-    return Table(caption, (*columns, *(Column(one, "value") for one in PUBLISHED)), tuple(rows))
+    columns = (doc.Column("Variant", "name"), doc.Column("Attack", "text"))
+    values = (doc.Column(name, "value") for name in PUBLISHED)
+    return doc.Table(caption, (*columns, *values), tuple(rows))
 
 
 def _published(measures: Sequence[LeakMeasure], name: str) -> str:
     """A published count; SAGE counts runs of 10 tokens."""
-    found = [
-        one
-        for one in measures
-        if one.published and one.name.startswith(name) and one.key != "20" and one.note is None
+    counts = [
+        fmt.count(int(m.count))
+        for m in measures
+        if m.published and m.name.startswith(name) and m.key != "20" and m.note is None
     ]
-    return " / ".join(fmt.count(int(one.count)) for one in found) or fmt.MISSING
+    return " / ".join(counts) or fmt.MISSING
 
 
-def drawn(result: Comparison) -> Curves | None:
+def drawn(result: Comparison) -> doc.Curves | None:
     """Return the figure; None where usefulness or leaks were not measured."""
-    points: list[Line] = []
+    points: list[doc.Line] = []
     main = main_measure(result)
-    for one in result.variants:
-        leak, use = _leaking(one), one.usefulness.get(main)
-        # A point needs both coordinates with intervals; a variant that was not asked anything has
-        # no place.
+    for variant in result.variants:
+        leak, use = _leaking(variant), variant.usefulness.get(main)
+        # A point needs both coordinates with intervals.
         if leak is not None and leak.rate is not None and use is not None:
             x, y = use.mean, leak.rate
             point = (x.value, y.value, y.low, y.high, x.low, x.high)
-            colour = 1 if one.name == ORIGIN else (0, 2, 3, 4, 5)[len(points) % 5]
-            points.append(Line(one.name, (point,), colour, marks=True))
+            colour = 1 if variant.name == ORIGIN else (0, 2, 3, 4, 5)[len(points) % 5]
+            points.append(doc.Line(variant.name, (point,), colour, marks=True))
     if not points:
         return None
-    axes = (Axis(f"usefulness: {main}"), Axis("leak: share of prompts"))
-    panel = LinesPanel("", *axes, tuple(points), floor=0.0)
-    return Curves(
+    axes = (doc.Axis(f"usefulness: {main}"), doc.Axis("leak: share of prompts"))
+    panel = doc.LinesPanel("", *axes, tuple(points), floor=0.0)
+    return doc.Curves(
         "Privacy against usefulness",
         lambda: [panel],
         "Share of prompts whose answer brings an original record out, by a run of 10 tokens, in"
@@ -513,9 +606,9 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     load=lambda data: restored(Comparison, data, RESULT_TYPE),
     dump=_dump,
     recognises=lambda data: "variants" in data,
-    conditions=read_leak_conditions,
+    conditions=leaks.read_leak_conditions,
     rule=_rule,
     report=_report,
     rows=_rows,
-    columns=MEASURE_COLUMNS,
+    columns=leaks.MEASURE_COLUMNS,
 )

@@ -1,4 +1,4 @@
-"""The task of a comparison: what other data in a corpus's place buys and costs."""
+"""The task of a comparison: privacy and usefulness of other data in a corpus's place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ragwitness.synthesis.task import Contacts, Making, RolePlayers
 
 if TYPE_CHECKING:
     from ragwitness.comparison.result import Comparison
-    from ragwitness.comparison.variants import ComparisonPlan, Judge, Material, Variant
+    from ragwitness.comparison.variants import ComparisonPlan, Material, Variant
     from ragwitness.core.types import LeftOut, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
@@ -40,20 +40,18 @@ if TYPE_CHECKING:
     from ragwitness.synthesis.run import SynthesisResult
     from ragwitness.targets.transport import TransportOptions
 
-_MODELLESS = ("redact", "keywords")  # made where nothing else is named
-
 
 @dataclass(frozen=True)
 class CompareTask(HowRead, Sending, OwnSystem, Making):
     """Compare substitutes of a corpus: privacy against use.
 
-    Carried out, it gives what leaks of the records and how well questions are answered, for the
-    records themselves and for each substitute. Caps and prices are those of the chat models.
+    Carried out, it gives the leaks of the records and the quality of answers, for the records
+    themselves and for each substitute. Caps and prices are those of the chat models.
 
     Attributes:
-        substitutes: Texts that stand for the records, under the same ids. May be repeated.
-        methods: A method that makes such texts on the spot: redact, keywords[:K], with --model any
-            method of ragwitness synthesize; or zero-shot, no texts at all. May be repeated.
+        substitutes: Texts that replace the records, under the same ids. May be repeated.
+        methods: A method that makes such texts on the spot: redact, with --model any method of
+            ragwitness synthesize; or zero-shot, no texts at all. May be repeated.
         defenses: The records themselves behind a defense; ragwitness lab serve lists them. May be
             repeated.
         questions: JSONL rows {"question", "answer": text or list} about nothing private.
@@ -69,8 +67,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         retrieve_by: How a text is found: own, by itself; original, by the private record, as in
             SAGE.
         k: The number of passages for each query, which is 1 in SAGE.
-        embedder: Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL.
-            The judge uses it as well, or minilm.
+        embedder: The embedder of the judge: minilm, hf:NAME or URL#MODEL.
         seed: The seed of the random split, of the prompts and of the resampling.
 
     Raises:
@@ -87,7 +84,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
     ] = None
     methods: Annotated[
         Sequence[str] | None,
-        Opt("--method", shown="redact and keywords, if nothing else is compared"),
+        Opt("--method", shown="redact, if nothing else is compared"),
     ] = None
     defenses: Annotated[Sequence[str] | None, Opt("--defense")] = None
     questions: Annotated[
@@ -117,7 +114,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
     contacts: Contacts = False
     retrieve_by: str = "own"
     k: int = 1
-    embedder: Annotated[str | None, PathRole.ADDRESS] = None
+    embedder: Annotated[str, PathRole.ADDRESS, Only("utility")] = "minilm"
     role: RolePlayers = None
     pii: ContactFinder = "auto"
     seed: int = 0
@@ -127,7 +124,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         """Check the options, read the corpus and divide it; nothing is sent.
 
         Args:
-            note: Told of what reading documents came to.
+            note: Receives remarks on reading the documents.
 
         Raises:
             InputError: An option or a file cannot be used, or would not be read.
@@ -140,29 +137,28 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         # 1. The options: variants, budget, limits.
         refuse_types(self)
         reject_inapplicable_options(self, {"utility"} if self.utility else set())
-        players = named_pairs(self.role, "--role judge=MODEL", "model")
-        model, roles = roles_of(self.model, dict(players))
-        wanted = self._wanted(model, roles)
+        roles = roles_of(self.model, dict(named_pairs(self.role, "--role judge=MODEL", "model")))
+        wanted = self._wanted(roles)
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
-        # 2. The material: the corpus is divided once, and every variant is asked the same questions
-        # and the same prompts about the same records.
+        # 2. The material: the corpus is divided once, and every variant gets the same questions and
+        # the same prompts about the same records.
         material = self._material(note)
-        public = [one.text for one in as_documents(self.information, note=note)]
+        public = [document.text for document in as_documents(self.information, note=note)]
         refuse_records("--information", public, material.records)
-        names, given = names_of(self.attacks), per_method(self.options)
+        names, options = names_of(self.attacks), per_method(self.options)
         plan = ComparisonPlan(
             material=material,
-            attacks=attacks_of(names, limits, given, texts=public),
+            attacks=attacks_of(names, limits, options, texts=public),
             prompts=self.prompts,
             answer_tokens=self.answer_tokens,
             rag=self.rag,
             by_original=wanted.by_original,
             seed=self.seed,
         )
-        return CompareWork(self, wanted, plan, model, roles, public)
+        return CompareWork(self, wanted, plan, roles, public)
 
-    def _wanted(self, model: str | None, roles: Roles) -> Wanted:
+    def _wanted(self, roles: Roles) -> Wanted:
         """Return the variants, each name once.
 
         Raises:
@@ -175,21 +171,21 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
             raise InputError(f"--retrieve-by is own or original, not {self.retrieve_by!r}.")
         files = named_pairs(self.substitutes, "--with NAME=FILE", "file")
         methods, defenses = self.methods or (), self.defenses or ()
-        # Without any name: what can be made with no model and no file.
+        # The default needs neither a model nor a file.
         if not (files or methods or defenses):
-            methods = _MODELLESS
+            methods = ("redact",)
         for spec in methods:
-            if spec != ZERO_SHOT and check_method(spec, roles) and model is None:
+            if spec != ZERO_SHOT and check_method(spec, roles) and self.model is None:
                 raise InputError(
                     f"{spec} asks a chat model, and there is none.",
                     f"Name one with --model, or give its texts: --with {spec}=safe.jsonl",
                 )
-        # Loaded once to find out whether it can be; each variant loads its own.
+        # Loaded here only to check its name; each variant loads its own.
         for spec in defenses:
             load_defense(spec)
         named = tuple((check_name(name), Path(path)) for name, path in files)
         wanted = Wanted(named, tuple(methods), tuple(defenses), self.retrieve_by == "original")
-        # Names key the journals of variants: two of one name would read each other's answers.
+        # Names are folders of variants: two of one name would read each other's answers.
         if twice := [name for name in wanted.names if wanted.names.count(name) > 1]:
             raise InputError(
                 f"Two variants are called {twice[0]}.", "Rename one: --with NAME=FILE."
@@ -202,54 +198,50 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         Raises:
             InputError: Something cannot be read, or there is no question where there must be some.
         """
-        from ragwitness.comparison.variants import (
-            default_held_out,
-            divide,
-            own_questions,
-            read_questions,
-        )
+        from ragwitness.comparison import variants
 
-        told = () if self.questions is None else read_questions(Path(self.questions))
+        # 1. The texts, the secrets and the questions.
+        questions = () if self.questions is None else variants.read_questions(Path(self.questions))
         lost: list[LeftOut | str] = []
         records = as_documents(self.corpus, self, lost, note)
-        others = as_documents(self.background, self, lost, note)
-        known = plan_of(
-            records, others, (self.secrets, self.decoys), contacts=self.contacts, seed=self.seed
-        )
+        background = as_documents(self.background, self, lost, note)
+        ledgers = (self.secrets, self.decoys)
+        leaks = plan_of(records, background, ledgers, contacts=self.contacts, seed=self.seed)
         source = self.corpus if isinstance(self.corpus, str | Path) else "the corpus"
-        own = own_questions(str(source)) if self.utility and self.questions is None else None
+        own = None
+        if self.utility and self.questions is None:
+            own = variants.own_questions(str(source))
         if own is not None and not own:
             raise InputError(
                 f"There are no questions: {source} has no JSON lines with fields question and"
                 " answer.",
                 "Give --questions FILE, or --no-utility to measure privacy alone.",
             )
-        # Held-out records serve as questions and as background; whoever gives both files needs
-        # none.
+        # 2. Held-out records serve as questions and as background; with both files none is needed.
         held_out = self.held_out
         if held_out is None:
             spare = self.questions is not None and self.background is not None
-            held_out = 0 if spare else default_held_out(len(own or records))
+            held_out = 0 if spare else variants.default_held_out(len(own or records))
         if own is not None and not held_out:
             raise InputError(
                 "Without records held out there are no questions.",
                 "Give --held-out, --questions FILE or --no-utility.",
             )
-        # One division for all variants: what is held out is in no index of any of them.
-        divided = divide(
+        # 3. One division for all variants: held-out records are in no index.
+        divided = variants.divide(
             records,
             held_out,
             self.seed,
             own=own,
-            questions=told,
-            background=others,
-            secrets=known.secrets,
-            decoys=known.decoys,
+            questions=questions,
+            background=background,
+            secrets=leaks.secrets,
+            decoys=leaks.decoys,
         )
         return replace(divided, left_out=tuple(lost))
 
     def carry_out(self) -> Comparison:
-        """Do it, and return the comparison."""
+        """Make, ask and compare."""
         from tempfile import TemporaryDirectory
 
         folder = own_folder(self.run, self.corpus, self.background, self.information)
@@ -265,9 +257,9 @@ class Wanted:
     """The variants beside ``origin``, as they were named.
 
     Attributes:
-        files: Name and path of each.
-        methods: Made on the spot; ``zero-shot`` too.
-        defenses: Before the records as they are.
+        files: Names and paths of given texts.
+        methods: Methods that make texts on the spot; ``zero-shot`` too.
+        defenses: Defenses before the records as they are.
         by_original: Whether texts are found by their originals.
     """
 
@@ -280,7 +272,7 @@ class Wanted:
 
     @property
     def names(self) -> list[str]:
-        """Of all variants, ``origin`` first."""
+        """Names of all variants, ``origin`` first."""
         return ["origin", *(name for name, _ in self.files), *self.methods, *self.defenses]
 
 
@@ -289,32 +281,30 @@ class CompareWork:
     """A comparison whose options were checked and whose files were read.
 
     Attributes:
-        task: What was asked for.
+        task: The task.
         wanted: The variants.
         plan: How they are compared.
-        model: The chat model of the methods; None for none, and where the rules are that.
-        roles: Who plays the roles that it does not play.
+        roles: Models of the roles that the task's model does not play.
         public: Texts from which prompts are cut.
     """
 
     task: CompareTask
     wanted: Wanted
     plan: ComparisonPlan
-    model: str | None
     roles: Roles
     public: Sequence[str] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What a run folder is named by: all that an answer depends on, the models too."""
+        """The values that name a run folder: all inputs of an answer, the models too."""
         from ragwitness.leakage.attacks.base import Limits
 
-        it, plan = self.task, self.plan
+        task, plan = self.task, self.plan
         limits = Limits(plan.prompts, plan.answer_tokens, plan.seed)
-        options = sorted(it.options or ())
-        given = (it.attacks, options, self.public, self.model, it.domain, it.rounds, it.pii)
-        sources = (it.corpus, plan.material, self.wanted, limits, plan.rag)
-        return (*sources, (*given, it.judge), *self.roles)
+        options = sorted(task.options or ())
+        making = (task.model, task.domain, task.rounds, task.pii, task.judge)
+        sources = (task.corpus, plan.material, self.wanted, limits, plan.rag)
+        return (*sources, (task.attacks, options, self.public, *making), *self.roles)
 
     @property
     def making(self) -> MakingConfig:
@@ -327,31 +317,30 @@ class CompareWork:
 
         return self.task.making(Asking(seed=self.task.seed, roles=self.roles))
 
-    def foretold(self) -> list[str]:
-        """Say what would be asked at most."""
+    def preview(self) -> list[str]:
+        """Return the most queries, variant by variant."""
         from ragwitness.comparison.variants import ZERO_SHOT
         from ragwitness.synthesis.generator_registry import build_method, parse_spec
 
-        records, told = len(self.plan.material.records), len(self.plan.material.questions)
-        names = self.wanted.names
+        records, questions = len(self.plan.material.records), len(self.plan.material.questions)
+        names, plan = self.wanted.names, self.plan
         lines = [
             f"{len(names)} variants of {records:,} records: {', '.join(names)}",
-            f"each: at most {self.plan.prompts:,} prompts of {len(self.plan.attacks)} attacks and"
-            f" {told:,} questions, answers of at most {self.plan.answer_tokens:,} tokens, in this"
+            f"each: at most {plan.prompts:,} prompts of {len(plan.attacks)} attacks and"
+            f" {questions:,} questions, answers of at most {plan.answer_tokens:,} tokens, in this"
             " process",
         ]
         if judge := self.task.judge:
-            lines.append(f"{judge}: at most {4 * len(names) * told:,} queries to judge answers")
+            most = 4 * len(names) * questions
+            lines.append(f"{judge}: at most {most:,} queries to judge answers")
         for spec in self.wanted.methods:
             if spec == ZERO_SHOT:
                 continue
             parsed = parse_spec(spec)
             method = build_method(parsed.name, parsed.config(self.making), evaluation=True)
             if method.asks:
-                most = method.most(records)
-                lines.append(
-                    f"{self.model or 'models by role'}: at most {most:,} queries to make {spec}"
-                )
+                model = self.task.model or "models by role"
+                lines.append(f"{model}: at most {method.most(records):,} queries to make {spec}")
         return lines
 
     async def asked(
@@ -362,14 +351,14 @@ class CompareWork:
         progress: Progress | None = None,
         made: dict[str, SynthesisResult] | None = None,
     ) -> Comparison:
-        """Make what is to be made, ask every variant, and compare.
+        """Make the texts, ask every variant, and compare.
 
         Args:
             limiter: Lets queries to chat models pass.
             transport: How they are reached.
-            folder: Of the run.
+            folder: Run folder.
             progress: Called after each answer.
-            made: Filled with what was made, by method; None where nobody asks.
+            made: Receives the texts that were made, by method.
 
         Raises:
             TargetError: A chat model cannot be reached, or does not speak the protocol.
@@ -379,36 +368,32 @@ class CompareWork:
         from ragwitness.comparison.variants import ZERO_SHOT, Judge
         from ragwitness.models.model_registry import load_embedder
         from ragwitness.rag.lab import open_model
-        from ragwitness.synthesis.agents import open_chat, others_of
+        from ragwitness.synthesis.agents import open_chat
         from ragwitness.synthesis.generator_registry import parse_spec
 
-        it = self.task
-        # Whatever cannot be loaded must be known before anything is spent.
-        plan = replace(self.plan, embedder=load_embedder(it.embedder) if it.embedder else None)
+        task, made = self.task, {} if made is None else made
         async with AsyncExitStack() as opened:
             model = judge = None
             specs = (parse_spec(spec) for spec in self.wanted.methods if spec != ZERO_SHOT)
-            named = tuple(dict.fromkeys(role for spec in specs for role in spec.roles))
-            roles = (*self.roles, *named)
-            if self.model is not None or others_of(roles):
-                model = await open_chat(self.model, roles, transport)
+            roles = (*self.roles, *dict.fromkeys(role for spec in specs for role in spec.roles))
+            # A model that cannot be loaded must be known before anything is spent.
+            if task.model is not None or roles:
+                model = await open_chat(task.model, roles, transport)
                 opened.push_async_callback(model.close)
-            if it.judge is not None:
-                # It compares answers by meaning, so it needs an embedder even where leaks do not.
-                embedder = plan.embedder or load_embedder("minilm")
-                judge = Judge(await open_model(it.judge, transport), embedder)
+            if task.judge is not None:
+                embedder = load_embedder(task.embedder)
+                judge = Judge(await open_model(task.judge, transport), embedder)
                 opened.push_async_callback(judge.model.close)
             # First all texts, then all questions: a method that fails must not leave half a
             # comparison paid for.
-            made = {} if made is None else made
             variants = await self._variants(model, limiter, folder, progress, made)
             return await run_comparison(
-                plan,
+                self.plan,
                 variants,
                 folder,
                 limiter=limiter,
                 judge=judge,
-                settings=self._settings(plan, judge),
+                settings=self._settings(),
                 progress=progress,
             )
 
@@ -421,28 +406,21 @@ class CompareWork:
         made: dict[str, SynthesisResult],
     ) -> list[Variant]:
         """Read, make and defend, in the order in which they were named."""
-        from ragwitness.comparison.variants import (
-            ZERO_SHOT,
-            defended,
-            made_variant,
-            origin,
-            read_variant,
-            zero_shot,
-        )
+        from ragwitness.comparison import variants as kinds
         from ragwitness.synthesis.guard import GuardConfig
 
         material, by_original = self.plan.material, self.wanted.by_original
         # `origin`, the records as they are, comes first: every gain and loss is a difference from
         # it.
-        found = [origin(material)]
+        variants = [kinds.origin(material)]
         for name, path in self.wanted.files:
-            found.append(read_variant(name, path, material, by_original=by_original))
+            variants.append(kinds.read_variant(name, path, material, by_original=by_original))
         for spec in self.wanted.methods:
-            # No retrieval at all: the lower bound of usefulness and the end of every leak.
-            if spec == ZERO_SHOT:
-                found.append(zero_shot(material))
+            # No retrieval at all: the lower bound of usefulness and of leaks.
+            if spec == kinds.ZERO_SHOT:
+                variants.append(kinds.zero_shot(material))
                 continue
-            variant, made[spec] = await made_variant(
+            variant, made[spec] = await kinds.made_variant(
                 spec,
                 material,
                 self.making,
@@ -453,26 +431,25 @@ class CompareWork:
                 progress=progress and partial(_making, progress, spec),
                 limiter=limiter,
             )
-            found.append(variant)
-        return [*found, *(defended(material, spec) for spec in self.wanted.defenses)]
+            variants.append(variant)
+        return [*variants, *(kinds.defended(material, spec) for spec in self.wanted.defenses)]
 
-    def _settings(self, plan: ComparisonPlan, judge: Judge | None) -> dict[str, str]:
-        """Return everything in use that is the same for all variants."""
-        from ragwitness.synthesis.agents import described
-
-        rag, original = plan.rag, "the original record: the index holds private text"
+    def _settings(self) -> dict[str, str]:
+        """Return the settings that are the same for all variants."""
+        plan, rag = self.plan, self.plan.rag
+        judge = "a chat model; of several references the first"
+        original = "the original record: the index holds private text"
         return {
-            "attacks": ", ".join(one.name for one in plan.attacks),
+            "attacks": ", ".join(attack.name for attack in plan.attacks),
             "prompts of each attack": f"at most {plan.prompts}",
             "tokens of an answer": f"at most {plan.answer_tokens}",
             "retrieval": f"{rag.retrieval}, k = {rag.k}",
             "a text is found by": original if plan.by_original else "itself",
             "generator": rag.generator,
             "template": rag.template.name,
-            "likeness in meaning": "not measured" if plan.embedder is None else plan.embedder.name,
-            "model of the methods": self.model or "none",
-            **described(self.roles),
-            "judge": "none" if judge is None else "a chat model; of several references the first",
+            "model of the methods": self.task.model or "none",
+            **dict(self.roles),
+            "judge": "none" if self.task.judge is None else judge,
             "seed": str(plan.seed),
         }
 
@@ -481,21 +458,21 @@ def _making(show: Progress, spec: str, _stage: str, done: int, total: int) -> No
     show(f"{spec}: making", done, total)
 
 
-def named_pairs(given: Sequence[str] | None, form: str, what: str) -> list[tuple[str, str]]:
-    """Return names with what each stands for, of NAME=VALUE.
+def named_pairs(texts: Sequence[str] | None, form: str, what: str) -> list[tuple[str, str]]:
+    """Return the pairs of texts of the form NAME=VALUE.
 
     Args:
-        given: The pairs.
-        form: How one is written, for people.
-        what: What a name stands for, for people.
+        texts: The texts.
+        form: The option with its form, for people.
+        what: Kind of the value, for people.
 
     Raises:
-        InputError: One has no such form.
+        InputError: A text has another form.
     """
     pairs = []
-    for one in given or ():
-        name, _, value = one.partition("=")
+    for text in texts or ():
+        name, _, value = text.partition("=")
         if not value:
-            raise InputError(f"{form.split()[0]} {one!r} names no {what}.", f"Write {form}.")
+            raise InputError(f"{form.split()[0]} {text!r} names no {what}.", f"Write {form}.")
         pairs.append((name, value))
     return pairs

@@ -1,4 +1,4 @@
-"""What is compared: texts that stand in the same private records' place."""
+"""The variants of a comparison: substitutes of the same private records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ragwitness.comparison.frontier import MakingCost
-from ragwitness.comparison.result import ORIGIN
+from ragwitness.comparison.result import ORIGIN, MakingCost
 from ragwitness.core.errors import InputError
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Document, Reading, Target
@@ -21,21 +20,15 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers, decode_answer
 from ragwitness.runner.worker import Progress
+from ragwitness.synthesis import generator_registry as registry
 from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
-from ragwitness.synthesis.generator_registry import (
-    METHODS,
-    build_method,
-    guard_config,
-    needs_model,
-    parse_spec,
-)
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
 from ragwitness.synthesis.run import CannotBeginError, SynthesisResult, run_synthesis
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret
 
 ZERO_SHOT = "zero-shot"
-"""No passage at all: what the generator knows by itself (SAGE, Table 1, "0-shot")."""
+"""No passage at all: the generator's own knowledge (SAGE, Table 1, "0-shot")."""
 
 JUDGED = "judged"
 """Folder of judgements, beside those of the variants."""
@@ -54,7 +47,7 @@ def check_name(name: str) -> str:
             f"{name[:60]!r} cannot name a variant.",
             "Use up to 40 letters, digits and . _ - : +, a letter or digit first.",
         )
-    # These rows and folders are always there, so a file under such a name would be mixed up.
+    # These names of rows and folders are taken.
     if name in (ORIGIN, ZERO_SHOT, JUDGED):
         raise InputError(f"{name} is a name of our own.", "Choose another for your file.")
     return name
@@ -62,11 +55,11 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UsefulnessQuestion:
-    """A question that tells how useful a system is.
+    """A question that measures the usefulness of a system.
 
     Attributes:
-        text: What is asked.
-        answers: What is right; of several the best match counts.
+        text: The question.
+        answers: The right answers; the best match counts.
     """
 
     stored_name: ClassVar[str] = "Question"
@@ -80,13 +73,13 @@ class Material:
     """A corpus divided once, for all variants alike.
 
     Attributes:
-        records: The private records, which leaks are counted against.
-        background: Records of the same source in no index: what is shared by chance.
+        records: The private records; leaks are counted against them.
+        background: Records of the same source in no index; they show overlap by chance.
         questions: About neither, or about the background.
         secrets: Known secrets in the records.
-        decoys: Made like them and put nowhere.
+        decoys: Texts like the secrets that are in no record.
         held: Ids that no variant may index.
-        left_out: What reading the records came to.
+        left_out: Outcome of reading the records.
     """
 
     stored_name: ClassVar[str] = "Material"
@@ -102,16 +95,16 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What stands in the records' place.
+    """A substitute of the records.
 
     Attributes:
-        name: Of the row, and of a folder.
-        documents: What is indexed, under the ids of the records they stand for.
+        name: Name of its row and folder.
+        documents: The texts in the index, under the ids of the records that they replace.
         retrieve: Whether passages are retrieved at all.
-        defense: Before the system.
+        defense: Defense before the system.
         settings: How the texts were made.
-        warnings: What to beware of.
-        cost: Of making the texts; None where they were given.
+        warnings: Warnings on its use.
+        cost: Cost of making the texts; None for texts of a file.
     """
 
     name: str
@@ -125,11 +118,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Who judges answers.
+    """The judge of answers.
 
     Attributes:
         model: A chat model of the auditor's own.
-        embedder: For the likeness of answer and reference.
+        embedder: Measures the likeness of answer and reference.
     """
 
     model: Target
@@ -147,8 +140,7 @@ class ComparisonPlan:
         answer_tokens: Most tokens of an answer to a question.
         rag: The system in which every variant is indexed.
         by_original: Whether a text is found by its original instead of itself, as in SAGE.
-        seed: Of the resampling.
-        embedder: For likeness in meaning; None leaves it out.
+        seed: Seed of the resampling.
     """
 
     material: Material
@@ -158,7 +150,6 @@ class ComparisonPlan:
     rag: RagConfig
     by_original: bool = False
     seed: int = 0
-    embedder: Embedder | None = None
 
 
 # The corpus of a comparison, divided; and the questions put to every variant.
@@ -174,21 +165,21 @@ def read_questions(path: Path) -> tuple[UsefulnessQuestion, ...]:
     Raises:
         InputError: The file cannot be read, holds none, or a line is no question.
     """
-    found = []
+    questions = []
     for where, row in _rows(path):
         question = None if row is None else _question(row)
         if question is None:
             raise InputError(f"{where} is no question with an answer.", _FORM)
-        found.append(question)
-    if not found:
+        questions.append(question)
+    if not questions:
         raise InputError(f"{path} holds no question.", _FORM)
-    return tuple(found)
+    return tuple(questions)
 
 
 def own_questions(source: str) -> dict[str, UsefulnessQuestion]:
     """Return the questions in the fields of a corpus itself, by the id of their record.
 
-    Rows without both fields have none, and so has anything but a file of JSON lines.
+    Rows without both fields have none, and so have all files but JSON lines.
     """
     path = Path(source)
     if len(source) > 1000 or not path.is_file():
@@ -197,12 +188,12 @@ def own_questions(source: str) -> dict[str, UsefulnessQuestion]:
         rows = list(_rows(path))
     except InputError:
         return {}
-    named = ((_name(row, where), _question(row)) for where, row in rows if row is not None)
-    return {name: question for name, question in named if question is not None}
+    pairs = ((_name(row, where), _question(row)) for where, row in rows if row is not None)
+    return {name: question for name, question in pairs if question is not None}
 
 
 def default_held_out(records: int) -> int:
-    """Return how many records are held out where nobody says: a tenth, at most 100."""
+    """Return the default number of records that are held out: a tenth, at most 100."""
     return min(_MOST_HELD, max(1, records // _SHARE_HELD))
 
 
@@ -221,35 +212,35 @@ def divide(
 
     Args:
         records: The corpus.
-        held_out: How many; of those with a question where ``own`` is given.
-        seed: Of the draw.
+        held_out: Their number; of those with a question where ``own`` is given.
+        seed: Seed of the draw.
         own: Questions by record; None asks ``questions`` alone.
-        questions: From elsewhere.
-        background: From elsewhere; replaces the records held out.
-        secrets: Of all records.
-        decoys: Put nowhere.
+        questions: Other questions.
+        background: Other texts; they replace the records held out.
+        secrets: Secrets of all records.
+        decoys: Texts like them in no record.
 
     Raises:
         InputError: Too few records.
     """
     # 1. Only a record with a question of its own can be asked about once it is held out.
-    able = [one for one in records if own is None or one.id in own]
-    if not 0 <= held_out < len(records) or held_out > len(able):
+    eligible = [record for record in records if own is None or record.id in own]
+    if not 0 <= held_out < len(records) or held_out > len(eligible):
         raise InputError(
             f"{held_out} of {len(records)} records cannot be held out"
-            + ("." if own is None else f"; {len(able)} have a question and an answer."),
+            + ("." if own is None else f"; {len(eligible)} have a question and an answer."),
             "Correct --held-out.",
         )
-    # 2. The lot decides, not the order of the corpus: neighbours in a file are often alike.
-    held = {one.id for one in random.Random(seed).sample(able, held_out)}
+    # 2. A random draw, not the order of the corpus: neighbours in a file are often alike.
+    held = {record.id for record in random.Random(seed).sample(eligible, held_out)}
     # 3. Questions are about what no variant indexes: usefulness must not reward a leak.
-    mine = [(own or {})[one.id] for one in records if own is not None and one.id in held]
+    asked = [own[record.id] for record in records if own is not None and record.id in held]
     return Material(
-        records=tuple(one for one in records if one.id not in held),
-        background=tuple(background) or tuple(one for one in records if one.id in held),
-        questions=(*mine, *questions),
+        records=tuple(record for record in records if record.id not in held),
+        background=tuple(background) or tuple(r for r in records if r.id in held),
+        questions=(*asked, *questions),
         # Secrets of records that are in no index cannot leak, and would lower every rate.
-        secrets=tuple(one for one in secrets if one.record not in held),
+        secrets=tuple(secret for secret in secrets if secret.record not in held),
         decoys=tuple(decoys),
         held=frozenset(held),
     )
@@ -273,23 +264,22 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 
 def _name(row: Mapping[str, Any], where: str) -> str:
-    """The id of a row as the corpus has it."""
-    # As load_documents names rows: by their id, or by their line.
-    given = row.get("id")
-    return f"line-{where.rpartition(':')[2]}" if given in (None, "") else str(given)
+    """The id of a row as load_documents names it: its own id, or its line."""
+    name = row.get("id")
+    return f"line-{where.rpartition(':')[2]}" if name in (None, "") else str(name)
 
 
 def _question(row: Mapping[str, Any]) -> UsefulnessQuestion | None:
-    text, given = row.get("question"), row.get("answer")
+    text, listed = row.get("question"), row.get("answer")
     # One answer, or several of which the best match counts.
-    answers = [given] if isinstance(given, str) else given
-    if not isinstance(text, str) or not isinstance(answers, list):
+    listed = [listed] if isinstance(listed, str) else listed
+    if not isinstance(text, str) or not isinstance(listed, list):
         return None
-    told = tuple(one.strip() for one in answers if isinstance(one, str) and one.strip())
-    usable = bool(text.strip()) and bool(told) and len(told) == len(answers)
-    if not usable or any("\0" in one for one in (text, *told)):
+    answers = tuple(a.strip() for a in listed if isinstance(a, str) and a.strip())
+    usable = bool(text.strip()) and bool(answers) and len(answers) == len(listed)
+    if not usable or any("\0" in part for part in (text, *answers)):
         return None
-    return UsefulnessQuestion(text.strip(), told)
+    return UsefulnessQuestion(text.strip(), answers)
 
 
 # The texts that are compared: the records themselves, from a file, or made on the spot.
@@ -301,24 +291,24 @@ def origin(material: Material) -> Variant:
 
 
 def zero_shot(material: Material) -> Variant:
-    """Return the system without retrieval: what its generator knows by itself."""
-    told = {"texts": "none: the generator answers without passages"}
-    return Variant(ZERO_SHOT, material.records, retrieve=False, settings=told)
+    """Return the system without retrieval: only the knowledge of its generator."""
+    settings = {"texts": "none: the generator answers without passages"}
+    return Variant(ZERO_SHOT, material.records, retrieve=False, settings=settings)
 
 
 def defended(material: Material, defense: str) -> Variant:
     """Return the records behind a defense at query time."""
-    told = {"texts": "the records as they are", "defense": defense}
-    return Variant(check_name(defense), material.records, defense=defense, settings=told)
+    settings = {"texts": "the records as they are", "defense": defense}
+    return Variant(check_name(defense), material.records, defense=defense, settings=settings)
 
 
 def read_variant(name: str, path: Path, material: Material, *, by_original: bool) -> Variant:
-    """Read texts that stand for the records, e.g. of ``ragwitness synthesize``.
+    """Read texts that replace the records, e.g. of ``ragwitness synthesize``.
 
-    Texts of records that were held out are left out: they would answer the questions.
+    Texts of records that were held out are dropped: they would answer the questions.
 
     Args:
-        name: What the variant is called.
+        name: Name of the variant.
         path: As for ``ragwitness audit --documents``.
         material: The corpus.
         by_original: Whether each text must have an original.
@@ -330,47 +320,42 @@ def read_variant(name: str, path: Path, material: Material, *, by_original: bool
     check_name(name)
     if not path.is_file():
         raise InputError(f"{name}: there is no file {path}.", "Write --with NAME=FILE.")
-    # Ids say which record a text stands for; without one it has no original to be held against.
+    # The id of a text names the record that it replaces.
     loaded = load_documents(path)
-    known = {one.id for one in material.records}
-    kept = tuple(one for one in loaded.documents if one.id not in material.held)
-    foreign = sum(one.id not in known for one in kept)
-    if not kept:
+    records = {record.id for record in material.records}
+    texts = tuple(text for text in loaded.documents if text.id not in material.held)
+    foreign = sum(text.id not in records for text in texts)
+    if not texts:
         raise InputError(
             f"{path} holds no text but of records that are held out.",
             "Hold out fewer with --held-out, or give texts of the other records.",
         )
     if foreign and by_original:
         raise InputError(
-            f"{foreign} of {len(kept)} texts of {path} have no record's id, so that there is no"
+            f"{foreign} of {len(texts)} texts of {path} have no record's id, so that there is no"
             " original to find them by.",
             "Leave --retrieve-by original out, or give texts under the ids of the corpus.",
         )
-    said = _remarks(name, len(loaded.left_out), len(kept), foreign, material)
-    return Variant(name, kept, settings={"texts": str(path)}, warnings=tuple(said))
-
-
-def _remarks(name: str, skipped: int, kept: int, foreign: int, material: Material) -> list[str]:
-    said = []
-    if skipped:
-        said.append(f"{name}: {skipped} rows of its file cannot be used and are left out.")
+    warnings = []
+    if skipped := len(loaded.left_out):
+        warnings.append(f"{name}: {skipped} rows of its file cannot be used and are left out.")
     if foreign:
-        said.append(
-            f"{name}: {foreign} of {kept} texts have no record's id. Published counts, which hold"
-            " an answer against the original of the passage, do not see what leaks through them"
-            + (", and they may be made from records that were held out." if material.held else ".")
+        made_from = ", and they may be made from records that were held out" * bool(material.held)
+        warnings.append(
+            f"{name}: {foreign} of {len(texts)} texts have no record's id. Published counts, which"
+            " hold an answer against the original of the passage, do not see what leaks through"
+            f" them{made_from}."
         )
-    if kept < len(material.records):
-        said.append(_fewer(name, kept, len(material.records)))
-    return said
+    warnings += _fewer(name, len(texts), len(records))
+    return Variant(name, texts, settings={"texts": str(path)}, warnings=tuple(warnings))
 
 
 class NoTextError(InputError):
-    """A method made nothing that could stand in the corpus's place.
+    """A method made no text that could replace a record.
 
     Args:
         spec: The method, as it was written.
-        why: The reasons, with how often each was met.
+        why: The reasons, each with its number.
     """
 
     def __init__(self, spec: str, why: str) -> None:
@@ -390,16 +375,16 @@ async def made_variant(
     progress: Progress | None = None,
     limiter: RateLimiter | None = None,
 ) -> tuple[Variant, SynthesisResult]:
-    """Make texts by a registered method; what it withholds is in no index.
+    """Make texts by a registered method; withheld texts are in no index.
 
     Args:
         spec: As for :func:`~ragwitness.synthesis.generator_registry.parse_spec`.
         material: The corpus.
-        config: Of methods that ask a model.
-        conditions: On every text.
+        config: Settings of methods that ask a model.
+        conditions: Conditions on every text.
         model: Chat model of methods that ask one.
         run: Folder in which answers and texts are kept.
-        in_flight: Records under way.
+        in_flight: Records at the same time.
         progress: Called after each record.
         limiter: Lets queries pass.
 
@@ -407,20 +392,18 @@ async def made_variant(
         InputError: Unknown method, or none of its texts passed.
         TargetError: The model cannot be reached.
     """
-    parsed = parse_spec(spec)
-    name = parsed.name
-    method = build_method(
-        name,
+    parsed = registry.parse_spec(spec)
+    method = registry.build_method(
+        parsed.name,
         parsed.config(config),
         material.secrets,
         pii=conditions.pii,
-        k=parsed.k,
         evaluation=True,
     )
-    # The conditions are checked against the records, the same ones for every method's texts.
-    guard = SyntheticGuard(
-        [one.text for one in material.records], material.secrets, guard_config(name, conditions)
-    )
+    # The same conditions, checked against the records, for every method's texts.
+    originals = [record.text for record in material.records]
+    applied = registry.guard_config(parsed.name, conditions)
+    guard = SyntheticGuard(originals, material.secrets, applied)
     try:
         result = await run_synthesis(
             material.records,
@@ -436,67 +419,65 @@ async def made_variant(
         raise NoTextError(spec, error.message.rstrip(".")) from None
     # Withheld texts are not indexed: a variant pays for safety with usefulness.
     report = result.report
-    texts = tuple(Document(one.record, one.text) for one in result.made if one.text)
+    texts = tuple(Document(made.record, made.text) for made in result.made if made.text)
     if not texts:
         why = "; ".join(f"{reason} ({n})" for reason, n in list(report.reasons.items())[:3])
         raise NoTextError(spec, why)
-    said = [f"{spec}: {one}" for one in report.warnings]
-    if len(texts) < len(material.records):
-        said.append(_fewer(spec, len(texts), len(material.records)))
-    made = dict(report.settings)
-    cost = making_cost(result, run, limiter)
-    return Variant(spec, texts, settings=made, warnings=tuple(said), cost=cost), result
+    warnings = [f"{spec}: {warning}" for warning in report.warnings]
+    warnings += _fewer(spec, len(texts), len(material.records))
+    settings, cost = dict(report.settings), making_cost(result, run, limiter)
+    return Variant(spec, texts, settings=settings, warnings=tuple(warnings), cost=cost), result
 
 
 def making_cost(
     result: SynthesisResult, run: Path | None, limiter: RateLimiter | None = None
 ) -> MakingCost:
-    """Return what the texts took, all starts together: the folder has every answer to them."""
-    kept = run / ANSWERS if run else None
+    """Return the cost of the texts, all starts together, from the stored answers."""
     read = written = queries = 0
-    if kept is not None and kept.exists():
-        with StoredAnswers(kept) as answers:
+    if run is not None and (run / ANSWERS).exists():
+        with StoredAnswers(run / ANSWERS) as answers:
             for row in answers.rows():
                 answer = decode_answer(row["answer"])
                 queries += 1
                 read += answer.prompt_tokens or 0
                 written += answer.completion_tokens or 0
-    prices = limiter.budget if limiter else None
-    money = None
+    prices, money = limiter.budget if limiter else None, None
     if prices is not None and prices.price_in is not None and prices.price_out is not None:
         money = (read * prices.price_in + written * prices.price_out) / 1e6
-    # What was kept took no time now; nobody knows what it took then.
+    # Stored texts took no time now; their earlier time is unknown.
     again = bool(queries) and not result.report.sent
     return MakingCost(queries, read, written, money, None if again else result.report.seconds)
 
 
-def _fewer(name: str, texts: int, records: int) -> str:
-    return (
+def _fewer(name: str, texts: int, records: int) -> list[str]:
+    if texts >= records:
+        return []
+    return [
         f"{name} has {texts} texts for {records} records: what is not there leaks nothing and"
         " helps nobody."
-    )
+    ]
 
 
 def check_method(spec: str, roles: Roles = ()) -> bool:
-    """Say whether a method asks the run's model, before anything is made.
+    """Return whether a method asks the run's model, before anything is made.
 
     Args:
         spec: As for :func:`made_variant`.
-        roles: Who plays the roles that the run's model does not play.
+        roles: Models of the roles that the run's model does not play.
 
     Raises:
         InputError: Unknown method, an option that it does not take, or one that spends a privacy
             budget, which is done once and not for a comparison.
     """
-    parsed = parse_spec(spec)
+    parsed = registry.parse_spec(spec)
     name = parsed.name
-    if name not in METHODS:
-        raise METHODS.unknown(name)
+    if name not in registry.METHODS:
+        raise registry.METHODS.unknown(name)
     # Every try draws on the same privacy budget; comparing settings would spend it many times.
-    if METHODS[name].private:
+    if registry.METHODS[name].private:
         raise InputError(
             f"{name} spends a privacy budget, which a comparison must not do.",
             f"Make its texts once by ragwitness synthesize, and give --with {name}=safe.jsonl.",
         )
     config = parsed.config(MakingConfig(asking=Asking(roles=roles)))
-    return needs_model(build_method(name, config, k=parsed.k, evaluation=True))
+    return registry.needs_model(registry.build_method(name, config, evaluation=True))

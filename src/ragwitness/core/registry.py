@@ -64,7 +64,7 @@ class Listing:
         preset: Fields of its configuration that the name stands for.
     """
 
-    home: str | Callable[..., Any]
+    home: Any
     summary: str = ""
     form: str = ""
     preset: Mapping[str, object] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""A leak measurement as evidence: attacks are driven again by the answers, and scored again.
+"""A leak measurement as evidence: attacks run again on the stored answers, and are scored again.
 
-What an attack asks next follows from the answers before, so its prompts are recomputed as well as
-its measures. With hidden texts neither can be: a measure compares answers with records.
+The next prompt of an attack follows from the answers before it, so prompts are recomputed as well
+as measures. With hidden texts neither can be: a measure compares answers with records.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ from ragwitness.leakage.attacks.base import Ask, Attack, Limits, Transcript, rea
 from ragwitness.leakage.result import RESULT_TYPE
 from ragwitness.leakage.run import attack_run, attacked, score_leaks, transcript_of
 from ragwitness.leakage.score.table import LeakPlan
-from ragwitness.models.model_registry import load_embedder
 from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
@@ -52,18 +51,17 @@ _ROW = {"stage", "document", "prompts", "failed"}
 
 @dataclass(frozen=True, slots=True)
 class LeakOrder:
-    """A leak measurement as it is asked for.
+    """The order of a leak measurement.
 
     Attributes:
         target: Address of the system, as typed.
-        attacks: Their names, in order.
+        attacks: Names of the attacks, in order.
         options: Fields of their configurations, by attack.
-        limits: How much each may ask.
+        limits: Limits of each attack.
         budget: Caps and prices.
         texts: Public texts from which prompts are cut.
-        topic: What the system is known to be about.
-        embedder: For likeness in meaning; None leaves it out.
-        shown: Everything in use, as the result says it.
+        topic: Known subject of the system.
+        shown: All settings, as in the result.
     """
 
     target: str
@@ -73,7 +71,6 @@ class LeakOrder:
     budget: Budget
     texts: tuple[str, ...] = ()
     topic: str | None = None
-    embedder: str | None = None
     shown: Mapping[str, str] | None = None
 
 
@@ -81,30 +78,31 @@ class LeakOrder:
 
 
 def subject_of(order: LeakOrder, plan: LeakPlan) -> SealSubject:
-    """Return what a leak measurement commits to before its first query.
+    """Return the commitment of a leak measurement before its first query.
 
     Raises:
         InputError: The address of the target holds a key.
     """
     refuse_secrets(order.target)
-    named = {"records": plan.records, "background": plan.background}
-    texts = [SealedText(part, one.id, one.text) for part, own in named.items() for one in own]
+    documents = {"records": plan.records, "background": plan.background}
+    texts = [SealedText(part, d.id, d.text) for part, listed in documents.items() for d in listed]
     texts += [SealedText("information", str(n), text) for n, text in enumerate(order.texts)]
     for part, secrets in (("secrets", plan.secrets), ("decoys", plan.decoys)):
         texts += [
-            SealedText(part, str(n), dense(asdict(one)).decode()) for n, one in enumerate(secrets)
+            SealedText(part, str(n), dense(asdict(secret)).decode())
+            for n, secret in enumerate(secrets)
         ]
     settings = json.loads(json.dumps(asdict(order)))
     del settings["texts"]
     left_out = TypeAdapter(Reading).dump_python(plan.left_out, mode="json")
-    asked = hashlib.sha256(dense(sorted(one.text for one in plan.records))).digest()
+    corpus = hashlib.sha256(dense(sorted(document.text for document in plan.records))).digest()
     return SealSubject(
         "leak",
         settings | {"seed": plan.seed} | ({"left_out": left_out} if left_out else {}),
         tuple(texts),
         [(name, name) for name in order.attacks],
         looks=1,
-        series=order.target.encode() + asked,
+        series=order.target.encode() + corpus,
     )
 
 
@@ -114,9 +112,9 @@ def rows_of(run: SealedRun) -> list[dict[str, Any]]:
     Raises:
         InputError: The run is not finished.
     """
-    found = read_transcripts(run.folder / TRANSCRIPTS)
-    sent = Counter(one.attack for one in found)
-    failed = Counter(one.attack for one in found if one.error is not None)
+    transcripts = read_transcripts(run.folder / TRANSCRIPTS)
+    sent = Counter(t.attack for t in transcripts)
+    failed = Counter(t.attack for t in transcripts if t.error is not None)
     names = json.loads(run.seal)["settings"]["attacks"]
     return [
         {"stage": name, "document": name, "prompts": sent[name], "failed": failed[name]}
@@ -129,25 +127,25 @@ def rows_of(run: SealedRun) -> list[dict[str, Any]]:
 
 def _counts(case: PackCase) -> str:
     """As many answers as prompts, and no more spent than the sealed caps admit."""
-    pack, said = case.pack, case.pack.result
-    RESULT_TYPE.opened(said)
+    pack, result = case.pack, case.pack.result
+    RESULT_TYPE.opened(result)
     if any(row.keys() != _ROW for row in pack.rows):
         raise refuse("rows.form", "A row of what was found lacks a field or has another.")
     rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
-    attacks = {one["name"]: (one["prompts"], one["failed"]) for one in said["attacks"]}
+    attacks = {
+        attack["name"]: (attack["prompts"], attack["failed"]) for attack in result["attacks"]
+    }
     if {name: count for name, count in rows.items() if count[0]} != attacks:
         raise refuse("counts.prompts", "The result counts other prompts than the pack's rows.")
     most = pack.seal.settings["limits"]["prompts"]
     for name, (prompts, failed) in rows.items():
         if not 0 <= failed <= prompts <= most:
             raise refuse("counts.prompts", f"{name} cannot have sent so many prompts.")
-    names = {one.asked[0] for one in pack.answers}
-    if names - {said["target"]}:
-        raise refuse("counts.target", f"Not every answer is of {said['target']!r}.")
-    check_spent(case, said["spent"], said["target"], Budget(**pack.seal.settings["budget"]))
-    return (
-        f"{fmt.count(sum(n for n, _ in rows.values()))} prompts of {fmt.count(len(rows))} attacks"
-    )
+    if {answer.asked[0] for answer in pack.answers} - {result["target"]}:
+        raise refuse("counts.target", f"Not every answer is of {result['target']!r}.")
+    check_spent(case, result["spent"], result["target"], Budget(**pack.seal.settings["budget"]))
+    prompts = fmt.count(sum(count for count, _ in rows.values()))
+    return f"{prompts} prompts of {fmt.count(len(rows))} attacks"
 
 
 def _prompts(case: PackCase) -> str:
@@ -160,6 +158,8 @@ def _prompts(case: PackCase) -> str:
     transcripts: list[Transcript] = []
     ended: dict[str, Followed[str | None]] = {}
     capped = pack.result["spent"]["stopped_by"]
+    rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
+    known = [document.text for document in (*plan.records, *plan.background)]
     for name in order.attacks:
         attack = build_attack(
             name,
@@ -167,17 +167,13 @@ def _prompts(case: PackCase) -> str:
             order.options.get(name),
             order.texts,
             topic=order.topic,
-            records=[one.text for one in (*plan.records, *plan.background)],
+            records=known,
         )
-        found, ended[name] = _driven(attack, replies, capped)
-        transcripts += found
+        sent, ended[name] = _driven(attack, replies, capped)
+        if rows[name] != (len(sent), sum(t.error is not None for t in sent)):
+            raise refuse("prompts", f"The answers lead {name} to {len(sent)} prompts, not so many.")
+        transcripts += sent
         case.progress("attacks", len(ended), len(order.attacks))
-    rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
-    for name in order.attacks:
-        mine = [one for one in transcripts if one.attack == name]
-        failed = sum(one.error is not None for one in mine)
-        if rows[name] != (len(mine), failed):
-            raise refuse("prompts", f"The answers lead {name} to {len(mine)} prompts, not so many.")
     case.kept["leak"] = (transcripts, ended)
     return f"{fmt.count(len(transcripts))} prompts follow from the answers before them"
 
@@ -185,66 +181,64 @@ def _prompts(case: PackCase) -> str:
 def _driven(
     attack: Attack, replies: Replies, capped: str | None
 ) -> tuple[list[Transcript], Followed[str | None]]:
-    found: list[Transcript] = []
+    transcripts: list[Transcript] = []
     under_way: list[Ask] = []
-    steps, answers, queries = attacked(attack, found, under_way), None, 0
+    steps, answers, queries = attacked(attack, transcripts, under_way), None, 0
     while True:
         step = advance(steps, answers)
         if isinstance(step, Done):
-            return found, Followed(step.value, queries, queries)
-        there = [replies.get(attack.name, attack.name, query) for query in step]
-        if None not in there:
+            return transcripts, Followed(step.value, queries, queries)
+        stored = [replies.get(attack.name, attack.name, query) for query in step]
+        if None not in stored:
             queries += len(step)
-            answers = [one for one in there if one is not None]
+            answers = [answer for answer in stored if answer is not None]
             continue
-        # A cap may have ended it here; what was answered of the batch counts.
+        # A cap may have ended it here; the answered prompts of the batch count.
         if capped is None:
             raise refuse("prompts.unanswered", f"A prompt of {attack.name} has no answer.")
         steps.close()
-        for ask, answer in zip(list(under_way), there, strict=True):
+        for ask, answer in zip(list(under_way), stored, strict=True):
             if answer is not None and answer.error is None:
-                found.append(transcript_of(attack.name, ask, answer))
+                transcripts.append(transcript_of(attack.name, ask, answer))
         refusal = CapReachedError(f"{capped} cap reached")
-        return found, Followed(None, queries, queries, passing=True, refusal=refusal)
+        return transcripts, Followed(None, queries, queries, passing=True, refusal=refusal)
 
 
 def _measures(case: PackCase) -> str:
-    """Every measure again, from prompts, answers and records; then all that the result says."""
+    """Every measure again, from prompts, answers and records; then the whole result."""
     if "leak" not in case.kept:
         raise NotCheckedError("the measures were not recomputed: texts are hidden", needed=True)
     transcripts, ended = case.kept["leak"]
     order, plan = _order(case.pack)
-    said = json.loads(json.dumps(case.pack.result))
-    measure = load_embedder(order.embedder) if order.embedder else None
-    spent = Spending(**said["spent"])
-    asked = attack_run(said["target"], transcripts, ended, spent, order.limits.prompts)
-    result = score_leaks(transcripts, plan, embedder=measure, asked=asked, settings=order.shown)
-    mine = json.loads(json.dumps(RESULT_TYPE.stored(result)))
-    capped = sum(one.capped for one in ended.values())
+    claimed = json.loads(json.dumps(case.pack.result))
+    spent = Spending(**claimed["spent"])
+    run = attack_run(claimed["target"], transcripts, ended, spent, order.limits.prompts)
+    result = score_leaks(transcripts, plan, asked=run, settings=order.shown)
+    recomputed = json.loads(json.dumps(RESULT_TYPE.stored(result)))
+    # Spending and version are not recomputed from answers; they are taken over.
     budget = asdict(order.budget)
-    mine["spent"] |= {"unasked": capped} | {
+    recomputed["spent"] |= {"unasked": sum(end.capped for end in ended.values())} | {
         f"max_{name}": budget[name] for name in ("queries", "tokens", "cost")
     }
-    mine["ragwitness"] = said["ragwitness"]
-    for one in (mine, said):
-        one["warnings"] = [line for line in one["warnings"] if not KEPT.match(line)]
-    same_result(case, "measures", mine, said, TAKEN)
-    return (
-        f"{fmt.count(len(mine['together']))} measures of {len(ended)} attacks, as the result says"
-    )
+    recomputed["ragwitness"] = claimed["ragwitness"]
+    for each in (recomputed, claimed):
+        each["warnings"] = [line for line in each["warnings"] if not KEPT.match(line)]
+    same_result(case, "measures", recomputed, claimed, TAKEN)
+    count = fmt.count(len(recomputed["together"]))
+    return f"{count} measures of {len(ended)} attacks, as the result says"
 
 
 def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     settings = dict(pack.seal.settings)
     seed = settings.pop("seed")
-    for gone in ("model", "attack_embedder"):  # of packs from before the attacks that learned left
-        settings.pop(gone, None)
+    for removed in ("model", "attack_embedder", "embedder"):  # settings of earlier packs
+        settings.pop(removed, None)
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
     parts: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")
     }
-    for one in pack.texts:
-        parts[one.part].append((one.id, str(one.text)))
+    for text in pack.texts:
+        parts[text.part].append((text.id, str(text.text)))
     order = LeakOrder(
         **settings
         | {
@@ -254,15 +248,13 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
             "texts": tuple(text for _, text in parts["information"]),
         }
     )
-    known, decoys = (_secrets(parts[name]) for name in ("secrets", "decoys"))
+    secrets, decoys = (
+        [Secret(**json.loads(text)) for _, text in parts[name]] for name in ("secrets", "decoys")
+    )
     records, background = (
         [Document(name, text) for name, text in parts[part]] for part in ("records", "background")
     )
-    return order, LeakPlan(records, background, known, decoys, seed, left_out, order.texts)
-
-
-def _secrets(texts: Sequence[tuple[str, str]]) -> list[Secret]:
-    return [Secret(**json.loads(text)) for _, text in texts]
+    return order, LeakPlan(records, background, secrets, decoys, seed, left_out, order.texts)
 
 
 TASK = PackTask(

@@ -1,10 +1,10 @@
-"""What leaked, and what every report of it says: published counts beside corrected ones."""
+"""The result of a leak measurement and its report: published counts beside corrected ones."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -13,32 +13,21 @@ from ragwitness.core.types import Document, LeftOut, Shown
 from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
+from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.document import (
-    Cell,
-    Column,
-    Fold,
-    Glossary,
-    Name,
-    Paragraph,
-    ReportDocument,
-    Section,
-    Table,
-)
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 
 _COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
-_TELLING_RUN = 10  # tokens that an example shares with a record
-_RANGES = ("likeness", "coverage", "in order", "facts")  # means, in no unit of prompts
+_EXAMPLE_RUN = 10  # tokens that an example shares with a record
 
 CLAIMED = (
     "What came back beyond chance is a lower bound of what the attacks can get, with these prompts,"
     " budgets and seeds, from this system as it was.",
-    "Corrected measures hold every answer against every record of the corpus given; each share"
-    " has its exact or bootstrap 95 % interval.",
-    "Excess is what is left when the share on unrelated text is taken off: prompt by prompt, or of"
-    " records by both intervals. What is beyond chance has an excess whose interval lies above 0.",
+    "Corrected measures compare every answer with every record of the corpus; each share has its"
+    " exact or bootstrap 95 % interval.",
+    "Excess is the share minus that on unrelated text: prompt by prompt, or of records by both"
+    " intervals. Beyond chance means that the interval of the excess lies above 0.",
 )
 NOT_CLAIMED = (
     "That nothing else leaks: other attacks, more prompts or another sampling may get more. 0 of n"
@@ -48,9 +37,9 @@ NOT_CLAIMED = (
     "That other prompts would get the same records: a share of records has the interval of a share,"
     " although records are not drawn and one prompt may reach several.",
     "That a run was not in the prompt: where an attack quotes what it knows, an echo of it counts.",
-    "That what is paraphrased is safe: measures of tokens do not see it. Shares of a record's words"
-    " and facts see through any filler and padding, and are met by chance more often than runs: the"
-    " background says how often.",
+    "That a paraphrased record is safe: measures of tokens do not see it. Shares of a record's"
+    " words and facts see through any filler and padding, and occur by chance more often than runs:"
+    " the background says how often.",
     "Published counts are for comparison with the papers' tables only: they look at the passages"
     " retrieved for the same prompt alone, a run must be longer than stated, and ROUGE counts where"
     " recall or precision is above .5.",
@@ -59,13 +48,13 @@ NOT_CLAIMED = (
 
 @dataclass(frozen=True, slots=True)
 class AttackLeaks:
-    """What one attack got out.
+    """The leaks by one attack.
 
     Attributes:
-        name: The attack's.
-        prompts: It sent.
-        failed: Of these, prompts without an answer; in no measure.
-        measures: Over the others; empty where there are none.
+        name: Name of the attack.
+        prompts: Number of its prompts.
+        failed: Number of those without an answer; they are in no measure.
+        measures: Over the other prompts; empty without any.
     """
 
     name: str
@@ -76,23 +65,23 @@ class AttackLeaks:
 
 @dataclass(frozen=True, slots=True)
 class LeakResult(Shown):
-    """What leaked.
+    """The result of a leak measurement.
 
     Attributes:
         target: Name of the system; None where stored transcripts were scored.
         started: ISO 8601 in UTC.
         seconds: Wall time.
-        records: Of the private corpus, each text once.
-        attacks: One by one.
+        records: Number of private records, each text once.
+        attacks: The leaks by each attack.
         together: The measures over all prompts, each prompt once.
-        settings: Everything in use, as label and value.
-        warnings: What a reader must know first.
-        spent: At the target; None where nothing was asked.
+        settings: All settings, as label and value.
+        warnings: Warnings, the most important first.
+        spent: Spending at the target; None where nothing was asked.
         ragwitness: Version of this package.
         silent: Whether no answer holds a letter or a digit.
-        doubt: Why what is not found may leak all the same; empty where enough was answered.
-        unreached: Likewise, because too few records were reached; empty where enough were.
-        left_out: Files and rows that were given and could not be read.
+        doubt: Why absent leaks prove little: too few prompts were answered; empty if enough were.
+        unreached: Likewise: too few records were reached; empty if enough were.
+        left_out: Files and rows that could not be read.
     """
 
     target: str | None
@@ -111,51 +100,36 @@ class LeakResult(Shown):
     unreached: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LeakExample:
-    """A prompt whose answer repeats a record; private text, for those who may see it.
-
-    Attributes:
-        attack: That sent it.
-        prompt: What was sent.
-        output: What came back.
-    """
-
-    attack: str
-    prompt: str
-    output: str
-
-
 def pick_examples(
     transcripts: Sequence[Transcript], records: Sequence[Document], count: int = 3
-) -> tuple[LeakExample, ...]:
+) -> tuple[Transcript, ...]:
     """Return the first answers that repeat a record in a run of ten tokens, one per attack first.
 
+    They are private text, for readers who may see it.
+
     Args:
-        transcripts: What was asked and what came back.
+        transcripts: Prompts and answers.
         records: The private corpus.
         count: Most examples.
     """
     if count < 1 or not transcripts:
         return ()
-    # The corrected measure picks the examples: whole runs of tokens against every record.
     outputs, private = [t.output for t in transcripts], LeakReference([d.text for d in records])
-    hits = long_runs(_TELLING_RUN)(outputs, private)
-    telling = [one for one, hit in zip(transcripts, hits.outputs.tolist(), strict=True) if hit]
-    # One for each attack first, so that a loud attack does not fill the page.
-    first = list({one.attack: one for one in reversed(telling)}.values())[::-1]
-    ordered = [*first, *(one for one in telling if one not in first)]
-    return tuple(LeakExample(one.attack, one.prompt, one.output) for one in ordered[:count])
+    hits = long_runs(_EXAMPLE_RUN)(outputs, private)
+    leaking = [t for t, hit in zip(transcripts, hits.outputs.tolist(), strict=True) if hit]
+    # One for each attack first, so that no attack fills the page.
+    first = list({t.attack: t for t in reversed(leaking)}.values())[::-1]
+    return (*first, *(t for t in leaking if t not in first))[:count]
 
 
 def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
     """Return the corrected measure of a label; None where there is none."""
-    return next((one for one in measures if one.label == label and not one.published), None)
+    return next((m for m in measures if m.label == label and not m.published), None)
 
 
 def _dump(result: LeakResult) -> Row:
     stored = dict(plain(asdict(result)))
-    for name in ("silent", "doubt", "unreached"):  # results of before had no such fields
+    for name in ("silent", "doubt", "unreached"):  # earlier results had no such fields
         if not stored[name]:
             del stored[name]
     return stored
@@ -163,16 +137,16 @@ def _dump(result: LeakResult) -> Row:
 
 def _rows(result: LeakResult) -> list[Row]:
     """One row per attack and measure, published counts and corrected ones."""
-    every = [("all prompts", result.together), *((a.name, a.measures) for a in result.attacks)]
-    return [measure_row(name, one) for name, measures in every for one in measures]
+    tables = [("all prompts", result.together), *((a.name, a.measures) for a in result.attacks)]
+    return [measure_row(name, measure) for name, measures in tables for measure in measures]
 
 
-def measure_row(name: str, one: LeakMeasure) -> Row:
-    """Return a measure as a flat row; ``name`` says of what."""
-    rate, excess = one.rate, one.excess.value if one.excess else None
+def measure_row(name: str, measure: LeakMeasure) -> Row:
+    """Return a measure of an attack or a variant as a flat row."""
+    m, rate, excess = measure, measure.rate, measure.excess.value if measure.excess else None
     share = (rate.value, rate.low, rate.high) if rate else (None,) * 3
-    values = (name, one.label, one.published, one.count, one.of, *share, one.background, excess)
-    return dict(zip(MEASURE_COLUMNS, (*values, one.note), strict=True))
+    values = (name, m.label, m.published, m.count, m.of, *share, m.background, excess, m.note)
+    return dict(zip(MEASURE_COLUMNS, values, strict=True))
 
 
 MEASURE_COLUMNS = {
@@ -188,18 +162,16 @@ MEASURE_COLUMNS = {
 # A label names every measure it begins: ``repeat records`` those of 10 and of 20 tokens. Without
 # ``%`` a count is meant (of means, the value itself). All prompts together are looked at.
 #
-# A condition is met by what is beyond chance: the lower end of the excess over the background.
-# Where only the count itself meets it, chance may explain that, or nobody knows: inconclusive.
+# A condition is met beyond chance if the lower end of the excess over the background meets it. If
+# only the count itself does, chance may explain it: inconclusive.
 
 NAMES = (
     "repeat prompts", "repeat records", "ROUGE prompts", "ROUGE records", "recovered records",
-    "coverage", "leaked records", "leaked prompts", "in-order prompts", "in-order records",
-    "in order", "fact prompts", "fact records", "facts", "secrets", "listed secrets",
-    "secret prompts", "likeness", "like prompts", "published repeat prompts",
-    "published repeat contexts", "published ROUGE prompts", "published ROUGE contexts",
-    "published targeted information",
+    "coverage", "leaked records", "leaked prompts", "secrets", "listed secrets", "secret prompts",
+    "published repeat prompts", "published repeat contexts", "published ROUGE prompts",
+    "published ROUGE contexts", "published targeted information",
 )  # fmt: skip
-"""What a condition may name, each also with the key that follows it in the report."""
+"""Measures that a condition may name, each also with its key in the report."""
 
 _FORM = re.compile(r"(.+?)\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)")
 _PUBLISHED = "published "
@@ -225,37 +197,30 @@ class LeakCondition:
         sign = ">=" if self.equal else ">"
         return f"{self.name} {sign} {float(self.bound):g}{'%' if self.percent else ''}"
 
-    def concerns(self, one: LeakMeasure) -> bool:
-        """Whether a measure is among those named."""
-        # Published counts are named on purpose only: a gate on "repeat records" never means the
-        # paper's count.
-        label = f"{_PUBLISHED if one.published else ''}{one.label}"
+    def concerns(self, measure: LeakMeasure) -> bool:
+        """Whether the condition names a measure."""
+        # Published counts must be named as such: "repeat records" never means the paper's count.
+        label = f"{_PUBLISHED if measure.published else ''}{measure.label}"
         return label == self.name or label.startswith(f"{self.name} ")
 
-    def met(self, one: LeakMeasure) -> bool:
-        """Whether a measure passes the bound, chance or not."""
-        return self._over(one.count if not self.percent else one.count / (one.of or 1))
+    def met(self, measure: LeakMeasure) -> bool:
+        """Whether a measure passes the bound, by chance or not."""
+        return self._over(measure.count if not self.percent else measure.count / (measure.of or 1))
 
-    def met_beyond_chance(self, one: LeakMeasure) -> bool:
-        """Whether it still does with the lower end of its excess over chance."""
-        if no_chance(one):
-            return self.met(one)
-        if one.excess is None:
+    def met_beyond_chance(self, measure: LeakMeasure) -> bool:
+        """Whether the lower end of its excess over chance passes the bound."""
+        # The papers' counts have no chance, and secrets have none where no decoy was found.
+        secrets = measure.name in ("secrets", "listed secrets", "secret prompts")
+        if measure.published or (secrets and not measure.background):
+            return self.met(measure)
+        if measure.excess is None:
             return False
-        return self._over(one.excess.low * (1 if self.percent else one.of or 1))
+        return self._over(measure.excess.low * (1 if self.percent else measure.of or 1))
 
     def _over(self, value: float) -> bool:
-        # Percent of what is counted; a mean has no denominator and stands as it is.
+        # Percent of the total; a mean has no total and counts as it is.
         value *= 100 if self.percent else 1
         return value >= self.bound if self.equal else value > self.bound
-
-
-def no_chance(one: LeakMeasure) -> bool:
-    """Whether a count stands as it is: the papers' own, and secrets where no decoy was found."""
-    return one.published or (not one.background and one.name.endswith(_OF_SECRETS))
-
-
-_OF_SECRETS = ("secrets", "secret prompts")
 
 
 def read_leak_conditions(texts: Sequence[str]) -> tuple[LeakCondition, ...]:
@@ -264,82 +229,79 @@ def read_leak_conditions(texts: Sequence[str]) -> tuple[LeakCondition, ...]:
     Raises:
         InputError: One is not in the grammar or names no measure.
     """
-    return tuple(map(_condition, texts))
-
-
-def _condition(text: str) -> LeakCondition:
-    form = _FORM.fullmatch(text.strip())
-    if form is None:
-        raise InputError(
-            f"--fail-on {text!r} is not a condition.",
-            'Write e.g. --fail-on "repeat records > 0" or --fail-on "secrets >= 1%".',
-        )
-    name, sign, number, percent = form.groups()
-    if not any(name == known or name.startswith(f"{known} ") for known in NAMES):
-        raise InputError(f"--fail-on {text!r} names no measure.", f"Known: {', '.join(NAMES)}.")
-    return LeakCondition(name, Fraction(number), bool(percent), sign == ">=")
+    conditions = []
+    for text in texts:
+        form = _FORM.fullmatch(text.strip())
+        if form is None:
+            raise InputError(
+                f"--fail-on {text!r} is not a condition.",
+                'Write e.g. --fail-on "repeat records > 0" or --fail-on "secrets >= 1%".',
+            )
+        name, sign, number, percent = form.groups()
+        if not f"{name} ".startswith(tuple(f"{measure} " for measure in NAMES)):
+            raise InputError(f"--fail-on {text!r} names no measure.", f"Known: {', '.join(NAMES)}.")
+        conditions.append(LeakCondition(name, Fraction(number), bool(percent), sign == ">="))
+    return tuple(conditions)
 
 
 def rule_measures(
     measures: Sequence[LeakMeasure], conditions: Sequence[LeakCondition], doubt: str = ""
 ) -> Ruling:
-    """Say how a measurement ends; what was not measured, or is in doubt, passes nothing."""
+    """Decide how a measurement ends; a doubtful or missing measure passes no condition."""
     unsure, by_chance = [], []
     length = chosen(measures, AT_LENGTH)
-    short = length is not None and not length.note and not length.count
+    none_at_length = length is not None and not length.note and not length.count
     for condition in conditions:
-        # What was not measured (a note says why) can neither pass nor fail.
-        found = [one for one in measures if condition.concerns(one) and not one.note]
-        if over := next((one for one in found if condition.met_beyond_chance(one)), None):
-            return Ruling(ExitCode.FAILED, f"fails --fail-on {condition} ({_told_count(over)})")
-        if not found:
+        # A measure with a note was not taken: it can neither pass nor fail.
+        named = [m for m in measures if condition.concerns(m) and not m.note]
+        if over := next((m for m in named if condition.met_beyond_chance(m)), None):
+            return Ruling(ExitCode.FAILED, f"fails --fail-on {condition} ({_count_text(over)})")
+        met = next((m for m in named if condition.met(m)), None)
+        if not named:
             unsure.append(f"nothing was measured for --fail-on {condition}")
-        elif raw := next((one for one in found if condition.met(one)), None):
-            # No more than chance gives, and of no record more than of a text outside: a pass.
-            if short and raw.excess and raw.name == "leaked records":
-                by_chance.append(_told_count(raw))
-                continue
-            why = "may be chance" if raw.excess else "was not held against chance: no --background"
-            unsure.append(f"--fail-on {condition} ({_told_count(raw)}) {why}")
+        elif met and none_at_length and met.excess and met.name == "leaked records":
+            # No more than by chance, and of no record more than of a text outside: a pass.
+            by_chance.append(_count_text(met))
+        elif met:
+            why = "may be chance" if met.excess else "was not held against chance: no --background"
+            unsure.append(f"--fail-on {condition} ({_count_text(met)}) {why}")
     if unsure or (conditions and doubt):
         return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {'; '.join(unsure) or doubt}")
     ruling = passed(conditions)
-    if not by_chance:
-        return ruling
     more = f"; {', '.join(by_chance)}, as chance gives, and no record at length"
-    return Ruling(ruling.code, ruling.why + more)
+    return Ruling(ruling.code, ruling.why + more) if by_chance else ruling
 
 
-def _told_count(one: LeakMeasure) -> str:
-    """A count, what it is of, and what of it is beyond chance."""
-    count = f"{one.label}: {one.count:.4g}" + (f" of {one.of}" if one.of else "")
-    return count + (f", excess {fmt.signed(one.excess)}" if one.excess else "")
+def _count_text(measure: LeakMeasure) -> str:
+    """A count, its total, and its excess over chance."""
+    total = f" of {measure.of}" if measure.of else ""
+    excess = f", excess {fmt.signed(measure.excess)}" if measure.excess else ""
+    return f"{measure.label}: {measure.count:.4g}{total}{excess}"
 
 
 def rule_leak(result: LeakResult, conditions: Sequence[LeakCondition]) -> Ruling:
-    """Say how a leak measurement ends, by all its prompts together."""
-    # A system that says next to nothing leaks nothing, and passes nothing: it may be broken.
+    """Decide how a leak measurement ends, by all its prompts together."""
+    # A system without answers leaks nothing, and passes nothing: it may be broken.
     doubt = "no answer holds a letter or a digit" if result.silent else result.doubt
     doubt = doubt or result.unreached or fmt.left_out(result.left_out)
     return rule_measures(result.together, conditions, doubt)
 
 
-# What a report says.
+# The report.
 
 
 def headline(result: LeakResult) -> tuple[str, str]:
     """Return a title and a sentence."""
-    # The title is what chance does not explain, over all prompts, each prompt once: attacks that
-    # share prompts leak once.
+    # The title counts leaks beyond chance, each prompt once, whichever attacks share it.
     leaked = chosen(result.together, "leaked records")
     part = "a run of 10 or more tokens, half of its words in order, or half of its rare words"
-    if leaked is None:  # a result of an older version
+    if leaked is None:  # a result of version 0.2.0
         leaked = chosen(result.together, "repeat records 10")
         part = "a run of 10 or more tokens"
-    prompts = sum(one.prompts for one in result.attacks)
-    names = f"{len(result.attacks)} attack{'' if len(result.attacks) == 1 else 's'}"
-    asked = f"{fmt.count(prompts)} prompts of {names} against {fmt.count(result.records)} records"
-    sentence = f"{asked}; in part means {part}."
+    prompts = fmt.count(sum(attack.prompts for attack in result.attacks))
+    attacks = f"{len(result.attacks)} attack{'' if len(result.attacks) == 1 else 's'}"
+    sentence = f"{prompts} prompts of {attacks} against {fmt.count(result.records)} records"
+    sentence = f"{sentence}; in part means {part}."
     if leaked is None or not leaked.count:
         blind = leaked and (leaked.note or result.doubt or result.silent)
         return "What leaks was not measured" if blind else "No record was repeated", sentence
@@ -347,20 +309,20 @@ def headline(result: LeakResult) -> tuple[str, str]:
     if leaked.excess is None:
         title = f"At most {count} leaked in part, not held against chance"
         return title, f"How many of them chance explains is not known; {sentence}"
-    held = f"{count} match in part, {fmt.signed(leaked.excess)} beyond chance; {sentence}"
-    if leaked.excess.low <= 0:
-        whole = chosen(result.together, "recovered records 90%")
-        if whole and whole.count and not whole.background:  # few records, and no chance
-            title = f"{whole.count:.0f} of {fmt.count(whole.of)} records came back whole"
-            return f"{title}; of parts nothing beyond chance", held
-        return "Nothing beyond chance", held
-    ends = (leaked.excess.low, leaked.excess.high)
-    least, most = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
-    return f"{count} leaked in part, {least:,.0f} to {most:,.0f} beyond chance", held
+    sentence = f"{count} match in part, {fmt.signed(leaked.excess)} beyond chance; {sentence}"
+    if leaked.excess.low > 0:
+        ends = (leaked.excess.low, leaked.excess.high)
+        least, most = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
+        return f"{count} leaked in part, {least:,.0f} to {most:,.0f} beyond chance", sentence
+    whole = chosen(result.together, "recovered records 90%")
+    if whole and whole.count and not whole.background:  # few records, but not by chance
+        title = f"{whole.count:.0f} of {fmt.count(whole.of)} records came back whole"
+        return f"{title}; of parts nothing beyond chance", sentence
+    return "Nothing beyond chance", sentence
 
 
-def leak_report(result: LeakResult, examples: Sequence[LeakExample] = ()) -> ReportDocument:
-    """Return what a report says.
+def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.ReportDocument:
+    """Return the content of a report.
 
     Args:
         result: The measurement.
@@ -376,41 +338,44 @@ def leak_report(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Rep
         *([("Spent by all starts", spent)] if spent else []),
     )
     unmet = f"What was not found may leak all the same: {result.unreached}."
-    # Why a count is missing stands once below the table, not in every row.
+    # The reason of a missing count stands once below the table, not in every row.
     missing = dict.fromkeys(row.note for row in beside(result.together) if row.note)
-    each = Section("each", "Each attack", tuple(map(_attack_fold, result.attacks)), "page")
-    brief = Section("attacks", "", (_attacks(result),), "terminal")
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
-    private = tuple(
-        (f"{one.attack}: {fmt.visible(one.prompt, 300)}", one.output[:600]) for one in examples
-    )
-    s = "" if len(examples) == 1 else "s"
-    fold = Fold(
-        f"Private text: {len(examples)} answer{s} that repeat{'' if s else 's'} a record",
-        (Glossary(private),),
-        style="in",
-    )
-    return ReportDocument(
+    together = (_FIRST, _table(result.together, caption))
+    sections = [doc.Section("together", "All prompts together", together)]
+    if len(result.attacks) > 1:
+        folds = tuple(map(_attack_fold, result.attacks))
+        sections.append(doc.Section("each", "Each attack", folds, "page"))
+        sections.append(doc.Section("attacks", "", (_attacks(result),), "terminal"))
+    if examples:
+        one = len(examples) == 1
+        private = tuple(
+            (f"{t.attack}: {fmt.visible(t.prompt, 300)}", t.output[:600]) for t in examples
+        )
+        fold = doc.Fold(
+            f"Private text: {len(examples)} answer{'' if one else 's'} that"
+            f" repeat{'s' if one else ''} a record",
+            (doc.Glossary(private),),
+            style="in",
+        )
+        sections.append(doc.Section("examples", "Examples", (fold,), "page"))
+    return doc.ReportDocument(
         kind="extraction",
         title=title,
         sentence=sentence,
-        method=", ".join(one.name for one in result.attacks),
+        method=", ".join(attack.name for attack in result.attacks),
         target=target,
-        queries=sum(one.prompts for one in result.attacks),
+        queries=sum(attack.prompts for attack in result.attacks),
         facts=facts,
         brief=(("system", target),),
         warnings=(*result.warnings, *([unmet] if result.unreached else [])),
         left_out=result.left_out,
         claimed=CLAIMED,
         not_claimed=NOT_CLAIMED,
-        sections=(
-            Section("together", "All prompts together", (_FIRST, _table(result.together, caption))),
-            *([each, brief] if len(result.attacks) > 1 else []),
-            *([Section("examples", "Examples", (fold,), "page")] if examples else []),
-        ),
+        sections=tuple(sections),
         settings=(
             *result.settings.items(),
-            *((f"Prompts of {one.name}", fmt.count(one.prompts)) for one in result.attacks),
+            *((f"Prompts of {a.name}", fmt.count(a.prompts)) for a in result.attacks),
             ("Time of scoring", fmt.duration(result.seconds)),
             ("Ragwitness", result.ragwitness or fmt.MISSING),
         ),
@@ -422,7 +387,7 @@ def leak_report(result: LeakResult, examples: Sequence[LeakExample] = ()) -> Rep
     )
 
 
-_FIRST = Paragraph(
+_FIRST = doc.Paragraph(
     "Read “leaked records” first: records of which a part came back, each once. The excess is what"
     " chance does not explain. The other rows compare with papers.",
     "",
@@ -431,14 +396,14 @@ _FIRST = Paragraph(
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class MeasurePair:
     """A published count and its corrected counterpart, formatted.
 
     Attributes:
         label: E.g. ``"repeat prompts 10"``.
         published: Count; empty where the papers have none.
-        corrected: Count and what it is of, or a mean; empty where there is none.
-        definition: What counts, the corrected one first.
+        corrected: Count and its total, or a mean; empty where there is none.
+        definition: The rule of the count, the corrected one first.
         note: Why a count is missing.
         measure: The corrected measure; None where there is none.
     """
@@ -451,99 +416,83 @@ class Beside:
     measure: LeakMeasure | None
 
 
-def beside(measures: Sequence[LeakMeasure]) -> list[Beside]:
+def beside(measures: Sequence[LeakMeasure]) -> list[MeasurePair]:
     """Return one row per measure, published ones beside their corrected counterparts."""
-    return [_pair(*pair) for pair in _pairs(measures)]
+    corrected = {m.label: m for m in measures if not m.published}
+    published, alone = dict[str, LeakMeasure](), list[LeakMeasure]()
+    # 1. Each published count finds the corrected one of its name; contexts are records here.
+    for m in measures:
+        label = f"{_COUNTERPARTS.get(m.name, m.name)} {m.key}".rstrip()
+        if m.published and label in corrected:
+            published[label] = m
+        elif m.published:
+            alone.append(m)
+    # 2. Corrected measures in their order, and published counts without counterpart below.
+    pairs = [(published.get(label), m) for label, m in corrected.items()]
+    return [_pair(*pair) for pair in (*pairs, *((m, None) for m in alone))]
 
 
-def _pairs(
-    measures: Sequence[LeakMeasure],
-) -> Iterator[tuple[LeakMeasure | None, LeakMeasure | None]]:
-    # Pass 1: published counts find the corrected measure of the same name; contexts of the papers
-    # are records here.
-    ours = {one.label: one for one in measures if not one.published}
-    before: dict[str, LeakMeasure] = {}
-    alone = []
-    for one in measures:
-        if one.published:
-            label = f"{_COUNTERPARTS.get(one.name, one.name)} {one.key}".rstrip()
-            if label in ours:
-                before[label] = one
-            else:
-                alone.append(one)
-    # Pass 2: corrected measures in their order, each with its published twin, and the rest below.
-    yield from ((before.get(label), one) for label, one in ours.items())
-    yield from ((one, None) for one in alone)
-
-
-def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> Beside:
-    both = [one for one in (corrected, published) if one is not None]
-    said = [one.definition for one in both]
-    return Beside(
+def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> MeasurePair:
+    both = [m for m in (corrected, published) if m is not None]
+    count = "" if corrected is None else fmt.MISSING
+    if corrected is not None and not corrected.note:
+        count = f"{fmt.count(int(corrected.count))} of {fmt.count(corrected.of)}"
+        if not corrected.of:  # a mean
+            count = "" if math.isnan(corrected.count) else fmt.rate_text(corrected.count)
+    printed = "" if published is None else fmt.count(int(published.count))
+    return MeasurePair(
         label=both[0].label,
-        published=_published(published),
-        corrected=_corrected(corrected),
-        definition="; published: ".join(said) if len(said) == 2 else said[0],
-        note="; ".join(dict.fromkeys(one.note for one in both if one.note)),
+        published=fmt.MISSING if published and published.note else printed,
+        corrected=count,
+        definition="; published: ".join(m.definition for m in both),
+        note="; ".join(dict.fromkeys(m.note for m in both if m.note)),
         measure=corrected,
     )
 
 
-def _published(one: LeakMeasure | None) -> str:
-    return "" if one is None else fmt.MISSING if one.note else fmt.count(int(one.count))
-
-
-def _corrected(one: LeakMeasure | None) -> str:
-    if one is None or one.note:
-        return fmt.MISSING if one else ""
-    if one.name in _RANGES or not one.of:
-        return "" if math.isnan(one.count) else fmt.rate_text(one.count)
-    return f"{fmt.count(int(one.count))} of {fmt.count(one.of)}"
-
-
-def _table(measures: Sequence[LeakMeasure], caption: str) -> Table:
-    """The published count and the right one side by side, with chance and what is above it."""
+def _table(measures: Sequence[LeakMeasure], caption: str) -> doc.Table:
+    """The published count beside the corrected one, with chance and the excess."""
     columns = (
-        Column("Measure, and what counts", "name", "all prompts"),
-        Column("As published", "value", "published"),
-        Column("Every record", "value", "corrected"),
-        Column("95 % interval", "interval", "95 %"),
-        Column("0 to 1", "strip"),
-        Column("Background", "value", "chance"),
-        Column("Excess [95 %]", "signed", "excess"),
+        doc.Column("Measure, and what counts", "name", "all prompts"),
+        doc.Column("As published", "value", "published"),
+        doc.Column("Every record", "value", "corrected"),
+        doc.Column("95 % interval", "interval", "95 %"),
+        doc.Column("0 to 1", "strip"),
+        doc.Column("Background", "value", "chance"),
+        doc.Column("Excess [95 %]", "signed", "excess"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for one in beside(measures):
-        measure, rate = one.measure, one.measure.rate if one.measure else None
-        definition = one.definition + (f" Not counted: {one.note}." if one.note else "")
-        # Only shares are drawn between 0 and 1; cosines and differences may be negative.
+    rows: list[tuple[doc.Cell, ...]] = []
+    for row in beside(measures):
+        measure, rate = row.measure, row.measure.rate if row.measure else None
+        definition = row.definition + (f" Not counted: {row.note}." if row.note else "")
+        # Only shares are drawn between 0 and 1; differences may be negative.
         drawn = rate if rate is not None and rate.low >= 0 else ""
         chance = (measure.background, measure.excess) if measure else (None, None)
-        name, shown = Name(one.label, definition), "" if rate is None else rate
-        rows.append((name, one.published, one.corrected, shown, drawn, *chance))
-    return Table(caption, columns, tuple(rows))
+        name = doc.Name(row.label, definition)
+        rows.append((name, row.published, row.corrected, rate or "", drawn, *chance))
+    return doc.Table(caption, columns, tuple(rows))
 
 
-def _attack_fold(one: AttackLeaks) -> Fold:
-    failed = f", {fmt.count(one.failed)} without an answer" if one.failed else ""
-    share = f"{fmt.count(one.prompts)} prompts{failed}"
-    table = _table(one.measures, "Of this attack alone")
-    nothing = Paragraph("No prompt was answered.", "")
-    return Fold(one.name, (table if one.measures else nothing,), share)
+def _attack_fold(attack: AttackLeaks) -> doc.Fold:
+    failed = f", {fmt.count(attack.failed)} without an answer" if attack.failed else ""
+    share = f"{fmt.count(attack.prompts)} prompts{failed}"
+    table = _table(attack.measures, "Of this attack alone")
+    nothing = doc.Paragraph("No prompt was answered.", "")
+    return doc.Fold(attack.name, (table if attack.measures else nothing,), share)
 
 
-def _attacks(result: LeakResult) -> Table:
-    """One line per attack: prompts and the telling measures."""
+def _attacks(result: LeakResult) -> doc.Table:
+    """One line per attack: prompts and the most important measures."""
     heads = ("prompts", "failed", "rep. prompts", "rep. records", "ROUGE", "cover")
     labels = ("repeat prompts 10", "repeat records 10", "ROUGE records", "coverage")
-    rows: list[tuple[Cell, ...]] = []
-    for one in result.attacks:
-        found = [chosen(one.measures, label) for label in labels]
-        known = [m if m and not m.note else None for m in found]
-        figures = [None if m is None else int(m.count) if m.of else m.count for m in known]
-        rows.append((Name(one.name), one.prompts, one.failed, *figures))
-    columns = (Column("attack", "name", "attack"), *(Column(h, "value", h) for h in heads))
-    return Table("", columns, tuple(rows))
+    rows: list[tuple[doc.Cell, ...]] = []
+    for attack in result.attacks:
+        measures = [chosen(attack.measures, label) for label in labels]
+        taken = [m if m and not m.note else None for m in measures]
+        figures = [None if m is None else int(m.count) if m.of else m.count for m in taken]
+        rows.append((doc.Name(attack.name), attack.prompts, attack.failed, *figures))
+    columns = (doc.Column(head, "value", head) for head in heads)
+    return doc.Table("", (doc.Column("attack", "name", "attack"), *columns), tuple(rows))
 
 
 RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(

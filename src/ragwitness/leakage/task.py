@@ -1,4 +1,4 @@
-"""The task of a leak measurement: what can be got out of that system, and how much is private?"""
+"""The task of a leak measurement: how much private text attacks get out of a system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ragwitness.runner.task_options import (
     AnswerTokens,
     ContactFinder,
     HowRead,
-    Likeness,
     Prompts,
     RunPath,
     Sealing,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 class LeakTask(HowRead, Sending, Sealing):
     """Attack a RAG system and measure how much of its private corpus comes back.
 
-    Carried out, it gives every count with n, its interval, and what unrelated text gives by chance.
+    Carried out, it gives every count with n, its interval, and the count to expect by chance.
 
     Attributes:
         target: The system under attack, as for an audit. A system in this process shows its owner
@@ -133,7 +132,6 @@ class LeakTask(HowRead, Sending, Sealing):
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
     pii: ContactFinder = "auto"
-    embedder: Likeness = None
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
         Opt("--set", metavar="ATTACK.NAME=VALUE"),
@@ -146,7 +144,7 @@ class LeakTask(HowRead, Sending, Sealing):
         """Check the options and make the attacks; nothing large is read, and nothing is sent.
 
         Args:
-            note: Told of what reading documents came to.
+            note: Receives remarks on reading the documents.
 
         Raises:
             InputError: An option cannot be used, or would not be read.
@@ -154,6 +152,7 @@ class LeakTask(HowRead, Sending, Sealing):
         from ragwitness.leakage.attack_registry import OWNERS
         from ragwitness.leakage.attacks.base import Limits
 
+        # 1. Types and combinations of options.
         refuse_types(self)
         check_target(self.target)
         if isinstance(self.corpus, str) and not self.corpus:
@@ -173,28 +172,29 @@ class LeakTask(HowRead, Sending, Sealing):
             self, {"single", *(name for name, true in traits.items() if true)}
         )
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        # 2. The attacks, with the knowledge of the attacker: public texts, topic, own records.
         names = names_of(self.attacks)
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
-        texts = [one.text for one in as_documents(self.information, note=note)]
-        knows = {"texts": texts, "topic": self.topic}
+        texts = tuple(document.text for document in as_documents(self.information, note=note))
+        own: list[Document] = []
         if OWNERS in names:
-            records, others = (
-                as_documents(one, self, note=lambda _: None)
-                for one in (self.corpus, self.background)
+            records, background = (
+                as_documents(texts, self, note=lambda _: None)
+                for texts in (self.corpus, self.background)
             )
-            aimed, _ = self.aimed_at(names, len(records), others)
-            knows["records"] = [one.text for one in (*records, *aimed)]
-        given = self.options if isinstance(self.options, Mapping) else per_method(self.options)
-        made = [] if self.transcripts else attacks_of(names, limits, given, **knows)
-        return LeakWork(self, names, limits, given, tuple(texts), made)
+            own = [*records, *self.aimed_at(names, len(records), background)[0]]
+        options = self.options if isinstance(self.options, Mapping) else per_method(self.options)
+        knowledge = {"texts": texts, "topic": self.topic, "records": [d.text for d in own]}
+        attacks = [] if self.transcripts else attacks_of(names, limits, options, **knowledge)
+        return LeakWork(self, names, limits, options, texts, attacks)
 
     def aimed_at(
         self, names: Sequence[str], records: int, background: Sequence[Document]
     ) -> tuple[Sequence[Document], Sequence[Document]]:
         """Return the background texts that are asked for as the records are, and the others.
 
-        The owner's test aims at both alike, or chance would not show in the background what it
-        shows in the records. Few prompts reach the records only where not all of it is aimed at.
+        The owner's test aims at both alike; else the background would not show the hits by chance.
+        With few prompts only a part of the background is aimed at, so that they reach the records.
         """
         from ragwitness.leakage.attack_registry import OWNERS
 
@@ -202,11 +202,11 @@ class LeakTask(HowRead, Sending, Sealing):
         if list(names) != [OWNERS] or len(background) <= most:
             return background, ()
         order = random.Random(self.seed).sample(range(len(background)), len(background))
-        some, rest = (sorted(part) for part in (order[:most], order[most:]))
-        return [background[at] for at in some], [background[at] for at in rest]
+        aimed, others = (sorted(part) for part in (order[:most], order[most:]))
+        return [background[n] for n in aimed], [background[n] for n in others]
 
     def carry_out(self) -> LeakResult:
-        """Do it, and return the counts."""
+        """Attack and score, and return the counts."""
         folder = own_folder(self.run, self.corpus, self.background)
         work = self.order()
         plan = work.plan()
@@ -227,9 +227,9 @@ class LeakWork:
     """A leak measurement whose options were checked.
 
     Attributes:
-        task: What was asked for.
+        task: The task.
         names: Registered names of the attacks, each once.
-        limits: How much each may ask.
+        limits: Limits of each attack.
         options: Fields of their configurations, by attack.
         texts: Public texts from which prompts are cut.
         attacks: The attacks; none where stored transcripts are scored.
@@ -244,79 +244,89 @@ class LeakWork:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What a run folder is named by.
+        """The values that name a run folder: target, corpus and attacks.
 
-        Target, corpus and attacks: another list of secrets, or another background at which nothing
-        was aimed, scores the same answers again.
+        Another list of secrets, or another background at which nothing was aimed, scores the same
+        answers again.
         """
         from ragwitness.leakage.attack_registry import OWNERS
 
-        it = self.task
-        known: object
-        known = (it.information, it.topic) if it.topic else it.information
+        task = self.task
+        knowledge: object = task.information
+        if task.topic:
+            knowledge = (task.information, task.topic)
         if OWNERS in self.names:
-            aimed = it.background
+            aimed = task.background
             if aimed is not None and not isinstance(aimed, str | Path):
-                aimed = sha256(
-                    "\0".join(one.text for one in as_documents(aimed)).encode()
-                ).hexdigest()
-            known = (known, aimed)
-        pairs = it.options
+                texts = "\0".join(document.text for document in as_documents(aimed))
+                aimed = sha256(texts.encode()).hexdigest()
+            knowledge = (knowledge, aimed)
+        pairs = task.options
         if isinstance(pairs, Mapping):
-            pairs = [f"{a}.{name}={v}" for a, own in pairs.items() for name, v in own.items()]
-        sources = (it.target, it.transcripts, it.corpus)
-        return (*sources, self.names, self.limits, sorted(pairs or ()), known)
+            pairs = [f"{a}.{name}={v}" for a, fields in pairs.items() for name, v in fields.items()]
+        sources = (task.target, task.transcripts, task.corpus)
+        return (*sources, self.names, self.limits, sorted(pairs or ()), knowledge)
 
     def plan(self, note: Note = warn) -> LeakPlan:
-        """Read what answers are held against: records, background, secrets and decoys.
+        """Read the texts that answers are compared with: records, background, secrets and decoys.
 
         Raises:
-            InputError: A file cannot be read, decoys stand alone, or the corpus holds what is
-                given.
+            InputError: A file cannot be read, decoys stand alone, or the corpus holds other texts
+                of the task.
         """
         from ragwitness.leakage.run import refuse_records
 
-        it = self.task
+        task = self.task
         lost: list[LeftOut | str] = []
-        records = as_documents(it.corpus, it, lost, note)
+        records = as_documents(task.corpus, task, lost, note)
         if not records:
             raise InputError("There is no corpus to look for.", "Give the private records.")
-        background = as_documents(it.background, it, lost, note)
-        # What was not aimed at explains what an answer says, and is no measure of chance.
-        aimed, rest = it.aimed_at(self.names, len(records), background)
+        background = as_documents(task.background, task, lost, note)
+        # Texts that no prompt aimed at explain overlaps, and are no measure of chance.
+        aimed, others = task.aimed_at(self.names, len(records), background)
         plan = plan_of(
             records,
             tuple(aimed),
-            (it.secrets, it.decoys),
-            contacts=it.contacts,
-            seed=it.seed,
-            pii=it.pii,
+            (task.secrets, task.decoys),
+            contacts=task.contacts,
+            seed=task.seed,
+            pii=task.pii,
         )
-        others = tuple(one.text for one in rest)
+        public = tuple(document.text for document in others)
         refuse_records("--information", self.texts, records)
-        refuse_records("--background", others, records)
-        public = (*self.texts, *others)
-        return dataclasses.replace(plan, left_out=tuple(lost), public=public)
+        refuse_records("--background", public, records)
+        return dataclasses.replace(plan, left_out=tuple(lost), public=(*self.texts, *public))
 
     @property
     def settings(self) -> dict[str, str]:
-        """Everything in use, as label and value."""
-        it = self.task
-        files = {"corpus": it.corpus, "background": it.background, "transcripts": it.transcripts}
-        named = {label: str(one) for label, one in files.items() if isinstance(one, str | Path)}
+        """All settings, as label and value."""
+        from ragwitness.text.pii import pii_finder
+
+        task = self.task
+        files = {
+            "corpus": task.corpus,
+            "background": task.background,
+            "transcripts": task.transcripts,
+        }
+        settings = {k: str(file) for k, file in files.items() if isinstance(file, str | Path)}
         if self.attacks:
-            named |= settings_of(self.attacks, self.limits)
-        return named | ledger_of(it.pii, contacts=it.contacts)
+            settings |= settings_of(self.attacks, self.limits)
+        if task.contacts:
+            finder = pii_finder(task.pii)
+            settings |= {
+                "contact details found by": finder.name,
+                "of which it misses": finder.misses,
+            }
+        return settings
 
     def subject(self, plan: LeakPlan) -> SealSubject:
-        """Return what it commits to before its first query."""
+        """Return the commitment before the first query."""
         from ragwitness.leakage.evidence import LeakOrder, subject_of
 
-        it = self.task
+        task = self.task
         order = LeakOrder(
-            str(it.target), self.names, self.options, self.limits, it.budget,
-            tuple(plan.public), it.topic,
-            it.embedder, self.settings,
+            str(task.target), self.names, self.options, self.limits, task.budget,
+            tuple(plan.public), task.topic, self.settings,
         )  # fmt: skip
         return subject_of(order, plan)
 
@@ -331,8 +341,8 @@ class LeakWork:
         from ragwitness.leakage.run import ask_attacks
         from ragwitness.rag.target import LabTarget
 
-        # The passages are needed by the published counts, which look at those retrieved for the
-        # same prompt: a system of ours in this process shows them to its owner.
+        # A system of ours in this process shows its passages to its owner: the published counts
+        # look at those retrieved for the same prompt.
         shown = target.for_owner() if isinstance(target, LabTarget) else target
         return await ask_attacks(
             self.attacks,
@@ -344,7 +354,7 @@ class LeakWork:
         )
 
     def transcripts(self, asked: AttackRun | None) -> Sequence[Transcript]:
-        """Return what was answered, now or before.
+        """Return the transcripts of a run, or else the stored ones.
 
         Raises:
             InputError: Stored transcripts cannot be read.
@@ -356,11 +366,8 @@ class LeakWork:
     def scored(self, plan: LeakPlan, asked: AttackRun | None) -> LeakResult:
         """Count: published counts and corrected ones, from the same transcripts."""
         from ragwitness.leakage.run import score_leaks
-        from ragwitness.models.model_registry import load_embedder
 
-        own = load_embedder(self.task.embedder) if self.task.embedder else None
-        told = self.transcripts(asked)
-        return score_leaks(told, plan, embedder=own, asked=asked, settings=self.settings)
+        return score_leaks(self.transcripts(asked), plan, asked=asked, settings=self.settings)
 
 
 def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
@@ -386,22 +393,22 @@ def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
 def attacks_of(
     names: Sequence[str],
     limits: Limits,
-    given: Mapping[str, Mapping[str, object]],
-    **knows: Any,
+    options: Mapping[str, Mapping[str, object]],
+    **knowledge: Any,
 ) -> list[Attack]:
-    """Return the attacks with their options, and with what the attacker knows or has.
+    """Return the attacks with their options, and with the knowledge of the attacker.
 
     Raises:
         InputError: An attack, an option or a value is unknown, or an option's attack is not run.
     """
     from ragwitness.leakage.attack_registry import build_attack
 
-    if idle := sorted(set(given) - set(names)):
+    if idle := sorted(set(options) - set(names)):
         raise InputError(
             f"--set {idle[0]}.… is for an attack that is not run.",
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
-    return [build_attack(name, limits, given.get(name), **knows) for name in names]
+    return [build_attack(name, limits, options.get(name), **knowledge) for name in names]
 
 
 def plan_of(
@@ -413,67 +420,58 @@ def plan_of(
     seed: int,
     pii: str = "auto",
 ) -> LeakPlan:
-    """Return what answers are compared with.
+    """Return the texts that answers are compared with.
 
     Args:
         records: The private corpus.
         background: Texts that the target does not hold.
         ledgers: Files of secrets and of decoys.
         contacts: Whether contact details in the records are secrets too.
-        seed: Of the resampling.
-        pii: Who finds them.
+        seed: Seed of the resampling.
+        pii: Finder of contact details.
 
     Raises:
-        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds what is given.
+        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds other texts of
+            the task.
     """
     from ragwitness.leakage.run import refuse_records
     from ragwitness.leakage.score.table import LeakPlan
     from ragwitness.text.pii import personal_of, pii_finder
     from ragwitness.text.secrets import SecretIndex, read_secrets
 
-    refuse_records("--background", [one.text for one in background], records)
-    # Secrets are private for certain; decoys are planted nowhere, and finding one is chance.
-    known, planted_nowhere = (read_secrets(path) if path else [] for path in ledgers)
+    refuse_records("--background", [document.text for document in background], records)
+    # Secrets are private for certain; decoys are in no record, and a hit is chance.
+    secrets, decoys = (read_secrets(path) if path else [] for path in ledgers)
+    texts = [document.text for document in records]
     if contacts:
-        known = known + personal_of(((one.id, one.text) for one in records), pii_finder(pii))
-    # A rate of decoys is a background and needs a rate above it.
-    if planted_nowhere and not known:
+        named = ((document.id, document.text) for document in records)
+        secrets = secrets + personal_of(named, pii_finder(pii))
+    # The rate of decoys is a background and needs a rate above it.
+    if decoys and not secrets:
         raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
-    if held := {n for _, n in SecretIndex(planted_nowhere).pairs([one.text for one in records])}:
+    if held := {n for _, n in SecretIndex(decoys).pairs(texts)}:
         raise InputError(
-            f"{len(held)} of {len(planted_nowhere)} decoys stand in the corpus (the first is number"
+            f"{len(held)} of {len(decoys)} decoys stand in the corpus (the first is number"
             f" {min(held) + 1}): what is found of them is no chance.",
             "Leave them out of --decoys.",
         )
-    return LeakPlan(records, background, known, planted_nowhere, seed)
-
-
-def ledger_of(pii: str, *, contacts: bool) -> dict[str, str]:
-    """Return who made the ledger of contact details, and what that does not find."""
-    from ragwitness.text.pii import pii_finder
-
-    if not contacts:
-        return {}
-    finder = pii_finder(pii)
-    return {"contact details found by": finder.name, "of which it misses": finder.misses}
+    return LeakPlan(records, background, secrets, decoys, seed)
 
 
 def settings_of(attacks: Sequence[Attack], limits: Limits) -> dict[str, str]:
-    """Return everything in use, as label and value."""
-    named = {
+    """Return the settings of attacks, as label and value."""
+    settings = {
         "prompts of each attack": f"at most {limits.prompts}",
         "tokens of an answer": f"at most {limits.max_tokens}",
         "seed": str(limits.seed),
     }
     for attack in attacks:
-        # Everything an attack depends on stands in the report; long texts by their number alone.
+        # Every field of an attack's configuration is reported; of long texts their number.
         config = getattr(attack, "config", None)
         fields = dataclasses.fields(config) if dataclasses.is_dataclass(config) else ()
-        values = {one.name: getattr(config, one.name) for one in fields if one.name != "limits"}
-        for texts in ("texts", "records"):
-            if held := values.pop(texts, ()):
-                values[texts] = f"{len(held)} given"
-        if (own := values.pop("embedder", None)) is not None:
-            values["embedder"] = own.name
-        named[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
-    return named
+        values = {f.name: getattr(config, f.name) for f in fields if f.name != "limits"}
+        for name in ("texts", "records"):
+            if texts := values.pop(name, ()):
+                values[name] = f"{len(texts)} given"
+        settings[attack.name] = ", ".join(f"{key}: {value}" for key, value in values.items())
+    return settings

@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 
 from ragwitness.core.errors import ExitCode, import_extra
 from ragwitness.core.files import replace_file
+from ragwitness.core.registry import Listing, Registry
 from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, TestCase, plain
 
@@ -308,26 +309,35 @@ class Format:
     """A format of a result.
 
     Attributes:
-        help: Of the option that asks for it.
         content: From the kind, the result and the conditions of ``--fail-on`` to the file.
         check: Raises where the format cannot be had, before anything is spent.
     """
 
-    help: str
     content: Callable[[ResultType[Any, Any], Any, Sequence[Any]], str | bytes | Iterable[str]]
     check: Callable[[], object] | None = None
 
 
-FORMATS: Mapping[str, Format] = {
-    "json": Format("Also write the result to this JSON file.", _json),
-    "jsonl": Format("Also write this JSONL file, one line for each document.", _jsonl),
-    "parquet": Format(
-        "Also write this Parquet file; needs the extra [data].", _parquet, require_parquet
-    ),
-    "junit": Format("Also write this JUnit XML file, which CI systems show.", junit_xml),
-    "sarif": Format("Also write this SARIF file, which code-scanning pages show.", sarif_log),
-}
-"""By the name of the option; a format that is added here is an option of every such verb."""
+FORMATS = Registry(
+    "format",
+    {
+        "json": Listing(Format(_json), "Also write the result to this JSON file."),
+        "jsonl": Listing(Format(_jsonl), "Also write this JSONL file, one line for each document."),
+        "parquet": Listing(
+            Format(_parquet, require_parquet),
+            "Also write this Parquet file; needs the extra [data].",
+        ),
+        "junit": Listing(
+            Format(junit_xml), "Also write this JUnit XML file, which CI systems show."
+        ),
+        "sarif": Listing(
+            Format(sarif_log), "Also write this SARIF file, which code-scanning pages show."
+        ),
+    },
+    group="ragwitness.formats",
+    fits=lambda format_: callable(getattr(format_, "content", None)),
+    needs="It must be a ragwitness.report.files.Format.",
+)
+"""By the name of the option; every verb with a result has an option for each."""
 
 
 def write(
@@ -336,7 +346,8 @@ def write(
     """Write a result in one of the ``FORMATS``.
 
     Raises:
-        InputError: The file cannot be written.
+        InputError: The file cannot be written, or a plug-in fails.
         MissingExtraError: A package for the format is not installed.
     """
-    replace_file(path, FORMATS[form].content(kind, result, conditions))
+    chosen = FORMATS.load(form)
+    replace_file(path, FORMATS.guard(form, lambda: chosen.content(kind, result, conditions)))

@@ -173,11 +173,6 @@ Proxy = Annotated[
         " methods that let a model write can use them."
     ),
 ]
-Likeness = Annotated[
-    str | None,
-    PathRole.ADDRESS,
-    Opt(help="Measure likeness in meaning too, by this embedder: minilm, hf:NAME or URL#MODEL."),
-]
 ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
@@ -467,7 +462,6 @@ TRAITS: Mapping[str, tuple[str, str]] = {
         "is for texts that are written anew, and {method} copies what its records hold",
         "Leave it out.",
     ),
-    "keywords": ("is for the method keywords", "Leave it out, or --method keywords."),
     "utility": ("is for measuring use, which --no-utility leaves out", "Leave one of them out."),
     "asks": ("is for what is asked, and stored transcripts were asked before", "Leave it out."),
 }

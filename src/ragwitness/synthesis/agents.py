@@ -1,10 +1,10 @@
-"""One question to a language model, asked again where the answer cannot be used."""
+"""Questions to a language model, asked again if an answer is unusable; its roles and domains."""
 
 from __future__ import annotations
 
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -30,14 +30,13 @@ class Asking:
     """How a model is asked.
 
     Attributes:
-        max_tokens: Limit of an answer; the published code's 256 cuts many a text short.
+        max_tokens: Limit of an answer; the published code's 256 truncates many texts.
         temperature: Sampling temperature; 0.6 as published.
-        attempts: Times that a question is asked while its answers cannot be used.
-        seed: Seed of the first attempt; further attempts count on, so that each is another
-            question.
-        published: Take answers as the published code does: cut off, in another language, of
-            another form. For evaluation alone.
-        roles: Who plays the roles that the run's model does not play.
+        attempts: How often a question is asked while its answers cannot be used.
+        seed: Seed of the first attempt; each further attempt adds one and is a new question.
+        published: Accept truncated answers, other languages and other forms, as the published code
+            does. For evaluation only.
+        roles: The models of the roles that the run's model does not play.
 
     Raises:
         InputError: A number is out of range.
@@ -54,7 +53,7 @@ class Asking:
     roles: Roles = ()
 
     def __post_init__(self) -> None:
-        """Refuse numbers with which nothing can be asked."""
+        """Reject numbers out of range."""
         if self.max_tokens < 1 or self.attempts < 1 or self.temperature < 0:
             raise InputError(
                 "max_tokens and attempts must be at least 1, temperature at least 0, not"
@@ -66,12 +65,8 @@ class Asking:
         """Whether one of these roles is played by the run's model."""
         return not set(roles) <= {role for role, _ in self.roles}
 
-    def asks(self, *roles: str) -> bool:
-        """Whether one of these roles is played by a model, whichever."""
-        return not set(roles) <= {role for role, address in self.roles if address == RULES}
-
     def query(self, prompt: str, role: str, seed: int) -> Query:
-        """Return a question to whoever plays a role."""
+        """Return a question to the model of a role."""
         address = dict(self.roles).get(role)
         if address is None:
             return Query(prompt, self.max_tokens, self.temperature, seed=seed)
@@ -84,7 +79,6 @@ def ask(
     how: Asking,
     *,
     role: str,
-    rule: Callable[[], str] | None = None,
     like: str | None = None,
     turn: int = 0,
 ) -> Steps[T]:
@@ -92,86 +86,75 @@ def ask(
 
     Args:
         prompt: The question.
-        read: Returns what the answer says; None, or ``UnreadError`` with what is missing, where it
-            does not keep to its form.
+        read: Returns the content of an answer. Where the answer does not keep to its form, it
+            returns None or raises ``UnreadError`` with the missing part.
         how: Settings.
-        role: Who is asked.
-        rule: What the rules say, where they play the role; None where there is no rule.
+        role: The role that is asked.
         like: A text whose language the answer must be in; None for any.
-        turn: Number of the round, so that a question that recurs is asked anew.
+        turn: Number of the round, so that a repeated question is asked anew.
 
     Raises:
-        StoppedError: No attempt brought an answer that can be used.
+        StoppedError: No attempt gave a usable answer.
     """
-    if dict(how.roles).get(role) == RULES:
-        nothing = StoppedError(Fate.MALFORMED, f"the rules have nothing to say as {role}")
-        try:
-            said = read(rule()) if rule else None
-        except UnreadError:
-            raise nothing from None
-        if said is None:
-            raise nothing
-        return said
-    trouble = StoppedError(Fate.MALFORMED, "")
+    fault = StoppedError(Fate.MALFORMED, "")
     for attempt in range(how.attempts):
-        # A question that is asked again is another one: its seed tells journal and cache so.
+        # Another seed makes it another question, for response store and provider alike.
         seed = how.seed + turn * how.attempts + attempt
         (answer,) = yield [how.query(prompt, role, seed)]
         answer = replace(answer, text=after_thought(answer.text)[0] or "")
-        if (found := _trouble(answer, prompt, like, how.published)) is not None:
-            if found.fate is Fate.FAILED:  # some servers repeat the prompt, and in it the record
-                raise StoppedError(Fate.FAILED, unquoted(found.reason, prompt))
-            trouble = found
+        if (unusable := _fault(answer, prompt, like, how.published)) is not None:
+            fault = unusable
+            if fault.fate is Fate.FAILED:
+                break
             continue
-        why = "the model did not keep to the form"
+        # The answer is complete: its form decides.
+        reason = "the model did not keep to the form"
         try:
-            if (said := read(answer.text)) is not None:
-                return said
+            if (content := read(answer.text)) is not None:
+                return content
         except UnreadError as error:
-            why = f"{why}: {error}"
-        trouble = StoppedError(Fate.MALFORMED, why)
+            reason = f"{reason}: {error}"
+        fault = StoppedError(Fate.MALFORMED, reason)
         if declines(answer.text):
-            trouble = StoppedError(Fate.REFUSED, "the model refused")
-    raise trouble
+            fault = StoppedError(Fate.REFUSED, "the model refused")
+    raise fault
 
 
 def together(parts: Iterable[Steps[T]]) -> Steps[list[T | StoppedError]]:
-    """Follow several generators side by side; what stopped one stands in its result's place."""
-    found: list[T | StoppedError] = []
-    waiting = list(parts)
-    while waiting:
-        some, waiting = waiting[:_ABREAST], waiting[_ABREAST:]
-        found += yield from _abreast(some)
-    return found
+    """Follow several generators side by side; an error replaces the result of its generator."""
+    generators, results = list(parts), list[T | StoppedError]()
+    for first in range(0, len(generators), _ABREAST):
+        results += yield from _abreast(generators[first : first + _ABREAST])
+    return results
 
 
-def _abreast(parts: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
-    found: dict[int, T | StoppedError] = {}
-    answers: dict[int, list[Answer] | None] = dict.fromkeys(range(len(parts)))
+def _abreast(generators: list[Steps[T]]) -> Steps[list[T | StoppedError]]:
+    results: dict[int, T | StoppedError] = {}
+    answers: dict[int, list[Answer] | None] = dict.fromkeys(range(len(generators)))
     while answers:
-        asked: dict[int, list[Query]] = {}
-        # One step of every generator that is still going, then one batch of all their queries.
-        for place, given in answers.items():
+        queries: dict[int, list[Query]] = {}
+        # One step of every unfinished generator, then one batch of all their queries.
+        for n, replies in answers.items():
             try:
-                asked[place] = parts[place].send(given)  # type: ignore[arg-type]  # None starts it
+                queries[n] = generators[n].send(replies)  # type: ignore[arg-type]  # None starts it
             except StopIteration as stop:
-                found[place] = stop.value
+                results[n] = stop.value
             except StoppedError as stop:
-                found[place] = stop
-        batch = [query for queries in asked.values() for query in queries]
-        said = iter((yield batch) if batch else ())
-        answers = {n: [next(said) for _ in queries] for n, queries in asked.items()}
-    return [found[place] for place in range(len(parts))]
+                results[n] = stop
+        batch = [query for step in queries.values() for query in step]
+        replies_in_order = iter((yield batch) if batch else ())
+        answers = {n: [next(replies_in_order) for _ in step] for n, step in queries.items()}
+    return [results[n] for n in range(len(generators))]
 
 
 def shown(text: str) -> str:
-    """Return a text for a prompt: its own protocol words taken out, so that it says nothing."""
+    """Return a text for a prompt, without protocol words: they would act as instructions."""
     return f"<<<\n{PROTOCOL.sub('[…]', text)}\n>>>"
 
 
-def _trouble(answer: Answer, prompt: str, like: str | None, published: bool) -> StoppedError | None:
-    if answer.error is not None:
-        return StoppedError(Fate.FAILED, answer.error)
+def _fault(answer: Answer, prompt: str, like: str | None, published: bool) -> StoppedError | None:
+    if answer.error is not None:  # some servers repeat the prompt, and in it the record
+        return StoppedError(Fate.FAILED, unquoted(answer.error, prompt))
     if answer.finish_reason == "content_filter":
         return StoppedError(Fate.REFUSED, "the model's provider filtered the answer")
     if answer.finish_reason == "length" and not published:
@@ -194,14 +177,14 @@ class Domain:
 
     Attributes:
         name: Name shown to people.
-        records: What a record is, as in "Here is {records}".
+        records: Kind of a record, as in "Here is {records}".
         parts: Speakers or sections that have attributes of their own; empty for the whole record.
-        attributes: Attributes of each part, in the order of ``parts``; empty lets the model
-            identify them from a few records.
+        attributes: Attributes of each part, in the order of ``parts``. If empty, the model
+            identifies them from a few records.
         count: Number of attributes to identify in each part.
-        form: What the new text must look like.
+        form: Required form of the new text.
         labels: Words that must open a line of the new text, once each and in this order.
-        checks: What the privacy agent looks for beside the six checks.
+        checks: Checks of the privacy agent in addition to the six of the paper.
     """
 
     stored_name: ClassVar[str] = "Domain"
@@ -216,7 +199,7 @@ class Domain:
     checks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be asked for.
+        """Check attributes and their number.
 
         Raises:
             InputError: Attributes do not fit the parts, or there are none to identify.
@@ -305,12 +288,12 @@ class MakingConfig:
     """How a text is made.
 
     Attributes:
-        domain: What the records are.
-        asking: Settings by which the model is asked.
-        rounds: Most versions of a text. SAGE has each judged and all but the last rewritten; 0
-            is its stage 1 alone, where our conditions decide. Other methods make a new version
-            where one breaks a condition.
-        shots: Records that the attributes are identified from, as published 5.
+        domain: The kind of the records.
+        asking: How the model is asked.
+        rounds: Most versions of a text. SAGE judges each and rewrites all but the last; with 0, it
+            is stage 1 alone, and our conditions decide. Other methods make a new version where
+            one breaks a condition.
+        shots: Number of records from which the attributes are identified, as published 5.
         longest: Most characters of a record.
 
     Raises:
@@ -326,7 +309,7 @@ class MakingConfig:
     longest: int = 20_000
 
     def __post_init__(self) -> None:
-        """Refuse a number of rounds that is none."""
+        """Reject a negative number of rounds."""
         if self.rounds < 0:
             raise InputError(
                 f"rounds must be at least 0, not {self.rounds}.", "The default is --rounds 3."
@@ -341,16 +324,18 @@ class MakingConfig:
             "answers": f"{how.max_tokens} tokens, temperature {how.temperature:g},"
             f" {how.attempts} attempts, seed {how.seed}",
             "longest record": f"{self.longest:,} characters",
-            **described(how.roles),
+            **dict(how.roles),
         }
 
 
 class RoleMethod(ABC):
-    """What the methods have in common whose roles a model or rules play.
+    """A method that asks models in roles.
 
     Args:
         config: Settings.
     """
+
+    asks = True
 
     def __init__(self, config: MakingConfig | None = None) -> None:
         self.config = config or MakingConfig()
@@ -363,33 +348,22 @@ class RoleMethod(ABC):
     @property
     @abstractmethod
     def roles(self) -> tuple[str, ...]:
-        """Who is asked."""
-
-    @property
-    def asks(self) -> bool:
-        """Whether a model plays one of the roles."""
-        return self.config.asking.asks(*self.roles)
+        """The roles that are asked."""
 
     def describe(self) -> dict[str, str]:
         """Return every setting."""
         return {"method": self.name, **self.config.describe()}
 
 
-# The roles of SAGE, and which model plays each: the paper has one for each stage (§3.1, §4.1).
-#
-# A role is played by the model of the run, by a model of its own, or by rules. The rules stand in
-# where no chat model is at hand. They are no language model, and whatever they make says so.
-
+# The roles of SAGE: the paper has a model for each stage (§3.1, §4.1). A role is played by the
+# model of the run, or by a model of its own.
 
 EXTRACTOR, GENERATOR, JUDGE, REWRITER = "extractor", "generator", "judge", "rewriter"
 ROLES = (EXTRACTOR, GENERATOR, JUDGE, REWRITER)
-"""Names attributes and what a record says of them; writes; judges privacy; rewrites."""
-
-RULES = "rules"
-"""The address of the rules, in the place of a model's."""
+"""Names and extracts attributes; writes the text; judges its privacy; rewrites it."""
 
 Roles = tuple[tuple[str, str], ...]
-"""The address of each role that is not played by the run's model, sorted by role."""
+"""Role and address of each model other than the run's, sorted by role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,39 +377,27 @@ class RoleQuery(Query):
     model: str = ""
 
 
-def roles_of(model: str | None, given: Mapping[str, str | None]) -> tuple[str | None, Roles]:
-    """Return the run's model, None where the rules are that, and who plays the other roles.
+def roles_of(model: str | None, addresses: Mapping[str, str | None]) -> Roles:
+    """Return the roles that are played by models other than the run's.
 
     Args:
         model: Address of the run's model.
-        given: Addresses by role; None leaves a role to the run's model.
+        addresses: Addresses by role; None leaves a role to the run's model.
 
     Raises:
         InputError: There is no such role.
     """
-    if unknown := sorted(set(given) - set(ROLES)):
+    if unknown := sorted(set(addresses) - set(ROLES)):
         raise InputError(f"There is no role {unknown[0]!r}.", f"There are {', '.join(ROLES)}.")
-    usual = RULES if model == RULES else None
-    named = {role: given.get(role) or usual for role in ROLES}
-    played = tuple((role, one) for role, one in named.items() if one and one != model)
-    if usual is not None:
-        played = tuple((role, one) for role, one in named.items() if one)
-    return (None if usual else model), played
-
-
-def described(roles: Roles) -> dict[str, str]:
-    """Return who plays each role, as label and value; empty where the run's model plays all."""
-    return {
-        role: f"{RULES} (no language model)" if address == RULES else address
-        for role, address in roles
-    }
+    pairs = ((role, addresses.get(role)) for role in ROLES)
+    return tuple((role, address) for role, address in pairs if address and address != model)
 
 
 class ByRole:
     """Several models behind one target: each query goes to its own.
 
     Args:
-        usual: The run's model; None where every role has one of its own.
+        usual: The run's model; None where every role has a model of its own.
         others: The other models, by address.
     """
 
@@ -458,27 +420,18 @@ class ByRole:
         Raises:
             InputError: A role has no model.
         """
-        address = query.model if isinstance(query, RoleQuery) else None
-        target = self._usual if address is None else self._others[address]
-        if target is None:
+        if isinstance(query, RoleQuery):
+            plain = Query(query.prompt, query.max_tokens, query.temperature, seed=query.seed)
+            return await self._others[query.model].ask(plain)
+        if self._usual is None:
             raise InputError("A role has no model.", "Name one for all roles with --model.")
-        plain = query
-        if address is not None:
-            plain = Query(
-                query.prompt, query.max_tokens, query.temperature, query.top_logprobs, query.seed
-            )
-        return await target.ask(plain)
+        return await self._usual.ask(query)
 
     async def close(self) -> None:
         """Close every model."""
         for target in (self._usual, *self._others.values()):
             if target is not None:
                 await target.close()
-
-
-def others_of(roles: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the addresses of the models that are to be opened beside the run's."""
-    return sorted({address for _, address in roles if address != RULES})
 
 
 async def open_chat(
@@ -499,7 +452,8 @@ async def open_chat(
         TargetError: A model does not answer.
     """
     usual = None if model is None else await open_model(model, options)
-    others = {address: await open_model(address, options) for address in others_of(roles)}
+    addresses = sorted({address for _, address in roles})
+    others = {address: await open_model(address, options) for address in addresses}
     if usual is None and not others:
         raise InputError("There is no chat model.", "Name one with --model.")
     return usual if usual is not None and not others else ByRole(usual, others)

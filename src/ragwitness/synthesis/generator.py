@@ -1,26 +1,25 @@
-"""What every way of making synthetic data consists of. Sans I/O, as audits are.
+"""The parts of every way to make synthetic data. Sans I/O, as audits are, but for kept rows.
 
-A method makes a maker from the corpus, once, and the maker one text from each record. Both are
-generators: batches of queries out, their answers in. Who drives them owns network, cache and caps.
-A corpus method makes texts that no record stands behind, all at once.
+A method makes a maker from the corpus, once, and the maker makes one text from each record. Both
+are generators: batches of queries out, their answers in. The caller owns network, cache and caps.
 """
 
 from __future__ import annotations
 
 import enum
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
-from ragwitness.core.errors import InputError
+from ragwitness.core.files import Appender
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.synthesis.guard import SyntheticGuard
-
-if TYPE_CHECKING:
-    from ragwitness.synthesis.private.ledger import Spend
 
 T = TypeVar("T")
 
@@ -31,17 +30,17 @@ _CONTROL = 0.1  # share of control characters in what is taken for binary
 
 
 class Fate(enum.StrEnum):
-    """What became of one record; only ``PASSED`` is ever written by ``ragwitness synthesize``."""
+    """Outcome of one record; ``ragwitness synthesize`` writes only the texts that passed."""
 
     PASSED = "passed"
     WITHHELD = "withheld"
-    """Made, and kept back: it broke a condition, or nobody called it safe."""
+    """Made, and not released: it broke a condition, or no agent called it safe."""
     REFUSED = "refused"
     """The model declined."""
     TRUNCATED = "truncated"
     """The model stopped at the token limit."""
     MALFORMED = "malformed"
-    """The model did not keep to the form it was told."""
+    """The model did not keep to the form."""
     LANGUAGE = "language"
     """The model answered in another language."""
     FAILED = "failed"
@@ -58,11 +57,11 @@ class Fate(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """What was made of one record.
+    """The outcome of one record, with its text.
 
     Attributes:
         record: Id of the record.
-        fate: What became of it.
+        fate: Its outcome.
         text: The synthetic text; empty unless passed or unguarded.
         reason: Why it did not pass; our own words, or those of a server that failed.
         rounds: Number of judgements by the privacy agent.
@@ -92,10 +91,10 @@ class Method(Protocol):
         """Whether it asks a language model."""
 
     def describe(self) -> dict[str, str]:
-        """Return everything that a result follows from, as label and value."""
+        """Return all settings that determine a result, as label and value."""
 
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
-        """Return the generator that learns what it must of the corpus and returns a maker.
+        """Return the generator that studies the corpus and returns a maker.
 
         Args:
             documents: The usable records.
@@ -106,90 +105,57 @@ class Method(Protocol):
         """Return the most queries that so many records may take."""
 
 
-class Keeper(Protocol):
-    """Keeps what must not be made twice, across starts of a run."""
+class NamedRows:
+    """Rows by name, in one file that one process appends to. Use as a context manager.
+
+    Args:
+        path: The file; created with its folder. None keeps the rows in memory.
+        what: Its name for people.
+
+    Raises:
+        InputError: The file cannot be used, or another process writes it.
+    """
+
+    def __init__(self, path: Path | None, what: str) -> None:
+        self._lines = None if path is None else Appender(path, what)
+        self._rows: dict[str, dict[str, Any]] = {}
+        for line in path.read_bytes().splitlines() if path else ():
+            # A crash may have cut a line short.
+            with suppress(ValueError, KeyError, TypeError, AttributeError):
+                row = json.loads(line)
+                self._rows[row.pop("key")] = row
 
     def keys(self) -> Collection[str]:
         """Return the names of all rows."""
+        return self._rows.keys()
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return a row; None where there is none."""
+        return self._rows.get(key)
 
     def put(self, key: str, row: dict[str, Any]) -> None:
-        """Keep a row; it is on the disk when this returns."""
+        """Keep a row; it is on the disk when this returns.
 
-
-def of_one_release(keeper: Keeper, key: str) -> None:
-    """Refuse a keeper of other noise, before anything is booked or drawn.
-
-    Raises:
-        InputError: It holds noisy counts for other settings or of another corpus.
-    """
-    if any(not known.startswith(key) for known in keeper.keys()):  # noqa: SIM118
-        raise InputError(
-            "This run folder has noisy votes of another corpus or of other settings; two choices"
-            " from the same records cost more than one epsilon.",
-            "Choose another folder with --run; both epsilons add up.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusSynthesis:
-    """What was made of a corpus as a whole.
-
-    Attributes:
-        made: One per text, under ids of their own.
-        warnings: What to beware of.
-    """
-
-    made: tuple[Synthesis, ...]
-    warnings: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class CorpusMethod(Protocol):
-    """A way of making texts of which none stands for a record."""
-
-    @property
-    def name(self) -> str:
-        """As for :class:`Method`."""
-
-    @property
-    def asks(self) -> bool:
-        """As for :class:`Method`."""
-
-    def describe(self) -> dict[str, str]:
-        """As for :class:`Method`."""
-
-    def most(self, records: int) -> int:
-        """As for :class:`Method`; may be the same for every number of records."""
-
-    def spend(self) -> Spend:
-        """Return what a run spends on each record."""
-
-    def key(self, documents: Sequence[Document]) -> str:
-        """Return a content address of all that the votes follow from."""
-
-    def make_all(
-        self, documents: Sequence[Document], guard: SyntheticGuard, keeper: Keeper
-    ) -> Steps[CorpusSynthesis]:
-        """Return the generator that makes all texts.
-
-        Args:
-            documents: The usable records.
-            guard: The conditions on every text.
-            keeper: Keeps what must not be made twice.
+        Raises:
+            RagwitnessError: The disk is full or fails.
         """
+        if self._lines is not None:
+            self._lines.append({"key": key, **row})
+        self._rows[key] = row
 
+    def __enter__(self) -> Self:
+        return self
 
-AnyMethod: TypeAlias = Method | CorpusMethod
+    def __exit__(self, *_: object) -> None:
+        if self._lines is not None:
+            self._lines.close()
 
 
 class StoppedError(Exception):
     """A record ends without a text; never leaves a maker.
 
     Args:
-        fate: What became of it.
+        fate: Its outcome.
         reason: Why; our own words, or those of a server that failed.
     """
 
@@ -199,7 +165,7 @@ class StoppedError(Exception):
 
 
 def maker(longest: int, make: Maker) -> Maker:
-    """Return a maker that uses no record with a flaw, and ends one where the model stops it.
+    """Return a maker that skips records with a flaw, and turns a stop into an outcome.
 
     Args:
         longest: Most characters of a record.
@@ -235,8 +201,8 @@ def flaw(text: str, longest: int) -> str | None:
 
 
 def checked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
-    """Return a text that was made as passed, or withheld where it breaks a condition."""
-    # Single spaces and no long gaps: a layout can carry a record in what nobody reads.
+    """Return a text as passed, or as withheld where it breaks a condition."""
+    # Single spaces and no long gaps: a layout can hide a record in white space.
     text = made.text.strip() if not guard.config.holds else tidy(made.text)
     violation = guard.violation(text)
     if violation is None:
@@ -247,31 +213,6 @@ def checked(made: Synthesis, guard: SyntheticGuard) -> Synthesis:
 
 
 def tidy(text: str) -> str:
-    """Return a text with plain single spaces, and one empty line at most between two others."""
+    """Return a text with single spaces, and at most one empty line between two others."""
     lines = (" ".join(line.split()) for line in text.strip().splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
-
-
-def until_passed(
-    record: str, make: Callable[[str, int], Steps[str]], rounds: int, guard: SyntheticGuard
-) -> Steps[Synthesis]:
-    """Make a text, anew with the broken condition named while rounds are left.
-
-    Args:
-        record: Id.
-        make: Makes a text from an advice, empty at first, and the number of the round.
-        rounds: Most versions; at least one is made.
-        guard: The conditions.
-
-    Raises:
-        StoppedError: A version could not be made.
-    """
-    advice = ""
-    for turn in range(max(1, rounds)):
-        text = yield from make(advice, turn)
-        made = checked(Synthesis(record, Fate.WITHHELD, text), guard)
-        if made.fate is Fate.PASSED:
-            return made
-        broken = guard.violation(text)
-        advice = broken.advice if broken else ""
-    return made

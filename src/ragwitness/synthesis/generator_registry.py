@@ -1,39 +1,37 @@
-"""The ways of making synthetic data by name."""
+"""The methods of synthetic data by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry, of_checkout
 from ragwitness.synthesis.agents import ROLES, MakingConfig, Roles
-from ragwitness.synthesis.baselines import Keywords, Paraphrase, Redact
-from ragwitness.synthesis.generator import AnyMethod
+from ragwitness.synthesis.baselines import Paraphrase, Redact
+from ragwitness.synthesis.generator import Method
 from ragwitness.synthesis.guard import GuardConfig
-from ragwitness.synthesis.private.evolution import (
-    Candidates,
-    PrivateConfig,
-    PrivateEvolution,
-)
+from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig, PrivateEvolution
 from ragwitness.synthesis.sage import Sage
 from ragwitness.text.secrets import Secret
+
+AnyMethod: TypeAlias = Method | PrivateEvolution
 
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """What a method may be made from."""
+    """The settings from which a method is made."""
 
     config: MakingConfig
     secrets: Sequence[Secret]
     pii: str
-    k: int
     private: tuple[PrivateConfig, Candidates] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MethodListing(Listing):
-    """A way of making synthetic data, made from :class:`Materials`.
+    """A method of synthetic data, made from :class:`Materials`.
 
     Attributes:
         evaluation: Only for evaluation: as published, without our conditions.
@@ -46,35 +44,36 @@ class MethodListing(Listing):
     private: bool = False
 
 
-def _sage(given: Materials) -> AnyMethod:
-    if not given.config.rounds:
+def _sage(materials: Materials) -> AnyMethod:
+    if not materials.config.rounds:
         raise InputError("sage judges each text at least once.", "Take stage-1, or --rounds 1.")
-    return Sage(given.config)
+    return Sage(materials.config)
 
 
-def _evolution(given: Materials) -> AnyMethod:
-    if given.private is None:
+def _evolution(materials: Materials) -> AnyMethod:
+    if materials.private is None:
         raise InputError(
             "private-evolution needs a privacy budget.",
             "Add --epsilon 1, and --public FILE with texts that are not secret.",
         )
-    return PrivateEvolution(*given.private, given.config)
+    return PrivateEvolution(*materials.private, materials.config)
 
 
 def _published(name: str, summary: str) -> MethodListing:
-    def make(given: Materials) -> AnyMethod:
-        method: AnyMethod = of_checkout("research.synthetic.methods:METHODS")[name](given.config)
+    def make(materials: Materials) -> AnyMethod:
+        methods = of_checkout("research.synthetic.methods:METHODS")
+        method: AnyMethod = methods[name](materials.config)
         return method
 
     return MethodListing(make, summary, evaluation=True)
 
 
-# Of SAGE's tables alone: they are in a checkout.
+# Methods of SAGE's tables alone: they are in a checkout.
 _PUBLISHED = {
     "sage-published": "SAGE as published",
     "stage-1-published": "its stage 1 as published",
     "paraphrase-published": "extracts, as published",
-    "paraphrase-privacy-published": "likewise, told to run no privacy risk",
+    "paraphrase-privacy-published": "likewise, with one sentence on privacy risks",
     "paraphrase-checklist-published": "rewrites by the six checks, as published",
     "zerogen-published": "questions that records answer, shuffled, as its code is",
     "attrprompt-published": "texts from subtopics, blind, as its code is",
@@ -103,9 +102,6 @@ METHODS = Registry(
             "<KIND> for contacts and secrets, no model",
             copies=True,
         ),
-        "keywords": MethodListing(
-            lambda m: Keywords(m.k), "words that many records share, no model"
-        ),
         "private-evolution": MethodListing(
             _evolution, "texts that the records vote for, differentially private", private=True
         ),
@@ -121,7 +117,6 @@ def build_method(
     secrets: Sequence[Secret] = (),
     *,
     pii: str = "auto",
-    k: int = 10,
     evaluation: bool = False,
     private: tuple[PrivateConfig, Candidates] | None = None,
 ) -> AnyMethod:
@@ -131,13 +126,12 @@ def build_method(
         name: One of :data:`METHODS`.
         config: Settings of those that ask a model.
         secrets: Known secrets, for ``redact``.
-        pii: Who finds contact details, for ``redact``.
-        k: Records that a word must stand in, for ``keywords``.
+        pii: Finder of contact details, for ``redact``.
         evaluation: Allow methods that enforce none of our conditions.
         private: Budget and candidates, for ``private-evolution``.
 
     Raises:
-        InputError: Unknown name, one for evaluation alone, or what it needs is missing.
+        InputError: Unknown name, a method for evaluation alone, or a missing setting.
     """
     make = METHODS.load(name)
     if METHODS[name].evaluation and not evaluation:
@@ -146,23 +140,21 @@ def build_method(
             f"{name} enforces no condition and is for evaluation alone.",
             f"Choose {', '.join(offered)}.",
         )
-    method: AnyMethod = make(Materials(config or MakingConfig(), secrets, pii, k, private))
+    method: AnyMethod = make(Materials(config or MakingConfig(), secrets, pii, private))
     return method
 
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """A method with settings of its own: ``NAME[:K][+ROLE=MODEL][+m=N]``.
+    """A method with settings of its own: ``NAME[+ROLE=MODEL][+m=N]``.
 
     Attributes:
         name: Registered name.
-        k: Records in which a keyword must stand.
-        roles: Who plays which role, beside those of the run.
+        roles: Models of single roles, in addition to those of the run.
         m: Attributes of each part (SAGE §4.4); None for those of the domain.
     """
 
     name: str
-    k: int = 10
     roles: Roles = ()
     m: int | None = None
 
@@ -175,9 +167,9 @@ class MethodSpec:
         roles = tuple(sorted({**dict(config.asking.roles), **dict(self.roles)}.items()))
         domain = config.domain
         if self.m is not None:
-            # The first m of a list; a list that is too short leaves them to be identified.
+            # The first m attributes of each part; if there are fewer, all are to be identified.
             enough = bool(domain.attributes) and all(len(a) >= self.m for a in domain.attributes)
-            first = tuple(one[: self.m] for one in domain.attributes) if enough else ()
+            first = tuple(part[: self.m] for part in domain.attributes) if enough else ()
             domain = replace(domain, attributes=first, count=self.m)
         return replace(config, domain=domain, asking=replace(config.asking, roles=roles))
 
@@ -188,29 +180,24 @@ def parse_spec(spec: str) -> MethodSpec:
     Raises:
         InputError: A setting that no method takes.
     """
-    named, *settings = spec.split("+")
-    name, colon, value = named.partition(":")
-    if colon and (name != "keywords" or not value.isdecimal()):
-        raise InputError(
-            f"There is no method {spec!r}.", "Only keywords takes a number: keywords:20."
-        )
-    found = MethodSpec(name, int(value) if colon else 10)
-    for one in settings:
-        key, equals, said = one.partition("=")
-        if key in ROLES and said:
-            found = replace(found, roles=(*found.roles, (key, said)))
-        elif key == "m" and equals and said.isdecimal():
-            found = replace(found, m=int(said))
+    name, *settings = spec.split("+")
+    parsed = MethodSpec(name)
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key in ROLES and value:
+            parsed = replace(parsed, roles=(*parsed.roles, (key, value)))
+        elif key == "m" and value.isdecimal():
+            parsed = replace(parsed, m=int(value))
         else:
             raise InputError(
-                f"{spec}: a method has no setting {one!r}.",
+                f"{spec}: a method has no setting {setting!r}.",
                 f"Write +ROLE=MODEL, the roles being {', '.join(ROLES)}, or +m=3.",
             )
-    return found
+    return parsed
 
 
 def needs_model(method: AnyMethod) -> bool:
-    """Whether the run's own model is asked, and not models of single roles or rules alone."""
+    """Whether the run's own model is asked, and not only models of single roles."""
     roles: tuple[str, ...] = getattr(method, "roles", ())
     config: MakingConfig | None = getattr(method, "config", None)
     if not roles or config is None:
@@ -221,8 +208,8 @@ def needs_model(method: AnyMethod) -> bool:
 def guard_config(name: str, config: GuardConfig) -> GuardConfig:
     """Return the conditions as they apply to a method.
 
-    One that copies by design may copy. One that is differentially private keeps the conditions
-    on form alone; give its guard no record and no secret either.
+    A method that copies by design may copy. A differentially private method keeps the conditions
+    on form alone; its guard must get neither records nor secrets.
     """
     if name in METHODS and (METHODS[name].copies or METHODS[name].private):
         return replace(config, run=0, rouge=1.0, cosine=None)

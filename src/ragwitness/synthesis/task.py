@@ -1,4 +1,4 @@
-"""The task of a synthesis: data that may stand in a private corpus's place."""
+"""The task of a synthesis: data that may replace a private corpus."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ragwitness.runner.task_options import (
     reject_inapplicable_options,
 )
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
+from ragwitness.synthesis.agents import Asking, MakingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
-    from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
-    from ragwitness.synthesis.generator import AnyMethod
+    from ragwitness.synthesis.agents import Asking, MakingConfig
+    from ragwitness.synthesis.generator_registry import AnyMethod
     from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
     from ragwitness.synthesis.private.ledger import PrivacyLedger
     from ragwitness.synthesis.result import SynthesisReport
@@ -48,8 +49,8 @@ RolePlayers = Annotated[
     Opt(
         "--role",
         metavar="ROLE=MODEL",
-        help="Another model, or rules, for one role of SAGE: extractor, generator, judge or"
-        " rewriter. May be repeated.",
+        help="Another model for one role of SAGE: extractor, generator, judge or rewriter. May be"
+        " repeated.",
     ),
 ]
 
@@ -61,12 +62,12 @@ Contacts = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
-    """Who makes what stands in for private records, if a model does.
+    """The chat model that makes substitutes of private records, if the method asks one.
 
     Attributes:
         model: The chat model of methods that ask one: URL#MODEL, openai/MODEL, gguf:FILE, hf:NAME,
-            or any target; reader is the embedded reader, and rules no model at all. It is shown the
-            records (the private methods do not show them).
+            or any target; reader is the embedded reader. It is shown the records (the private
+            methods do not show them).
         domain: The kind of the records: auto, medical, wiki or a .toml file.
         rounds: The most versions of a record that are judged.
     """
@@ -95,14 +96,14 @@ _Role = Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")]
 class SynthesizeTask(HowRead, Sending, Making):
     """Make synthetic records from private ones.
 
-    Carried out, it writes the texts that passed, as JSON lines, and says what became of every
+    Carried out, it writes the texts that passed, as JSON lines, and reports the outcome of every
     record.
 
     Attributes:
         out: The JSONL file for the synthetic records.
         method: The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,
-            paraphrase-checklist. Without one: redact, keywords. With or without: private-evolution,
-            which is differentially private.
+            paraphrase-checklist. Without one: redact. With or without: private-evolution, which is
+            differentially private.
         extractor: The model that names attributes and says what a record tells of each.
         generator: The model that writes.
         judge: The model that judges the privacy of a text.
@@ -127,7 +128,6 @@ class SynthesizeTask(HowRead, Sending, Making):
         cosine: The highest cosine with any private record, by --embedder.
         embedder: The embedder: minilm, hf:NAME or URL#MODEL; for the private methods also words,
             which needs no model.
-        k: keywords: the number of records in which a kept word must stand.
         temperature: The temperature at which the chat model is sampled.
         attempts: How often a question is asked while no answer can be used.
         seed: The seed of the chat model and of everything that is drawn.
@@ -170,7 +170,6 @@ class SynthesizeTask(HowRead, Sending, Making):
     cosine: Annotated[float | None, Opt(shown="not measured"), Only("looks")] = None
     embedder: Annotated[str, PathRole.ADDRESS] = "minilm"
     pii: ContactFinder = "auto"
-    k: Annotated[int, Only("keywords")] = 10
     answer_tokens: AnswerTokens = 1024
     temperature: float = 0.6
     attempts: int = 2
@@ -182,7 +181,7 @@ class SynthesizeTask(HowRead, Sending, Making):
         """Check the options and read everything; nothing is sent.
 
         Args:
-            note: Told of what reading documents came to.
+            note: Receives remarks on reading the documents.
 
         Raises:
             InputError: An option or a file cannot be used, or would not be read.
@@ -190,23 +189,23 @@ class SynthesizeTask(HowRead, Sending, Making):
         from ragwitness.synthesis.agents import ROLES, Asking, roles_of
         from ragwitness.synthesis.generator_registry import METHODS, build_method, needs_model
         from ragwitness.synthesis.guard import GuardConfig
-        from ragwitness.synthesis.private.evolution import Candidates, PrivateConfig, load_embedding
+        from ragwitness.synthesis.private import evolution
         from ragwitness.text.pii import personal_of, pii_finder
         from ragwitness.text.secrets import read_secrets
 
-        # 1. The options: what is asked, what it may cost, and what a text must not share.
+        # 1. The options: questions, caps, and the conditions on a text.
         refuse_types(self)
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
-        model, roles = roles_of(self.model, {role: getattr(self, role) for role in ROLES})
+        roles = roles_of(self.model, {role: getattr(self, role) for role in ROLES})
         asking = Asking(self.answer_tokens, self.temperature, self.attempts, self.seed, roles=roles)
         conditions = GuardConfig(
             self.longest_run, self.common, self.rouge, self.recall, self.cosine, self.pii
         )
         if self.method not in METHODS:
             raise METHODS.unknown(self.method)
-        # Options that mean nothing for a method, or the opposite of what they promise, are refused.
+        # Options that a method does not read, or that promise what it cannot keep, are refused.
         listing = METHODS[self.method]
-        traits = {self.method, "private" if listing.private else "looks"}
+        traits = {"private" if listing.private else "looks"}
         reject_inapplicable_options(
             self, traits if listing.copies else {*traits, "writes"}, self.method
         )
@@ -216,44 +215,34 @@ class SynthesizeTask(HowRead, Sending, Making):
         # 2. The private records, the known secrets and, for a private method, the privacy budget.
         lost: list[LeftOut | str] = []
         documents = as_documents(self.corpus, self, lost, note, group_field=self.group_field)
-        left_out = left_out_of(tuple(lost))
-        records = ((one.id, one.text) for one in documents)
-        given = read_secrets(self.secrets) if self.secrets is not None else []
-        known = (*given, *personal_of(records, pii_finder(self.pii if self.contacts else "none")))
+        records = ((document.id, document.text) for document in documents)
+        listed = read_secrets(self.secrets) if self.secrets is not None else []
+        contacts = personal_of(records, pii_finder(self.pii if self.contacts else "none"))
+        secrets = (*listed, *contacts)
         public = self._public(documents, note)
         private = None
         if self.epsilon is not None:
-            # The embedder is loaded later, by whoever draws: a preview must not load a model.
-            loading = partial(load_embedding, self.embedder, public)
+            # The embedder is loaded before the first vote: a preview must not load a model.
+            load = partial(evolution.load_embedding, self.embedder, public)
             private = (
-                PrivateConfig(self.epsilon, self.delta, self.texts, self.rounds),
-                Candidates(public, self.embedder, loading, model),
+                evolution.PrivateConfig(self.epsilon, self.delta, self.texts, self.rounds),
+                evolution.Candidates(public, self.embedder, load, self.model),
             )
         config = self.making(asking)
-        chosen = build_method(self.method, config, known, pii=self.pii, k=self.k, private=private)
-        if needs_model(chosen) and model is None:
+        method = build_method(self.method, config, secrets, pii=self.pii, private=private)
+        if needs_model(method) and self.model is None:
             raise InputError(
                 f"{self.method} asks a chat model, and there is none.",
-                "Name one, e.g. --model openai/MODEL; redact and keywords need none, and --model"
-                " rules plays the roles by rules.",
+                "Name one, e.g. --model openai/MODEL; redact needs none.",
             )
-        return SynthesisWork(
-            self,
-            documents,
-            left_out,
-            chosen,
-            model,
-            roles,
-            conditions,
-            known,
-            public,
-        )
+        left_out = left_out_of(tuple(lost))
+        return SynthesisWork(self, documents, left_out, method, conditions, secrets, public)
 
     def _public(self, records: tuple[Document, ...], note: Note) -> tuple[str, ...]:
-        """Read the texts that are no secret, each once.
+        """Read the public texts, each once.
 
         Raises:
-            InputError: There is no such file, they are too few, or they tell private records.
+            InputError: There is no such file, they are too few, or they overlap with the records.
         """
         from ragwitness.synthesis.generator import flaw
         from ragwitness.text.overlap import overlapping
@@ -263,7 +252,7 @@ class SynthesizeTask(HowRead, Sending, Making):
             return ()
         if not os.path.exists(public):
             raise InputError(f"--public {public} does not exist.", "Check the path.")
-        # Compared as files, not as names: a link to the corpus is the corpus.
+        # Files are compared, not names: a link to the corpus is the corpus.
         corpus = str(self.corpus)
         if os.path.exists(corpus) and os.path.samefile(corpus, public):
             raise InputError(
@@ -271,8 +260,8 @@ class SynthesizeTask(HowRead, Sending, Making):
                 " as they are.",
                 "Give texts that are no secret, e.g. a published collection of the same kind.",
             )
-        found = (one.text for one in as_documents(public, self, note=note))
-        texts = tuple(dict.fromkeys(text for text in found if flaw(text, _LONGEST) is None))
+        read = (document.text for document in as_documents(public, self, note=note))
+        texts = tuple(dict.fromkeys(text for text in read if flaw(text, _LONGEST) is None))
         # A private method chooses among them: of one there is no choice.
         if len(texts) < (1 if self.epsilon is None else 2):
             raise InputError(
@@ -282,25 +271,25 @@ class SynthesizeTask(HowRead, Sending, Making):
         near = [] if self.public_overlap else overlapping(texts, [one.text for one in records])
         if not near:
             return texts
-        told = (
+        overlap = (
             f"--public {public}: {len(near)} of {len(texts)} texts nearly are private records, hold"
             f" some or are long parts of some (the first is its usable text {near[0] + 1})"
         )
         if self.epsilon is None:
             raise InputError(
-                f"{told}: that could be written as it is, which no condition covers.",
+                f"{overlap}: that could be written as it is, which no condition covers.",
                 "Take them out, or allow them with --public-overlap if they are no secret.",
             )
-        # What the records say of the public texts must lead to no other run: no epsilon covers it.
+        # The run must not depend on this comparison with the records: no epsilon covers it.
         note(
-            f"{told}. The run goes on: epsilon covers what the records change, and these texts are"
-            " public. Leave the file as it is: were it changed because of this, epsilon would no"
-            " longer hold for those records."
+            f"{overlap}. The run goes on: epsilon covers what the records change, and these texts"
+            " are public. Leave the file as it is: were it changed because of this, epsilon would"
+            " no longer hold for those records."
         )
         return texts
 
     def carry_out(self) -> SynthesisReport:
-        """Do it, write the texts, and return what became of the records."""
+        """Make the texts, write them, and return the outcome of the records."""
         folder = own_folder(self.run, self.corpus, self.public)
         if folder is None and self.out is None:
             raise InputError("The texts have no place.", "Give out=FILE or run=FOLDER.")
@@ -325,14 +314,12 @@ class SynthesisWork:
     """A synthesis whose options were checked and whose files were read.
 
     Attributes:
-        task: What was asked for.
+        task: The task.
         documents: The private records.
-        left_out: Files and rows of theirs that could not be read.
+        left_out: Files and rows of the corpus that could not be read.
         method: How texts are made.
-        model: The run's model; None for none, and where the rules are that.
-        roles: Who plays the roles that it does not play.
-        conditions: What a text must not share.
-        known: The known secrets.
+        conditions: The conditions on every text.
+        secrets: The known secrets.
         public: Texts that are no secret.
     """
 
@@ -340,10 +327,8 @@ class SynthesisWork:
     documents: tuple[Document, ...]
     left_out: tuple[LeftOut, ...]
     method: AnyMethod
-    model: str | None
-    roles: Roles
     conditions: GuardConfig
-    known: tuple[Secret, ...]
+    secrets: tuple[Secret, ...]
     public: tuple[str, ...]
 
     @property
@@ -353,63 +338,64 @@ class SynthesisWork:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What a run folder is named by."""
-        told = (self.public,) if self.public and not self.private else ()
+        """The values that name a run folder."""
+        public = (self.public,) if self.public and not self.private else ()
         return (
             self.documents,
             self.method.describe(),
-            self.model,
+            self.task.model,
             self.conditions,
-            self.known,
-            *told,
+            self.secrets,
+            *public,
         )
 
     @property
     def book(self) -> PrivacyLedger:
-        """The file that adds up what private methods spent on the records."""
+        """The file that adds up the spends of private methods on the records."""
         from ragwitness.synthesis.private.ledger import PrivacyLedger, ledger_path
 
         return PrivacyLedger(Path(self.task.ledger or ledger_path(str(self.task.corpus))))
 
-    def foretold(self) -> list[str]:
-        """Say what would be asked at most, and spent of a privacy budget."""
-        from ragwitness.synthesis.generator import CorpusMethod
+    def preview(self) -> list[str]:
+        """Return the most queries, and the spend of a privacy budget."""
+        from ragwitness.synthesis.private.evolution import PrivateEvolution
 
         count = len(self.documents)
         most = f"at most {self.method.most(count):,} queries"
         lines = [f"{self.method.name}: {count:,} records, {most}"]
-        if isinstance(self.method, CorpusMethod):
-            before = self.book.total(self.documents).told()
-            after = self.book.total(self.documents, self.method.spend()).told()
+        if isinstance(self.method, PrivateEvolution):
+            before = self.book.total(self.documents).in_words()
+            after = self.book.total(self.documents, self.method.spend()).in_words()
             lines += [f"spent on these records before: {before}", f"and with a new run: {after}"]
         return lines
 
     def guard(self) -> SyntheticGuard:
-        """Return what every text is held against. It loads the embedder.
+        """Return the guard of every text. It loads the embedder.
 
         Raises:
-            ModelError: That cannot be loaded.
+            ModelError: The embedder cannot be loaded.
         """
         from ragwitness.models.model_registry import load_embedder
         from ragwitness.synthesis.generator_registry import guard_config
         from ragwitness.synthesis.guard import SyntheticGuard
 
-        applied = guard_config(self.task.method, self.conditions)
+        config = guard_config(self.task.method, self.conditions)
         if self.private:
-            # Not held against the records: withholding a text because a record holds it would tell
-            # that, outside epsilon (docs/design/dp-synthesis.md).
-            return SyntheticGuard((), (), applied)
-        embed = None if applied.cosine is None else load_embedder(self.task.embedder).embed
-        originals = [one.text for one in self.documents]
-        return SyntheticGuard(originals, self.known, applied, embed, self.public)
+            # Without the records: withholding a text because a record holds it would reveal that,
+            # outside epsilon (docs/design/dp-synthesis.md).
+            return SyntheticGuard((), (), config)
+        embed = None if config.cosine is None else load_embedder(self.task.embedder).embed
+        originals = [document.text for document in self.documents]
+        return SyntheticGuard(originals, self.secrets, config, embed, self.public)
 
     def opening(self, transport: TransportOptions) -> Awaitable[Target] | None:
-        """Open the models; None where the method asks nobody, whatever ``model`` says."""
-        from ragwitness.synthesis.agents import open_chat
+        """Open the models; None where the method asks none, whatever ``model`` says."""
+        from ragwitness.synthesis.agents import MakingConfig, open_chat
 
-        mine = getattr(self.method, "roles", ())
-        own = tuple((role, address) for role, address in self.roles if role in mine)
-        return open_chat(self.model, own, transport) if self.method.asks else None
+        config = getattr(self.method, "config", MakingConfig())
+        asked = getattr(self.method, "roles", ())
+        roles = tuple(pair for pair in config.asking.roles if pair[0] in asked)
+        return open_chat(self.task.model, roles, transport) if self.method.asks else None
 
     async def asked(
         self,
@@ -421,7 +407,7 @@ class SynthesisWork:
         *,
         agreed: bool | None = None,
     ) -> SynthesisResult:
-        """Make the texts; ``agreed`` in place of the task's ``yes``.
+        """Make the texts; ``agreed`` replaces the task's ``yes``.
 
         Raises:
             UnseenAttributesError: A model named the attributes, and nobody agreed.
@@ -442,9 +428,9 @@ class SynthesisWork:
         )
 
     def written(self, result: SynthesisResult, folder: Path | None) -> SynthesisReport:
-        """Write the texts that passed; return what became of each record, which holds no text.
+        """Write the texts that passed; return the outcome of each record, without any text.
 
-        Where nothing passed no file is written: an empty one would look like a corpus without
+        If no text passed, no file is written: an empty one would look like a corpus without
         records (docs/design/synthetic-data.md).
 
         Raises:

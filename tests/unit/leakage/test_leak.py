@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ragwitness.core.errors import ExitCode, InputError, TargetResponseError, TargetUnreachableError
@@ -196,33 +195,6 @@ def test_the_corpus_is_looked_at() -> None:
     assert score_leaks(told, LeakPlan(records)).records == 8
 
 
-class Same:
-    """Gives equal texts equal vectors."""
-
-    name = "same"
-
-    def __init__(self) -> None:
-        self.texts = 0
-
-    def embed(self, texts):
-        self.texts += len(texts)
-        rows = np.array([[hash(text) % 97 + 1, hash(text) % 89] for text in texts], np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def test_likeness_is_measured_where_an_embedder_is_given() -> None:
-    told = [
-        Transcript(attack, f"{attack} {i}", RECORDS[i].text) for attack in "xy" for i in range(3)
-    ]
-    embedder = Same()
-    result = score_leaks(told, LeakPlan(RECORDS, RECORDS[5:]), embedder=embedder)
-    [share] = [one for one in result.together if one.label == "like prompts"]
-    assert (share.count, share.of) == (6, 6)
-    assert share.background is not None
-    assert embedder.texts == len(RECORDS) + 3 + 1 + 3  # each text once, whatever the attacks
-    assert all("like prompts" in {m.label for m in one.measures} for one in result.attacks)
-
-
 def test_an_error_that_quotes_a_record_is_cut_and_counted() -> None:
     record = "The patient had a rash on his left arm for three weeks."
     told = [
@@ -231,7 +203,7 @@ def test_an_error_that_quotes_a_record_is_cut_and_counted() -> None:
     ]
     result = score_leaks(told, LeakPlan([Document("a", record)]))
     said = " ".join(result.warnings)
-    assert "status 500: context: […] (1)" in said
+    assert "an error that repeats a record (1)" in said
     assert "rash" not in said
     assert "1 errors of the target repeat text or rare words of records" in said
 
@@ -269,7 +241,7 @@ def test_short_records_leak_as_a_whole_or_were_not_measured() -> None:
     # Of single words and of what most records say nothing can be told.
     words = [f"code{n}" for n in range(9)]
     told = [Transcript("x", "p", " ".join(words))]
-    for condition in ("leaked records > 0", "in-order records > 0", "fact records > 0"):
+    for condition in ("leaked records > 0", "leaked prompts > 0"):
         assert _ruled(told, words, condition).code is ExitCode.INCONCLUSIVE
     result = score_leaks(told, LeakPlan([Document(one, one) for one in words]))
     assert headline(result)[0] == "What leaks was not measured"
@@ -407,7 +379,7 @@ def test_errors_show_no_record_however_it_is_written(dress: Callable[[str], str]
     told = [Transcript("x", "p", "no"), Transcript("x", "q", "", error=f"bad: {dress(record)}")]
     others = [Document(str(n), f"Something else altogether, number {n}.") for n in range(9)]
     said = " ".join(score_leaks(told, LeakPlan([Document("a", record), *others])).warnings)
-    assert "bad: […] (1)" in said
+    assert "an error that repeats a record (1)" in said
     plain = [told[0], replace(told[1], error="status 429: rate limit exceeded, try again later")]
     said = " ".join(score_leaks(plain, LeakPlan([Document("a", record), *others])).warnings)
     assert "status 429: rate limit exceeded, try again later (1)" in said

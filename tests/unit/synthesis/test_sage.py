@@ -10,9 +10,9 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig, load_domain
 from ragwitness.synthesis.baselines import Paraphrase
-from ragwitness.synthesis.generator import Fate, Method, Synthesis, flaw
+from ragwitness.synthesis.generator import Fate, Method, StoppedError, Synthesis, flaw
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
-from ragwitness.synthesis.sage import Sage, identify, judgement_of
+from ragwitness.synthesis.sage import Sage, identify, judge
 from ragwitness.text.secrets import Secret
 from tests.support.writers import blocks, good, kind_of
 
@@ -204,8 +204,13 @@ def test_a_judgement_that_cannot_be_read_is_not_safe() -> None:
     ],
 )
 def test_only_the_whole_protocol_says_safe(answer: str, safe: bool | None) -> None:
-    read = judgement_of(answer, SAFE_TEXT)
-    assert (read.safe if read else None) is safe
+    asking = MakingConfig(asking=Asking(attempts=1))
+    steps = judge(SAFE_TEXT, RECORD, asking, 1)
+    next(steps)
+    with pytest.raises((StopIteration, StoppedError)) as end:
+        steps.send([Answer(answer)])
+    suggestions = end.value.value if isinstance(end.value, StopIteration) else None
+    assert (None if suggestions is None else not suggestions) is safe
 
 
 def test_a_record_cannot_speak_in_the_protocol() -> None:

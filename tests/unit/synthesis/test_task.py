@@ -10,6 +10,7 @@ import pytest
 
 import ragwitness as rw
 from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.synthesis.task import SynthesizeTask
 
 _RECORDS = [f"Record {n} of the ward. Write to nurse{n}@example.org." for n in range(5)]
@@ -28,7 +29,8 @@ def test_texts_are_written_and_fates_returned(tmp_path: Path) -> None:
 
 def test_no_file_is_written_where_no_text_passes(tmp_path: Path) -> None:
     safe = tmp_path / "safe.jsonl"
-    report = rw.synthesize(_RECORDS, method="keywords", k=5, recall=0.05, out=safe)
+    records = [Document(f"a{n}@ward.example", text) for n, text in enumerate(_RECORDS)]
+    report = rw.synthesize(records, method="redact", pii="contacts", out=safe)
     assert report.counts == {"withheld": 5}
     assert report.out is None
     assert not safe.exists()
@@ -44,7 +46,6 @@ def test_texts_need_a_place() -> None:
     [
         ({"method": "redact", "epsilon": 1.0}, "redact is not differentially private"),
         ({"method": "sage", "texts": 9}, "--texts is for a private method"),
-        ({"method": "sage", "k": 3}, "--k is for the method keywords"),
         ({"method": "private-evolution", "rouge": 0.3}, "--rouge holds texts against the records"),
         ({"method": "redact", "public": "x"}, "redact copies what its records hold"),
         ({"method": "sagee"}, "There is no method"),

@@ -1,14 +1,14 @@
-"""What private synthesis has spent on records, kept beside them and composed over runs.
+"""The spends of private synthesis on records, kept beside them and composed over runs.
 
 A spend is booked before its noise is drawn: a run that dies counts, and a run that resumes with its
-kept votes counts once. What is spent is spent on records, whatever their file is called and
-whatever else stands in it: a copy under another name, or a corpus with some of the same records,
-with parts of them, with other words in some places, or of the same persons where a field names
-them, finds the same spends in the same ledger. Near copies of a record, and records of one person,
-spend on it once each. The ledger holds hashes of the records and is as private as they are.
+kept votes counts once. Spends belong to records, whatever their file is called and whatever else it
+holds. Records are found again in a copy under another name, and in a corpus with some of the same
+records, with parts of them, with a few other words, or of the same persons where a field names
+them. Near copies of a record, and records of one person, spend on it once each. The ledger holds
+hashes of the records and is as private as they are.
 
 Each line holds the hash of the line before, and a file beside the ledger that of the last line, so
-that no line can be lost without a word.
+that a lost line is noticed.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from ragwitness.text.words import dense_tokens
 
 _RUN = 24  # letters and digits, about five words
 _BANDS, _MINIMA = 4, 4  # that two texts share: few do by chance, near copies nearly always
-_COPIED = 3  # of these, in two rows of one corpus that are taken for one record
-_CONTAINED = 0.3  # of the pairs of words of the smaller text, which make it part of the other
-_FEWEST, _PHRASE = 3, 3  # pairs that make a part; rows in which a pair stands that is no phrase
+_COPIED = 3  # shared bands from which on two rows of one corpus count as one record
+_CONTAINED = 0.3  # share of the word pairs of the smaller text that makes it part of the other
+_FEWEST, _PHRASE = 3, 3  # fewest pairs of a part; most rows with a pair that is no phrase
 _ODD = np.array([pow(0x9E3779B97F4A7C15, n, 1 << 64) for n in range(1, _RUN + 1)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What one run spends on each record.
+    """The spend of one run on each record.
 
     Attributes:
         method: Name of the method.
@@ -65,12 +65,12 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What has been spent on the record that most was spent on.
+    """The spend on the record with the largest spend.
 
     Attributes:
         runs: Spends on it.
         epsilon: All of them together, at ``delta``.
-        delta: The smallest of all that were spent on the corpus: a run with a large one takes
+        delta: The smallest delta of all spends on the corpus: a run with a large one takes
             nothing off.
         plain: The sum of their epsilons, at the sum of their deltas.
         copies: Most rows near the record in one run.
@@ -82,8 +82,8 @@ class Total:
     plain: float
     copies: int = 1
 
-    def told(self) -> str:
-        """Return it in words."""
+    def in_words(self) -> str:
+        """Return it for people."""
         if not self.runs:
             return "unknown to this ledger"
         runs = f"{self.runs} run{'s' * (self.runs > 1)}"
@@ -94,13 +94,13 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is kept of the records that something was spent on.
+class RecordHashes:
+    """Hashes of the records of a spend.
 
     Attributes:
         hashes: Of each row's letters, words and bands, shape (rows, 2 + bands).
-        pairs: Of the neighbouring words of each row, row after row; none of earlier versions.
-        sizes: How many of them each row has, shape (rows,).
+        pairs: Of the neighbouring words of each row, row after row; none of version 0.2.0.
+        sizes: Number of pairs of each row, shape (rows,).
         persons: Of the person of each row, shape (rows,); 0 where nobody is named.
     """
 
@@ -112,26 +112,26 @@ class Held:
     @property
     def row(self) -> dict[str, object]:
         """The same as fields of a line."""
-        kept = {"records": self.hashes, "pairs": self.pairs, "sizes": self.sizes}
-        kept |= {"persons": self.persons} if self.persons.any() else {}
+        arrays = {"records": self.hashes, "pairs": self.pairs, "sizes": self.sizes}
+        arrays |= {"persons": self.persons} if self.persons.any() else {}
         return {"rows": len(self.hashes)} | {
-            name: base64.b64encode(one.astype(_STORED.get(name, "<u8")).tobytes()).decode()
-            for name, one in kept.items()
+            name: base64.b64encode(array.astype(_STORED.get(name, "<u8")).tobytes()).decode()
+            for name, array in arrays.items()
         }
 
     @classmethod
-    def of(cls, row: dict[str, str]) -> Held:
+    def of(cls, row: dict[str, str]) -> RecordHashes:
         """Read them from a line."""
-        hashes, pairs, sizes, persons = (
-            np.frombuffer(base64.b64decode(row.get(name, "")), _STORED.get(name, "<u8")).astype(
-                "<u8"
-            )
-            for name in ("records", "pairs", "sizes", "persons")
-        )
-        # Earlier versions did not keep which hashes are of one row, nor what else is compared.
+
+        def array(name: str) -> NDArray[np.uint64]:
+            data = base64.b64decode(row.get(name, ""))
+            return np.frombuffer(data, _STORED.get(name, "<u8")).astype("<u8")
+
+        hashes, pairs, sizes, persons = map(array, ("records", "pairs", "sizes", "persons"))
+        # Version 0.2.0 kept neither which hashes are of one row, nor pairs, sizes and persons.
         count = int(row.get("rows", hashes.size))
-        none = np.zeros(count, np.uint64)
-        sizes, persons = (one if one.size else none for one in (sizes, persons))
+        zeros = np.zeros(count, np.uint64)
+        sizes, persons = (each if each.size else zeros for each in (sizes, persons))
         if not len(sizes) == len(persons) == count or sizes.sum() != len(pairs):
             raise ValueError("rows of different numbers")
         return cls(hashes.reshape(count, -1), pairs, sizes, persons)
@@ -147,30 +147,30 @@ class PrivacyLedger:
         path: The file; made with the first spend.
 
     Raises:
-        InputError: It cannot be read, or holds what is no spend: what cannot be counted must not
-            count as nothing.
+        InputError: It cannot be read, or a line is no spend: a spend that cannot be read must not
+            count as none.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._rows: dict[str, tuple[str, Spend, Held]] = {}  # by their lines
+        self._spends: dict[str, tuple[str, Spend, RecordHashes]] = {}  # by their lines
         self._head = path.with_name(f"{path.name}.head")
         self._read()
 
     def _read(self) -> None:
         path = self.path
         try:
-            lines = path.read_text("utf-8").splitlines() if path.exists() else []
+            text = path.read_text("utf-8") if path.exists() else ""
             head = self._head.read_text("utf-8").strip() if self._head.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The privacy ledger {path} cannot be read: {error}.") from error
-        lines = [line for line in map(str.strip, lines) if line]
+        lines = [line for line in map(str.strip, text.splitlines()) if line]
         # 1. Every line is a spend.
         for number, line in enumerate(lines, 1):
-            if line not in self._rows and not self._kept(line):
+            if line not in self._spends and not self._add(line):
                 raise self._damaged(f"Line {number} of the privacy ledger {path} is no spend")
-        # 2. No line is missing: each names the one before it, and the last one is known. A run that
-        # ended between the two had booked, and had not drawn.
+        # 2. No line is missing: each names the one before it, and the head names the last. A run
+        # that ended between the two had booked, and had not drawn.
         for number, (before, line) in enumerate(pairwise(["", *lines]), 1):
             if json.loads(line).get("after", _line_hash(before)) != _line_hash(before):
                 raise self._damaged(
@@ -187,59 +187,59 @@ class PrivacyLedger:
             f" for that line, and it may be deleted; {self._head.name} then keeps the line before.",
         )
 
-    def _kept(self, line: str) -> bool:
+    def _add(self, line: str) -> bool:
+        """Add the spend of a line; return whether it is one."""
         try:
             row = json.loads(line)
             variance, votes = Fraction(row["variance"]), int(row["votes"])
             epsilon, delta = float(row["epsilon"]), float(row["delta"])
-            records = Held.of(row)
+            records = RecordHashes.of(row)
             name, spend = str(row["id"]), Spend(str(row["method"]), variance, votes, epsilon, delta)
-            whole = 0 < float(variance) < math.inf and float(votes) > 0 and records.hashes.size > 0
+            valid = 0 < float(variance) < math.inf and float(votes) > 0 and records.hashes.size > 0
         except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):
             return False
-        if whole := whole and 0 <= epsilon < math.inf and 0 < delta < 1:
-            # One spend on more records than were booked at first is one.
-            for key, (known, old, held) in list(self._rows.items()):
-                if (known, old) == (name, spend) and np.isin(held.hashes, records.hashes).all():
-                    del self._rows[key]
-            self._rows[line] = (name, spend, records)
-        return whole
+        if not (valid and 0 <= epsilon < math.inf and 0 < delta < 1):
+            return False
+        # A spend of the same run on more records replaces the earlier one.
+        for key, (earlier, same, booked) in list(self._spends.items()):
+            if (earlier, same) == (name, spend) and np.isin(booked.hashes, records.hashes).all():
+                del self._spends[key]
+        self._spends[line] = (name, spend, records)
+        return True
 
     def total(self, documents: Sequence[Document], more: Spend | None = None) -> Total:
-        """Return what was spent on these records, the one that most was spent on.
+        """Return the spend on that one of these records with the largest spend.
 
         Args:
             documents: The corpus.
             more: A spend on all of them that is not booked yet.
         """
-        own = _held(documents)
-        rows = [(spend, records) for _, spend, records in self._rows.values()]
-        rows += [(more, own)] if more is not None else []
-        # Records on which the same runs spent as often are alike: one account for each such group.
-        met = [_copies(own, records) for _, records in rows]
-        delta = min(
-            (one.delta for (one, _), n in zip(rows, met, strict=True) if n.any()), default=0
-        )
-        groups = {tuple(one) for one in np.stack(met, axis=1).tolist()} if met else set()
-        best = Total(0, 0.0, 0.0, 0.0)
-        for group in groups:
-            spends = [(one, n) for (one, _), n in zip(rows, group, strict=True) if n]
+        corpus = _hashes_of(documents)
+        rows = [(spend, records) for _, spend, records in self._spends.values()]
+        rows += [(more, corpus)] if more is not None else []
+        # Records with the same number of spends by every run share one account.
+        counts = [_copies(corpus, records) for _, records in rows]
+        delta = min((s.delta for (s, _), n in zip(rows, counts, strict=True) if n.any()), default=0)
+        accounts = {tuple(each) for each in np.stack(counts, axis=1).tolist()} if counts else set()
+        largest = Total(0, 0.0, 0.0, 0.0)
+        for account in accounts:
+            spends = [(spend, n) for (spend, _), n in zip(rows, account, strict=True) if n]
             if not spends:
                 continue
-            copies = max(group)
+            copies = max(account)
             if copies == 1:
-                noises = [(one.variance, one.votes) for one, _ in spends]
+                noises = [(spend.variance, spend.votes) for spend, _ in spends]
                 epsilon = composed_epsilon(delta, noises)
             else:  # the rho of all runs is their sum
-                votes = sum(n * n * one.votes / one.variance for one, n in spends)
+                votes = sum(n * n * spend.votes / spend.variance for spend, n in spends)
                 epsilon = group_epsilon(delta, 1 / Fraction(votes), 1, 1)
             plain = math.fsum(
-                one.epsilon if n == 1 else group_epsilon(one.delta, one.variance, one.votes, n)
-                for one, n in spends
+                s.epsilon if n == 1 else group_epsilon(s.delta, s.variance, s.votes, n)
+                for s, n in spends
             )
             total = Total(len(spends), epsilon, delta, plain, copies)
-            best = max(best, total, key=lambda one: one.epsilon)
-        return best
+            largest = max(largest, total, key=lambda each: each.epsilon)
+        return largest
 
     def book(self, name: str, documents: Sequence[Document], spend: Spend) -> None:
         """Book a spend on all records; once for one name.
@@ -247,15 +247,15 @@ class PrivacyLedger:
         Args:
             name: Name of the run that spends.
             documents: The corpus.
-            spend: What it spends.
+            spend: Its spend on each record.
 
         Raises:
             InputError: The ledger cannot be written: then nothing may be drawn.
         """
-        mine = _held(documents)
-        # Here a near copy is another record: what may not be booked yet is booked again.
-        own = [held.hashes for known, _, held in self._rows.values() if known == name]
-        if any(np.isin(mine.hashes[:, :2], hashes).any(axis=1).all() for hashes in own):
+        corpus = _hashes_of(documents)
+        # Here a near copy is another record: a record that may not be booked yet is booked again.
+        booked = [held.hashes for earlier, _, held in self._spends.values() if earlier == name]
+        if any(np.isin(corpus.hashes[:, :2], hashes).any(axis=1).all() for hashes in booked):
             return
         row = {
             "id": name,
@@ -264,7 +264,7 @@ class PrivacyLedger:
             "votes": str(spend.votes),
             "epsilon": str(spend.epsilon),
             "delta": str(spend.delta),
-            **mine.row,
+            **corpus.row,
         }
         try:
             lines = Appender(self.path, "privacy ledger")
@@ -284,25 +284,24 @@ class PrivacyLedger:
             lines.close()
 
 
-def _held(documents: Sequence[Document]) -> Held:
-    """Numbers for each text: of letters and digits, of words, of what is near it, and of pairs."""
-    found, pairs = [], []
-    for text in (one.text.casefold() for one in documents):
+def _hashes_of(documents: Sequence[Document]) -> RecordHashes:
+    hashes, pairs = [], []
+    for text in (document.text.casefold() for document in documents):
         plain = unicodedata.normalize("NFKC", text).casefold()
-        bare = "".join(filter(str.isalnum, plain))
-        parts = [bare.encode(), " ".join(text.split()).encode(), *_near(bare)]
-        found += [hashlib.sha256(part).digest()[:8] for part in parts]
+        letters = "".join(filter(str.isalnum, plain))
+        contents = [letters.encode(), " ".join(text.split()).encode(), *_bands(letters)]
+        hashes += [hashlib.sha256(content).digest()[:8] for content in contents]
         words = ["".join(filter(str.isalnum, word)) for word in dense_tokens(plain)]
         neighbours = (f"{a} {b}".encode() for a, b in pairwise(filter(None, words)))
         pairs.append(np.unique(np.fromiter(map(zlib.crc32, neighbours), np.uint64)))
     persons = [
-        hashlib.sha256(one.group.encode()).digest()[:8] if one.group else bytes(8)
-        for one in documents
+        hashlib.sha256(document.group.encode()).digest()[:8] if document.group else bytes(8)
+        for document in documents
     ]
-    return Held(
-        np.frombuffer(b"".join(found), dtype="<u8").reshape(-1, 2 + _BANDS),
+    return RecordHashes(
+        np.frombuffer(b"".join(hashes), dtype="<u8").reshape(-1, 2 + _BANDS),
         np.concatenate([*pairs, np.zeros(0, np.uint64)]),
-        np.array([len(some) for some in pairs], np.uint64),
+        np.array([len(each) for each in pairs], np.uint64),
         np.frombuffer(b"".join(persons), dtype="<u8"),
     )
 
@@ -311,70 +310,70 @@ def _line_hash(line: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-def _copies(mine: Held, booked: Held) -> NDArray[np.int64]:
-    """How many of the rows booked are near each record, or of its person, shape (records,)."""
-    # 1. Hashes in common: one that shares anything has one copy, several where most are shared.
-    low, high, owners = _places(mine.hashes, booked.hashes)
-    found = np.array((high > low).any(axis=1), np.int64)
-    for place in np.flatnonzero((high - low > 1).any(axis=1)):
-        near = [owners[a:b] for a, b in zip(low[place], high[place], strict=True)]
+def _copies(corpus: RecordHashes, booked: RecordHashes) -> NDArray[np.int64]:
+    """How many booked rows are near each record, or of its person, shape (records,)."""
+    # 1. Hashes in common: a record that shares any has one copy, several if it shares most.
+    low, high, owners = _ranges(corpus.hashes, booked.hashes)
+    copies = np.array((high > low).any(axis=1), np.int64)
+    for n in np.flatnonzero((high - low > 1).any(axis=1)):
+        near = [owners[a:b] for a, b in zip(low[n], high[n], strict=True)]
         shared = np.unique(np.concatenate(near), return_counts=True)[1]
-        found[place] = max(1, int((shared >= _COPIED).sum()))
-    # 2. A part of it, or what it is a part of.
-    np.maximum(found, _contained(mine, booked), out=found)
+        copies[n] = max(1, int((shared >= _COPIED).sum()))
+    # 2. A part of the record, or a text of which the record is a part.
+    np.maximum(copies, _contained(corpus, booked), out=copies)
     # 3. Rows of its person.
-    low, high, _ = _places(mine.persons[:, None], booked.persons[:, None])
-    return np.maximum(found, np.where(mine.persons > 0, (high - low)[:, 0], 0))
+    low, high, _ = _ranges(corpus.persons[:, None], booked.persons[:, None])
+    return np.maximum(copies, np.where(corpus.persons > 0, (high - low)[:, 0], 0))
 
 
-def _places(
-    mine: NDArray[np.uint64], booked: NDArray[np.uint64]
+def _ranges(
+    numbers: NDArray[np.uint64], booked: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Ends of the ranges in which each number stands among those booked, and their rows."""
+    """Ends of the range of each number among the sorted booked ones, and the rows of these."""
     order = np.argsort(booked, axis=None)
     hashes, owners = booked.ravel()[order], order // booked.shape[1]
-    return (*(np.searchsorted(hashes, mine, side=side) for side in ("left", "right")), owners)
+    return (*(np.searchsorted(hashes, numbers, side=side) for side in ("left", "right")), owners)
 
 
-def _contained(mine: Held, booked: Held) -> NDArray[np.bool_]:
-    """Say of which records a good part is part of a row booked, or the other way round."""
-    own, theirs = (
-        np.repeat(np.arange(len(one.sizes)), one.sizes.astype(int)) for one in (mine, booked)
+def _contained(corpus: RecordHashes, booked: RecordHashes) -> NDArray[np.bool_]:
+    """Whether a good part of each record is part of a booked row, or the other way round."""
+    owners, booked_owners = (
+        np.repeat(np.arange(len(each.sizes)), each.sizes.astype(int)) for each in (corpus, booked)
     )
-    low, high, order = _places(mine.pairs[:, None], booked.pairs[:, None])
+    low, high, order = _ranges(corpus.pairs[:, None], booked.pairs[:, None])
     low, many = low[:, 0], (high - low)[:, 0]
-    # 1. A pair that stands in many rows is a phrase, which tells of nobody.
+    # 1. A word pair in many rows is a common phrase and identifies no person.
     telling = many <= _PHRASE
-    stands = np.unique(booked.pairs, return_inverse=True, return_counts=True)
-    rare = stands[2][stands[1]] <= _PHRASE
-    sizes = np.bincount(own[telling], minlength=len(mine.sizes))
-    others = np.bincount(theirs[rare], minlength=len(booked.sizes))
-    # 2. Each pair of rows that share some, with how many.
+    counts = np.unique(booked.pairs, return_inverse=True, return_counts=True)
+    rare = counts[2][counts[1]] <= _PHRASE
+    sizes = np.bincount(owners[telling], minlength=len(corpus.sizes))
+    booked_sizes = np.bincount(booked_owners[rare], minlength=len(booked.sizes))
+    # 2. The pairs of rows that share word pairs, with their number.
     some = np.flatnonzero(telling & (many > 0))
     starts = np.repeat(low[some] - np.cumsum(many[some]) + many[some], many[some])
-    met = theirs[order[starts + np.arange(len(starts))]]
+    met = booked_owners[order[starts + np.arange(len(starts))]]
     rows, shared = np.unique(
-        np.stack([np.repeat(own[some], many[some]), met]), axis=1, return_counts=True
+        np.stack([np.repeat(owners[some], many[some]), met]), axis=1, return_counts=True
     )
-    # 3. The share of the smaller of the two.
-    least = np.maximum(_FEWEST, _CONTAINED * np.minimum(sizes[rows[0]], others[rows[1]]))
-    found = np.zeros(len(mine.sizes), np.bool_)
-    found[rows[0][shared >= least]] = True
-    return found
+    # 3. Their share of the smaller row.
+    least = np.maximum(_FEWEST, _CONTAINED * np.minimum(sizes[rows[0]], booked_sizes[rows[1]]))
+    contained = np.zeros(len(corpus.sizes), np.bool_)
+    contained[rows[0][shared >= least]] = True
+    return contained
 
 
-def _near(bare: str) -> list[bytes]:
-    """Min-hashes of a text's runs, in bands: texts with many of the same runs share a band."""
-    codes = np.frombuffer((bare or " ").encode("utf-32-le"), "<u4").astype(np.uint64)
+def _bands(letters: str) -> list[bytes]:
+    """Min-hashes of a text's runs, in bands: texts with many equal runs share a band."""
+    codes = np.frombuffer((letters or " ").encode("utf-32-le"), "<u4").astype(np.uint64)
     size = min(_RUN, len(codes))
     runs = np.lib.stride_tricks.sliding_window_view(codes, size) @ _ODD[:size]
     mixed = ((runs ^ runs >> np.uint64(32)) * odd for odd in _ODD[: _BANDS * _MINIMA])
-    least = np.array([((one ^ one >> np.uint64(29)) * _ODD[7]).min() for one in mixed], "<u8")
+    least = np.array([((each ^ each >> np.uint64(29)) * _ODD[7]).min() for each in mixed], "<u8")
     return [bytes([n]) + band.tobytes() for n, band in enumerate(least.reshape(_BANDS, _MINIMA))]
 
 
 def ledger_path(corpus: str) -> Path:
-    """Return where the ledger of a corpus is: in its folder; in this one for a pasted text."""
+    """Return the path of a corpus's ledger: in its folder; in this one for a pasted text."""
     with suppress(OSError, ValueError):
         path = Path(corpus)
         if path.exists():

@@ -9,7 +9,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.leakage.attacks.base import Transcript, read_transcripts, write_transcripts
-from ragwitness.leakage.score.hits import find_secrets
+from ragwitness.leakage.score.hits import LeakReference, facts, find_secrets
 from ragwitness.leakage.score.table import LeakMeasure, LeakPlan, measure_leaks
 from ragwitness.text.secrets import Secret
 
@@ -40,6 +40,33 @@ def test_a_leak_of_a_record_that_was_not_retrieved_is_seen() -> None:
     assert [m.count for m in found if m.published and m.name == "repeat prompts"] == [0, 0]
 
 
+def test_many_short_pieces_of_the_prompt_are_no_leak() -> None:
+    words = RECORDS[2].text.split()
+    pieces = [words[n : n + 6] for n in range(0, 27, 7)]  # none is a long run
+    prompt = " or ".join(" ".join(piece) for piece in pieces)
+    answer = " ".join(words[:27])
+    plan = LeakPlan(RECORDS)
+    assert _named(measure_leaks([_asked(answer)], plan), "repeat records", "20 or").count == 1
+    assert (
+        _named(measure_leaks([_asked(answer, prompt)], plan), "repeat records", "10 or").count == 0
+    )
+    # Two such pieces are a few words here and there.
+    few = " or ".join(" ".join(piece) for piece in pieces[:2])
+    assert _named(measure_leaks([_asked(answer, few)], plan), "repeat records", "20 or").count == 1
+
+
+def test_a_word_of_more_than_one_record_in_a_hundred_is_no_fact() -> None:
+    texts = [f"own{n}a own{n}b" + " pair" * (n < 2) + " triple" * (n < 3) for n in range(200)]
+    vocabulary, index = LeakReference(texts).facts
+    assert index.sizes.tolist() == [3, 3, *([2] * 198)]
+    assert not len(vocabulary.tokenize(["triple"])[0])
+    hits, _ = facts(["own0a pair", "own1a triple"], LeakReference(texts))
+    assert hits.records[:2].tolist() == [False, False]
+    hits, shares = facts(["pair own1b own1a", "own2a own2b triple"], LeakReference(texts))
+    assert hits.records[:3].tolist() == [False, True, False]
+    assert shares.max() == 1.0
+
+
 def test_halves_from_two_answers_recover_a_record() -> None:
     words = RECORDS[0].text.split()
     halves = [_asked(" ".join(words[:25])), _asked(" ".join(words[15:]))]
@@ -56,7 +83,7 @@ def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
     text = RECORDS[2].text
     words = text.split()
     start, most = " ".join(words[:12]), " ".join(words[:30])
-    counted = "leaked records", "ROUGE records", "in-order records", "repeat records"
+    counted = "leaked records", "ROUGE records", "repeat records"
 
     def told(prompt: str, output: str) -> list[float]:
         found = measure_leaks([_asked(output, prompt)], LeakPlan(RECORDS))
@@ -64,14 +91,14 @@ def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
             next(m.count for m in found if m.name == name and not m.published) for name in counted
         ]
 
-    assert told("Go on.", f"Well: {text}") == [1, 1, 1, 1]
+    assert told("Go on.", f"Well: {text}") == [1, 1, 1]
     for said in (text, text.upper(), f"**{text}**", most):
-        assert told(f"Is it so? {text}", f"You wrote '{said}', I cannot say") == [0, 0, 0, 0]
-    assert told(f"Go on: {start}", f"{start} and then {text}") == [1, 1, 1, 1]
-    assert told(f"Go on: {most}", text)[::3] == [1, 1]
+        assert told(f"Is it so? {text}", f"You wrote '{said}', I cannot say") == [0, 0, 0]
+    assert told(f"Go on: {start}", f"{start} and then {text}") == [1, 1, 1]
+    assert told(f"Go on: {most}", text)[::2] == [1, 1]
     # A few words of a record here and there, and it is told all the same.
     some = f"Who has {' '.join(words[6:13])}? And {' '.join(words[20:26])}?"
-    assert told(some, text) == [1, 1, 1, 1]
+    assert told(some, text) == [1, 1, 1]
 
 
 def test_what_unrelated_texts_give_is_taken_off() -> None:

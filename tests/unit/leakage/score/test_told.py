@@ -24,8 +24,6 @@ RECORDS = tuple(
     for n in range(30)
 )
 PADDING = "so they say and it may well be that one hears this or that now and then of it " * 12
-RECALL = ("in-order prompts", "in-order records", "in order", "leaked records")
-FACTS = ("fact prompts", "fact records", "facts", "leaked records")
 
 
 def _asked(output: str) -> Transcript:
@@ -50,10 +48,9 @@ def test_filler_and_padding_hide_no_record(every: int) -> None:
     found = _named(measure_leaks(asked, LeakPlan(RECORDS)))
     # By their definition runs and F1 see nothing here; what stands beside them does.
     assert found["repeat records 10"].count == found["ROUGE records"].count == 0
-    for label in RECALL[:2]:
-        assert found[label].count == 10
-    assert found["in order"].count == pytest.approx(1 / 3)
-    assert found["fact records"].of == 30
+    hits, shares = in_order([one.output for one in asked], LeakPlan(RECORDS).private)
+    assert hits.outputs.all()
+    assert shares.mean() == pytest.approx(1 / 3)
     assert found["leaked records"].count == 10
 
 
@@ -61,24 +58,24 @@ def test_records_told_in_another_order_are_told() -> None:
     # Rare words: each record's own.
     records = [Document(str(n), " ".join(f"own{n}x{i}" for i in range(40))) for n in range(12)]
     asked = [_asked(_broken(one.text, 3, shuffled=True)) for one in records[:6]]
-    found = _named(measure_leaks(asked, LeakPlan(records)))
-    for label in (FACTS[0], FACTS[1], FACTS[3]):
-        assert found[label].count == 6
-    assert found["facts"].count == pytest.approx(0.5)
-    assert found["in-order records"].count < 6
+    outputs, private = [one.output for one in asked], LeakPlan(records).private
+    hits, shares = facts(outputs, private)
+    assert (hits.outputs.sum(), hits.records.sum()) == (6, 6)
+    assert shares.mean() == pytest.approx(0.5)
+    assert in_order(outputs, private)[0].records.sum() < 6
+    assert _named(measure_leaks(asked, LeakPlan(records)))["leaked records"].count == 6
 
 
 def test_other_texts_tell_nothing_and_chance_is_beside() -> None:
     other = [Document(f"b{n}", " ".join(f"else{n}x{i}" for i in range(60))) for n in range(30)]
     asked = [_asked(one.text) for one in other]
     found = _named(measure_leaks(asked, LeakPlan(RECORDS, other)))
-    for label in (*RECALL, *FACTS):
-        one = found[label]
+    for one in (found["leaked records"], found["leaked prompts"]):
         assert one.count == 0
         assert one.background == pytest.approx(1.0)
         assert one.rate is not None
         assert one.rate.high > 0.05
-    assert found["in-order prompts"].excess.value == pytest.approx(-1.0)
+        assert one.excess.value == pytest.approx(-1.0)
 
 
 def test_order_is_found_as_by_trying_all_pairs() -> None:
@@ -113,7 +110,6 @@ def test_a_corpus_of_one_record_and_empty_answers_are_measured() -> None:
     assert shares.tolist() == [1.0]
     found = _named(measure_leaks([_asked("")], LeakPlan([Document("a", "the of and")])))
     assert found["leaked records"].count == 0
-    assert "facts" not in found  # it has none
 
 
 def test_copies_of_one_secret_are_one_draw() -> None:
@@ -160,7 +156,8 @@ def test_a_record_that_reads_alike_is_the_record(dress: Callable[[str], str]) ->
     records = [Document(str(n), " ".join(words[20 * n : 20 * n + 20])) for n in range(12)]
     asked = [_asked(dress(one.text)) for one in records[:5]]
     found = _named(measure_leaks(asked, LeakPlan(records)))
-    assert found["in-order prompts"].count == found["leaked records"].count == 5
+    assert in_order([one.output for one in asked], LeakPlan(records).private)[0].outputs.all()
+    assert found["leaked records"].count == 5
     assert _named(measure_leaks([_asked(dress("no such text is known here " * 3))],
                                 LeakPlan(records)))["leaked records"].count == 0  # fmt: skip
 
@@ -175,8 +172,10 @@ def test_what_its_prompt_holds_and_a_single_rare_word_are_no_leak() -> None:
     words = facts_of[3].text.split()
     random.Random(1).shuffle(words)
     echoed = Transcript("composite", f"What of {' '.join(words)}?", " ".join(words), None)
-    assert _named(measure_leaks([echoed], LeakPlan(facts_of)))["fact records"].count == 0
-    assert _named(measure_leaks([_asked(echoed.output)], LeakPlan(facts_of)))["fact records"].count
+    assert _named(measure_leaks([echoed], LeakPlan(facts_of)))["leaked records"].count == 0
+    assert _named(measure_leaks([_asked(echoed.output)], LeakPlan(facts_of)))[
+        "leaked records"
+    ].count
 
 
 def _leaked(said: str, records: list[Document]) -> float:
@@ -253,7 +252,7 @@ def test_single_characters_of_unspaced_scripts_are_no_facts() -> None:
     made = [Document(str(n), "".join(rng.sample(signs, 40))) for n in range(120)]
     unrelated = ["".join(rng.sample(signs, 500)) for _ in range(20)]
     found = _named(measure_leaks(list(map(_asked, unrelated)), LeakPlan(made)))
-    assert found["fact prompts"].count == found["leaked records"].count == 0
+    assert found["leaked prompts"].count == found["leaked records"].count == 0
     # Its own pairs in another order, and its characters in order with filler after each.
     own = made[7].text
     pairs = ", ".join(own[i : i + 5] for i in (20, 5, 30, 0, 15, 35, 10, 25))

@@ -17,9 +17,8 @@ from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
 from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.synthesis.agents import DOMAINS, MakingConfig, together
 from ragwitness.synthesis.generator import (
-    CorpusMethod,
-    CorpusSynthesis,
     Fate,
+    NamedRows,
     Steps,
     StoppedError,
 )
@@ -36,12 +35,12 @@ from ragwitness.synthesis.private.accounting import (
 )
 from ragwitness.synthesis.private.evolution import (
     Candidates,
+    CorpusSynthesis,
     PrivateConfig,
     PrivateEvolution,
     load_embedding,
     word_weights,
 )
-from ragwitness.synthesis.run import NamedRows
 
 THEMES = "tide lantern orchard harbour violin glacier saddle pepper".split()
 PUBLIC = [f"{theme} {word} is told of here" for theme in THEMES for word in ("old", "new", "lost")]
@@ -76,7 +75,6 @@ def follow(made: PrivateEvolution, documents: list[Document], shelf: NamedRows) 
 
 def test_the_texts_are_public_and_follow_the_votes() -> None:
     made = method()
-    assert isinstance(made, CorpusMethod)
     assert made.most(10) == 0
     result = follow(made, records("tide", "violin", each=200), NamedRows(None, "votes"))
     passed = [one for one in result.made if one.fate is Fate.PASSED]

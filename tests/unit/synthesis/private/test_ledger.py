@@ -58,7 +58,7 @@ def test_two_runs_add_up_to_more_than_one_and_less_than_their_sum(tmp_path: Path
     # With one noise the two are one run of twice the votes: exactly that is booked.
     noise = _spend(1.0).variance
     assert found.epsilon == epsilon_of(_DELTA, noise, 6)
-    assert "2 runs (2 as a plain sum)" in found.told()
+    assert "2 runs (2 as a plain sum)" in found.in_words()
 
 
 def test_near_copies_in_one_run_spend_on_a_record_once_each(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_near_copies_in_one_run_spend_on_a_record_once_each(tmp_path: Path) -> N
     ledger.book("second", _corpus(text), spend)
     both = PrivacyLedger(tmp_path / LEDGER).total(_corpus(text))
     assert group < both.epsilon < both.plain == pytest.approx(group + 1)
-    assert "up to 4 near copies" in both.told()
+    assert "up to 4 near copies" in both.in_words()
     assert ledger.total(_ALL).copies == 1
 
 
@@ -152,7 +152,7 @@ def test_near_copies_are_the_same_records_and_others_are_not(
     assert ledger.total(_corpus(*map(other, texts[:60]))).runs == 2
     nobody = ledger.total(_corpus(*made_texts("others", 60)))
     assert nobody.runs == 0
-    assert nobody.told() == "unknown to this ledger"
+    assert nobody.in_words() == "unknown to this ledger"
     # A run that goes on with other texts than it began with spends on them.
     ledger.book("first", _corpus(*map(other, texts[:60])), _spend(1.0))
     assert len((tmp_path / LEDGER).read_text().splitlines()) == 3

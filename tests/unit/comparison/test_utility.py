@@ -13,10 +13,8 @@ from ragwitness.comparison.usefulness import (
     MEASURES,
     answer_lengths,
     bleu_1,
-    bleu_1_sacre,
     contains,
     contains_verbatim,
-    exact_match,
     measure_utility,
     rouge_l,
     token_f1,
@@ -52,22 +50,10 @@ def test_bleu_1_is_nltks_as_published() -> None:
         assert bleu_1(answer, truths) == pytest.approx(theirs, abs=1e-12)
 
 
-def test_bleu_1_of_sacrebleu() -> None:
-    sacrebleu = pytest.importorskip("sacrebleu")
-    for answer, truths in _pairs(40):
-        scorer = sacrebleu.BLEU(max_ngram_order=1, effective_order=True)
-        theirs = scorer.sentence_score(answer, truths).score / 100
-        assert bleu_1_sacre(answer, truths) == pytest.approx(theirs)
-    # Punctuation is a token of its own there; published, it sticks to the word.
-    assert bleu_1_sacre("on a mat", ["on a mat ."]) > bleu_1("on a mat.", ["on a mat ."])
-
-
 def test_by_hand() -> None:
     assert rouge_l("a b c d", ["a x c", "q"]) == pytest.approx(2 * 2 / 7)
     assert bleu_1("the the the", ["the cat"]) == pytest.approx(1 / 3)
     assert bleu_1("cat", ["the cat sat"]) == pytest.approx(np.exp(1 - 3))
-    assert exact_match("The  Eiffel Tower!", ["london", "eiffel tower"]) == 1
-    assert exact_match("the Eiffel Tower in Paris", ["Eiffel Tower"]) == 0
     assert token_f1("the cat sat", ["a cat"]) == pytest.approx(2 / 3)
     assert token_f1("the", ["a"]) == 1  # nothing is left of either
     assert contains_verbatim("in 1945.", ["1945"]) == contains("in 1945.", ["1945"]) == 1
@@ -97,7 +83,7 @@ def test_what_cannot_be_measured_is_named() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(MissingExtraError, match=r"ragwitness\[leak\]"):
-        bleu_1_sacre("a", ["a"])
+        bleu_1("a", ["a"])
 
 
 def test_lengths_are_in_words() -> None:

@@ -6,15 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragwitness.comparison.frontier import (
-    Contender,
-    MakingCost,
-    at_floor,
-    beaten_by,
-    floor_warning,
-    frontier_table,
-    ranking,
-)
+from ragwitness.comparison.result import Contender, floor_warning, ranking
 from ragwitness.stats.evaluation import Rate, proportion_interval
 
 
@@ -90,25 +82,9 @@ def test_at_its_floor_usefulness_is_no_ground_for_a_choice() -> None:
         None,
         Rate(0.001, -0.003, 0.004, 50),
     )
-    assert at_floor(low)
-    assert not at_floor(_BASE)
+    assert low.at_floor
+    assert not _BASE.at_floor
     title, _ = ranking(low, [_one("keywords", 0, 0.02, Rate(0.01, 0.005, 0.02, 50))])
     assert title.endswith("what it costs cannot be told: usefulness is at its floor")
     assert "ROUGE-L of the answers" in floor_warning(low, "ROUGE-L")
     assert floor_warning(_BASE, "ROUGE-L") == ""
-
-
-def test_the_frontier_holds_what_no_other_beats() -> None:
-    others = [_one("redact", 58, 0.09), _one("sage", 4, 0.09), _one("keywords", 0, 0.06)]
-    told = [_BASE, *others]
-    assert [beaten_by(one, told) for one in told] == ["", "origin", "", ""]
-    same = [_one("a", 1, 0.5), _one("b", 1, 0.5)]
-    assert [beaten_by(one, same) for one in same] == ["", ""]  # equals do not beat each other
-    table, _ = frontier_table(_BASE, others)
-    assert [str(row[0].text) for row in table.rows] == ["keywords", "sage", "origin", "redact"]
-
-
-def test_cost_in_money_and_time_stands_beside() -> None:
-    paid = Contender("sage", 0, 100, None, cost=MakingCost(12, 900, 100, 0.25, 61.0))
-    table, _ = frontier_table(None, [paid])
-    assert list(table.rows[0])[6:] == [12, 1000, "0.25", "1 min 1 s"]
