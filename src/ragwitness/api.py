@@ -94,7 +94,7 @@ def audit_as(
             system as this account reaches it, given as :func:`audit` takes a target.
         documents: The documents in question.
         known_out: Documents like them that no account reaches.
-        target: The system, where accounts are told apart by their keys alone.
+        target: The system, where accounts differ by their keys alone.
         options: What :func:`audit` takes besides. ``alpha`` holds for all accounts together, and
             each has a folder of its name in ``run``.
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share and no task has: the help text of each stands here, once.
+"""Options that several verbs share and no task has, each with its help text.
 
 A verb that means something else by an option declares it itself.
 """
