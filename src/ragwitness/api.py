@@ -169,7 +169,6 @@ def notebook_html(value: object) -> str:
     Args:
         value: A result of any kind, or what ``bounds`` or ``verify`` returned.
     """
-    from ragwitness.canary.run import CanaryResult, canary_report
     from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.bounds import Bounds
     from ragwitness.report.html import fragment
@@ -177,6 +176,4 @@ def notebook_html(value: object) -> str:
 
     if isinstance(value, Bounds):
         value = JointBounds(value)
-    if isinstance(value, CanaryResult):
-        value = canary_report(value, "")
     return fragment(result_type_for(value).report(value))

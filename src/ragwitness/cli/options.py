@@ -56,15 +56,6 @@ Sensitivity = Annotated[
         " replaced (vectors of length 1), B-A for scores clipped to A..B."
     ),
 ]
-TenantTerms = Annotated[
-    str | None,
-    Opt(
-        "--tenant",
-        metavar="TENANT",
-        help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
-        " are taken in place of the options.",
-    ),
-]
 Database = Annotated[
     str | None,
     PathRole.KEEPS,
