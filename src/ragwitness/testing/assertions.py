@@ -51,7 +51,7 @@ class InconclusiveWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AssertionOutcome:
     """How an assertion ended.
 
     Attributes:
@@ -89,7 +89,7 @@ def assert_not_in(
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    on_finding: Callable[[Finding], object] | None = None,
+    on_outcome: Callable[[AssertionOutcome], object] | None = None,
     **options: Any,
 ) -> AuditResult | None:
     """Assert that documents are not in a RAG system's database.
@@ -104,7 +104,7 @@ def assert_not_in(
         runs: Folder of the runs; the answers are kept there.
         release: Name of this version of the system. Answers of the same release are used again and
             nothing is asked; without it, a finished test asks anew.
-        on_finding: Called with the finding, before the test ends.
+        on_outcome: Called with the finding, before the test ends.
         options: All that :func:`ragwitness.audit` takes besides, such as ``known_in`` (only with it
             can it be said that a document is not there) and ``alpha`` (a system that holds none of
             the documents fails at most this share of such tests).
@@ -141,8 +141,8 @@ def assert_not_in(
             ruling = kind[0].rule(result, kind[1])
             chance = _chance_of_audit(result, ruling, kind[1])
             finding = _finding(kind, result, folder, chance)
-    if on_finding is not None:
-        on_finding(finding)
+    if on_outcome is not None:
+        on_outcome(finding)
     _raise_or_warn(finding, inconclusive)
     return result
 
@@ -157,7 +157,7 @@ def assert_no_leak(
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    on_finding: Callable[[Finding], object] | None = None,
+    on_outcome: Callable[[AssertionOutcome], object] | None = None,
     **options: Any,
 ) -> LeakResult:
     """Assert that no record of a private corpus can be pulled out of a RAG system.
@@ -174,7 +174,7 @@ def assert_no_leak(
         inconclusive: As in :func:`assert_not_in`.
         runs: As in :func:`assert_not_in`.
         release: As in :func:`assert_not_in`.
-        on_finding: As in :func:`assert_not_in`.
+        on_outcome: As in :func:`assert_not_in`.
         options: All that :func:`ragwitness.leak` takes besides, such as ``attacks`` and
             ``prompts``.
 
@@ -206,8 +206,8 @@ def assert_no_leak(
         result = replace(task, run=folder).carry_out()
         # Step 2: the ruling of --fail-on.
         finding = _finding(kind, result, folder, _LEAK_RATE if others else "")
-    if on_finding is not None:
-        on_finding(finding)
+    if on_outcome is not None:
+        on_outcome(finding)
     _raise_or_warn(finding, inconclusive)
     return result
 
@@ -246,7 +246,7 @@ def _finding(
     result: object,
     folder: Path,
     error_rate: str,
-) -> Finding:
+) -> AssertionOutcome:
     """Store a result as the verb does, and return its finding."""
     from ragwitness.core.run_files import REPORT, RESULT
     from ragwitness.report.files import write
@@ -277,17 +277,17 @@ def _finding(
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
         f"Page: {_near(folder / REPORT)}",
     ]
-    return Finding(ruling, "\n".join(filter(None, lines)), folder)
+    return AssertionOutcome(ruling, "\n".join(filter(None, lines)), folder)
 
 
-def _undecided(doubt: str) -> Finding:
+def _undecided(doubt: str) -> AssertionOutcome:
     from ragwitness.report.result_type import Ruling
 
     text = f"Nothing was sent: this test could decide nothing. {doubt}"
-    return Finding(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
+    return AssertionOutcome(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
 
 
-def _raise_or_warn(finding: Finding, inconclusive: Inconclusive) -> None:
+def _raise_or_warn(finding: AssertionOutcome, inconclusive: Inconclusive) -> None:
     """Raise, warn or skip as a finding asks for."""
     __tracebackhide__ = True
     # A failure is a failure; an undecided test ends as its author chose.

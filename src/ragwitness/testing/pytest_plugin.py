@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ragwitness.testing.assertions import Finding
+    from ragwitness.testing.assertions import AssertionOutcome
 
 _PROPERTY = "ragwitness"
 """Key of the finding in a test's report; pytest writes it into its JUnit file too."""
@@ -202,10 +202,10 @@ def _bound(
     known_settings.setdefault("runs", request.config.rootpath / "ragwitness-runs")
 
     # On the test's report, which travels from a worker of pytest-xdist to its master.
-    def on_finding(finding: Finding) -> None:
+    def on_outcome(finding: AssertionOutcome) -> None:
         request.node.user_properties.append((_PROPERTY, finding.text))
 
-    return functools.partial(asserted, **known_settings, on_finding=on_finding)
+    return functools.partial(asserted, **known_settings, on_outcome=on_outcome)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
