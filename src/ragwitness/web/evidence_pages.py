@@ -13,7 +13,7 @@ from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
 from ragwitness.membership.methods.method_registry import SHOWS
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
-from ragwitness.runner.response_store import Exchange
+from ragwitness.runner.response_store import StoredResponse
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
@@ -32,7 +32,7 @@ class DecidingWord(NamedTuple):
 class MarkedExchange(NamedTuple):
     """A question with its answer, as HTML in which shared and deciding words are marked."""
 
-    exchange: Exchange
+    exchange: StoredResponse
     prompt: Markup
     settings: str
     answer: Markup
@@ -40,7 +40,7 @@ class MarkedExchange(NamedTuple):
     contexts: tuple[Markup, ...]
 
 
-def deciding_words(verdict: Verdict, exchanges: Sequence[Exchange]) -> list[DecidingWord]:
+def deciding_words(verdict: Verdict, exchanges: Sequence[StoredResponse]) -> list[DecidingWord]:
     """Return the words that decided, each with the queries that asked for it."""
     return [
         DecidingWord(
@@ -73,7 +73,7 @@ def explanation(result: AuditResult, verdict: Verdict) -> str:
 
 
 def marked_exchanges(
-    exchanges: Sequence[Exchange], words: Sequence[Evidence]
+    exchanges: Sequence[StoredResponse], words: Sequence[Evidence]
 ) -> list[MarkedExchange]:
     """Return the questions with their answers, shared and deciding words marked in both."""
     # One pattern for all deciding words, so that overlapping ones are marked once.
@@ -103,7 +103,7 @@ def readable(text: str) -> str:
     return f"{visible_text}… ({fmt.count(rest)} more characters)" if rest > 0 else visible_text
 
 
-def _queries_for(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+def _queries_for(word: Evidence, exchanges: Sequence[StoredResponse]) -> tuple[int, ...]:
     """Return the numbers of the queries that asked for a word, else of answers that hold it."""
     # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
     # by its answers.
@@ -115,7 +115,7 @@ def _queries_for(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ..
     return tuple(n for n, exchange in numbered if pattern.search(exchange.answer.text))
 
 
-def _asks_for(word: Evidence, one: Exchange) -> bool:
+def _asks_for(word: Evidence, one: StoredResponse) -> bool:
     """Whether a prompt leaves off where a word comes, or the answer has it where it comes."""
     before = " ".join(word.before.split())
     if before and " ".join(one.asked.query.prompt.split()).endswith(before):

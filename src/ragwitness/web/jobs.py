@@ -460,7 +460,7 @@ def progress_of(job: Job) -> Progress:
     done, spent, answers = 0, Use(), 0
     if run is not None and job.task.runs:
         try:
-            answers = index_of(run).heard().answers
+            answers = index_of(run).counts().answers
             spent = sum(spending_of(run), Use())
             done = finished_units(run) if job.task.name == "audit" else answers
         except (RagwitnessError, OSError) as error:

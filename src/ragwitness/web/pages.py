@@ -81,7 +81,7 @@ def run_page(run: Run, acts: RunActs | None = None) -> str:
         "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
         "asked_link": f"{run_link(run)}/asked",
         # An audit lists its documents in its report.
-        "heard": None if run.audit else index_of(run.folder).heard(),
+        "heard": None if run.audit else index_of(run.folder).counts(),
     }
     if report is None:
         spent = sum(spending_of(run.folder), Use())
@@ -111,7 +111,7 @@ def asked_page(run: Run, given: Mapping[str, str]) -> str:
     Raises:
         InputError: The response store cannot be read.
     """
-    return _listing(run, "asked", rows_of_responses(index_of(run.folder).heard().stages), given)
+    return _listing(run, "asked", rows_of_responses(index_of(run.folder).counts().stages), given)
 
 
 def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
@@ -137,7 +137,7 @@ def document_page(run: Run, document: str) -> str | None:
     position = run.opened.places.get(document) if run.opened else None
     # The shadow system was asked about documents of the same names: its answers are no evidence.
     target = getattr(run.result, "target", None)
-    exchanges = index_of(run.folder).exchanges(document)
+    exchanges = index_of(run.folder).responses(document)
     exchanges_of_target = tuple(
         exchange for exchange in exchanges if target is None or exchange.asked.target == target
     )
@@ -218,7 +218,7 @@ def _written(run: Run) -> str:
 
 def _so_far(run: Run) -> str:
     try:
-        return f"{fmt.count(index_of(run.folder).heard().answers)} answers so far"
+        return f"{fmt.count(index_of(run.folder).counts().answers)} answers so far"
     except RagwitnessError as error:
         return error.message
 

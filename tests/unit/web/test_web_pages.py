@@ -17,7 +17,7 @@ from ragwitness.core.run_files import TARGET
 from ragwitness.core.types import Answer, Decision, Evidence, Interval, Query, Verdict
 from ragwitness.membership.results.audit import how_often_wrong
 from ragwitness.report.result_registry import to_json
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from ragwitness.web.app import create_app
 from tests.support.markup import Checker, check
 from tests.unit.report.fake_results import fake_result
@@ -127,7 +127,7 @@ def test_what_question_and_passage_share_is_marked_in_both_and_the_reason_told(t
     with ResponseStore(folder / "answers.jsonl") as journal:
         query = Query(f"begin {text}", 16)
         answer = Answer("nothing", contexts=(f"before {text} after", "one two other"))
-        journal.put(query_key(TARGET, query), answer, AskedQuery(TARGET, "documents", "d", query))
+        journal.put(query_key(TARGET, query), answer, StoredQuery(TARGET, "documents", "d", query))
     site = Site(tmp_path)
     page = site.get(site.run("run") + "/document?id=d")
     assert page.count(f"<mark>{text}</mark>") == 2

@@ -12,7 +12,7 @@ import pytest
 from ragwitness.core.types import Answer, Decision, Query
 from ragwitness.membership.results.audit import RESULT_TYPE, strength
 from ragwitness.report.html import render_page
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from ragwitness.web.runs import ranked
 from tests.support.markup import check
 from tests.unit.report.fake_results import fake_result
@@ -109,7 +109,7 @@ def test_documents_asked_by_a_run_without_a_result_are_paged(tmp_path: Path) -> 
     with ResponseStore(tmp_path / "going" / "answers.jsonl") as journal:
         for n in range(400):
             query = Query(f"about {n}")
-            asked = AskedQuery("t", "documents", f"record-{n:04d}", query)
+            asked = StoredQuery("t", "documents", f"record-{n:04d}", query)
             journal.put(query_key("t", query), Answer("so"), asked)
     made = Site(tmp_path)
     run = made.run("going")
