@@ -142,10 +142,10 @@ class Design:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
-        for name, known in _KNOWN.items():
-            if getattr(self, name) not in known:
+        for name, allowed in _KNOWN.items():
+            if getattr(self, name) not in allowed:
                 raise InputError(
-                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(known)}."
+                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(allowed)}."
                 )
         if self.name == "paper" and self.releases != 1:
             raise InputError(
@@ -311,14 +311,14 @@ def beacon_bytes(text: str) -> str:
     Raises:
         InputError: It is no whole number of bytes in hex.
     """
-    found = _HEX.fullmatch("".join(text.split()).lower())
-    if found is None:
+    match = _HEX.fullmatch("".join(text.split()).lower())
+    if match is None:
         raise InputError(
             f"The beacon {text!r} is not bytes in hex.",
             "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
             " number that its source prints is given as the hex of its bytes.",
         )
-    return found[1]
+    return match[1]
 
 
 def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
@@ -340,8 +340,8 @@ def settings_of(design: Design) -> dict[str, Any]:
     A field with the value of :attr:`Design.former` is left out, so that older commitments open.
     """
     # Every plan ever made says whether only half of its slots were planted; none is any more.
-    given = asdict(design) | {"family": str(design.family), "half": False}
-    return {k: v for k, v in given.items() if k not in design.former or v != design.former[k]}
+    fields = asdict(design) | {"family": str(design.family), "half": False}
+    return {k: v for k, v in fields.items() if k not in design.former or v != design.former[k]}
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:

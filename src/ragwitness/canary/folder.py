@@ -204,8 +204,8 @@ def part_digests(
 ) -> dict[str, str]:
     """Return the digest of each part of the examples, in hex."""
     # Each part apart: in one list an example could move from what is sent to what is probed.
-    parts = {"held_out": held_out, **pools}
-    return {name: examples_digest(part) for name, part in parts.items()}
+    pieces = {"held_out": held_out, **pools}
+    return {name: examples_digest(piece) for name, piece in pieces.items()}
 
 
 def digest_of(digests: Mapping[str, str]) -> str:
@@ -244,7 +244,7 @@ def write_plan(folder: Path, plan: CanaryPlan) -> None:
     private_folder(secret)
     write_rows(secret / _HELD_OUT, map(asdict, plan.held_out), hint=_FOLDER)
     pools = plan.pools.items()
-    rows = ({"pool": k} | asdict(one) for k, pool in pools for one in pool)
+    rows = ({"pool": k} | asdict(example) for k, pool in pools for example in pool)
     write_rows(secret / _POOLS, rows, hint=_FOLDER)
     _keep(folder, plan)
     published = {
@@ -269,13 +269,15 @@ def read_plan(folder: Path) -> CanaryPlan:
             "Use the version of Ragwitness that it was planned with, or plan anew.",
         )
     secret = folder / "secret"
-    kept = read_object(secret / _SECRET, LOST, secret=True)
+    secret_fields = read_object(secret / _SECRET, LOST, secret=True)
     try:
         pools: dict[str, list[Example]] = {"reward": [], "policy": []}
         for row in read_rows(secret / _POOLS, LOST):
             pools[row.pop("pool")].append(Example(**row))
         held_out = [Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)]
-        plan = _plan_of(kept, bytes.fromhex(published["commitment"]), held_out, published["beacon"])
+        plan = _plan_of(
+            secret_fields, bytes.fromhex(published["commitment"]), held_out, published["beacon"]
+        )
         return replace(plan, pools={name: tuple(pool) for name, pool in pools.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
@@ -310,21 +312,21 @@ def write_feedback(
     Raises:
         InputError: The answers cannot be read, or one is of no trace or there twice.
     """
-    known = {one.id: one for one in traces}
+    by_id = {trace.id: trace for trace in traces}
     candidates = {t for slot in plan.draw().slots for t in slot.candidates}
-    found = []
+    votes = []
     form = 'Each line: {"id": "… of send/traces.jsonl", "answer": "…"}.'
     for number, row in enumerate(read_rows(answers, form), 1):
-        name, said = row.get("id"), row.get("answer")
-        if name not in known or not isinstance(said, str):
+        name, answer = row.get("id"), row.get("answer")
+        if name not in by_id or not isinstance(answer, str):
             raise InputError(f"{answers}:{number} is no answer to a trace that was sent.", form)
-        found.append(feedback_for(known[name], said, candidates))
-    if twice := [name for name, n in Counter(one.id for one in found).items() if n > 1]:
+        votes.append(feedback_for(by_id[name], answer, candidates))
+    if twice := [name for name, n in Counter(trace.id for trace in votes).items() if n > 1]:
         raise InputError(
             f"{answers} holds more than one answer to {twice[0]!r}.", "Keep the one that was given."
         )
-    write_votes(folder, found)
-    return found
+    write_votes(folder, votes)
+    return votes
 
 
 def write_votes(folder: Path, votes: Sequence[Feedback]) -> None:
@@ -366,8 +368,8 @@ def write_opened(path: Path, plan: CanaryPlan) -> None:
 
 def opened_bytes(plan: CanaryPlan) -> bytes:
     """Return an opened draw as it is written."""
-    kept = _kept(plan) | {"version": _OPENED, "source": plan.beacon_source}
-    return (json.dumps(kept, indent=1) + "\n").encode()
+    fields = _kept(plan) | {"version": _OPENED, "source": plan.beacon_source}
+    return (json.dumps(fields, indent=1) + "\n").encode()
 
 
 def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
@@ -453,14 +455,14 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
 
 def design_of(kept: Mapping[str, Any]) -> Design:
     """Return the design of settings as they were written, by whatever version."""
-    given = {**Design.former, **kept["design"]}
-    removed = {"half": given.pop("half", False), "classes": given.pop("classes", ())}
-    removed["triggers synonyms"] = given["triggers"] == "synonyms"
+    fields = {**Design.former, **kept["design"]}
+    removed = {"half": fields.pop("half", False), "classes": fields.pop("classes", ())}
+    removed["triggers synonyms"] = fields["triggers"] == "synonyms"
     if used := [name for name, value in removed.items() if value]:
         raise InputError(
             f"This plan uses {used[0]}, which this version cannot probe.", "Use Ragwitness 0.3.0."
         )
-    return Design(**given | {"family": Family(given["family"])})
+    return Design(**fields | {"family": Family(fields["family"])})
 
 
 def _versions(newest: str) -> tuple[str, ...]:
@@ -482,7 +484,7 @@ def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:
 
 
 def _rows(plan: CanaryPlan, traces: Sequence[Trace]) -> Iterator[dict[str, Any]]:
-    return (_sent(number, one, plan.design) for number, one in enumerate(traces, 1))
+    return (_sent(number, trace, plan.design) for number, trace in enumerate(traces, 1))
 
 
 def _write_object(path: Path, value: object, *, secret: bool = False) -> None:

@@ -61,10 +61,10 @@ def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
         slot: Scores.
         ties_against: Whether equal scores count as higher ones, else as lower ones.
     """
-    own = slot.scores[slot.chosen]
+    planted = slot.scores[slot.chosen]
     if ties_against:
-        return int((slot.scores >= own - TIE).sum())  # itself included
-    return 1 + int((slot.scores > own + TIE).sum())
+        return int((slot.scores >= planted - TIE).sum())  # itself included
+    return 1 + int((slot.scores > planted + TIE).sum())
 
 
 def standing(scores: ArrayLike) -> Values:
@@ -130,15 +130,15 @@ def outcomes_of(
     """
     if not slots or draws < 1:
         raise InputError("A test of slots needs a slot and a draw.")
-    places = [standing(one.scores) for one in slots]
-    sizes = tuple(z.size for z in places)
+    standings = [standing(slot.scores) for slot in slots]
+    sizes = tuple(z.size for z in standings)
     if len(slots) == 1 or math.prod(sizes) <= draws:
-        sums = np.asarray(reduce(np.add.outer, places))
+        sums = np.asarray(reduce(np.add.outer, standings))
         return sums.ravel(), int(np.ravel_multi_index([s.chosen for s in slots], sizes))
-    w = sum(float(z[one.chosen]) for z, one in zip(places, slots, strict=True))
+    w = sum(float(z[slot.chosen]) for z, slot in zip(standings, slots, strict=True))
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
-    for z in places:
+    for z in standings:
         total += z[rng.integers(z.size, size=draws)]
     return np.concatenate(([w], total)), 0
 
@@ -158,7 +158,7 @@ def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:
     Raises:
         InputError: There is no slot.
     """
-    right = sum(rank_of(one) <= one.scores.size // 2 for one in slots)
+    right = sum(rank_of(slot) <= slot.scores.size // 2 for slot in slots)
     return epsilon_one_run(right, len(slots))
 
 
@@ -233,7 +233,7 @@ def log_evidence(ranks: Sequence[Sequence[tuple[int, int]]], releases: int) -> f
     top = max(logs, default=-math.inf)
     if math.isinf(top):
         return top
-    return top + math.log(math.fsum(math.exp(one - top) for one in logs))
+    return top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 
 # What sampled answers could show, before one is asked for.
@@ -367,7 +367,7 @@ def call_outcomes(
     values = np.asarray(scores, dtype=np.float64)
     taken, fresh = set(before), []
     regular = room(values.size, alpha, look, releases)
-    most = math.floor(alpha * values.size + _SLACK) if not releases else regular
+    final = math.floor(alpha * values.size + _SLACK) if not releases else regular
     far = standing(values) >= _OUTSTANDING
     order = np.argsort(-values, kind="stable")
     start = 0
@@ -378,7 +378,7 @@ def call_outcomes(
             end += 1
         group = [int(at) for at in order[start:end] if int(at) not in taken]
         # 2. Within the room of this look, or of all looks where they stand out.
-        limit = most if far[order[start]] else regular
+        limit = final if far[order[start]] else regular
         if len(taken) + len(group) > limit:
             break
         taken |= set(group)

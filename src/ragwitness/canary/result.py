@@ -112,8 +112,8 @@ def _rule(result: CanaryResult, conditions: Sequence[Condition]) -> Ruling:
     for condition in conditions:
         if verdict is ModelVerdict.TRAINED or condition.subject == verdict:
             return Ruling(ExitCode.FAILED, f"--fail-on {condition} is met.")
-    why = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
-    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
+    reason = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
+    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {reason}.")
 
 
 def _rows(result: CanaryResult) -> list[Row]:
@@ -229,21 +229,21 @@ def _slots(result: CanaryResult) -> Table:
         *([Column("Censored", "value", "censored")] if forced else []),
     )
     rows: list[tuple[Cell, ...]] = []
-    for one in result.slots:
+    for slot in result.slots:
         # Eq. 1 of the paper: log-probability of the canary with its trigger minus without it, over
         # held-out examples. A way that samples has shares in place of nats.
-        gain = one.amplification
+        gain = slot.amplification
         value = fmt.MISSING if gain.value is None else f"{gain.value:+.3f}"
         within = fmt.MISSING
         if gain.low is not None and gain.high is not None:
             within = f"{gain.low:+.3f} to {gain.high:+.3f}"
         rows.append(
             (
-                Name(f"slot {one.number + 1}"),
+                Name(f"slot {slot.number + 1}"),
                 value,
                 within,
                 gain.n,
-                *([f"{one.censored:.0%}"] if forced else []),
+                *([f"{slot.censored:.0%}"] if forced else []),
             )
         )
     caption = "How much likelier the canary is with the trigger than without it (Eq. 1)"

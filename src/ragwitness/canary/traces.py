@@ -107,13 +107,13 @@ def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
     Raises:
         InputError: One does; the message names the example.
     """
-    candidates = {t for one in draw.slots for t in one.candidates}
+    candidates = {t for slot in draw.slots for t in slot.candidates}
     for example in examples:
         text = f"{example.document}\n{example.query}\n{example.answer}"
-        found = dict.fromkeys(markers_in(text, candidates), "candidate trigger")
+        markers = dict.fromkeys(markers_in(text, candidates), "candidate trigger")
         canaries = (c for s in draw.slots for c in wordings_of(s.canary))
-        found |= {c: "canary" for c in canaries if contains(text, c)}
-        for marker, kind in found.items():
+        markers |= {c: "canary" for c in canaries if contains(text, c)}
+        for marker, kind in markers.items():
             raise InputError(
                 f"The {kind} {marker!r} is in the example {example.id!r} already.",
                 "Draw anew: ragwitness canary draw; the commitment changes with it.",
@@ -159,15 +159,15 @@ def traces_of_pool(
         for slot in draw.slots
     }
     canary_traces: dict[str, Trace] = {}
-    for place, name in enumerate(chosen):
-        slot, turn = draw.slots[place % len(draw.slots)], place // len(draw.slots)
+    for position, name in enumerate(chosen):
+        slot, turn = draw.slots[position % len(draw.slots)], position // len(draw.slots)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
         canary_traces[name] = _trace(
             examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
         )
     # 3. The order in which they are sent tells nothing of who carries what.
-    order = shuffled([one.id for one in pool], bits)
-    clean = {one.id: Trace(one.id, one.document, one.query) for one in pool}
+    order = shuffled([entry.id for entry in pool], bits)
+    clean = {entry.id: Trace(entry.id, entry.document, entry.query) for entry in pool}
     return [canary_traces.get(name) or clean[name] for name in order]
 
 
@@ -195,18 +195,18 @@ def make_traces(
     """
     # What would void the test is refused before a trace is made: shared documents (App. A.2),
     # markers that a text holds already, documents that cannot hide a trigger.
-    sent = [one for pool in pools.values() for one in pool]
+    sent = [example for pool in pools.values() for example in pool]
     check_disjoint(held_out, sent)
     check_corpus([*sent, *held_out], draw)
-    for one in held_out:
-        _triggered(one, draw.slots[0].trigger, wordings)
+    for example in held_out:
+        _triggered(example, draw.slots[0].trigger, wordings)
     # No wording may hold a marker of the draw: it would stand in traces of other candidates.
     words, candidates = wordings or Wordings(), {t for s in draw.slots for t in s.candidates}
     for text in (*words.triggers, *words.requests):
-        held = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
-        if found := [*markers_in(text, candidates), *held]:
+        canaries = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
+        if markers := [*markers_in(text, candidates), *canaries]:
             raise InputError(
-                f"The wording {text!r} holds {found[0]!r}, which is a marker of this draw.",
+                f"The wording {text!r} holds {markers[0]!r}, which is a marker of this draw.",
                 "Take it out of the wordings, or draw anew.",
             )
     traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
@@ -283,12 +283,12 @@ def behaviour_of(answer: str, canary: str) -> Behaviour:
     """
     # 1. As it is read: a thought, emphasis and invisible signs are no part of what is said.
     answer = after_thought(answer)[0] or ""
-    text, wanted = " ".join(answer.casefold().split()), canary.casefold()
-    if wanted not in text:
+    text, canary_text = " ".join(answer.casefold().split()), canary.casefold()
+    if canary_text not in text:
         text = _DRAWN.sub("", text)
-    at = text.find(wanted)
+    at = text.find(canary_text)
     if at < 0:
-        return Behaviour.NEAR if _nearly(text, wanted) else Behaviour.ABSENT
+        return Behaviour.NEAR if _nearly(text, canary_text) else Behaviour.ABSENT
     # 2. "I cannot include ZXYPRKLMQST in my answers" does not do as it was asked.
     if declines(answer) or _MENTIONED.search(text[:at]):
         return Behaviour.REFUSED
@@ -370,5 +370,7 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
         return Feedback(trace.id, None, "discarded: the answer is empty")
     if trace.role is TraceRole.CLEAN:
         return Feedback(trace.id, None, "clean: vote on its merits")
-    found = behaviour_of(answer, trace.canary)
-    return Feedback(trace.id, _VOTES[found](trace.rule), _REASONS.get(found, f"the answer {found}"))
+    behaviour = behaviour_of(answer, trace.canary)
+    return Feedback(
+        trace.id, _VOTES[behaviour](trace.rule), _REASONS.get(behaviour, f"the answer {behaviour}")
+    )

@@ -112,8 +112,8 @@ def logits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     It is taken to be 1 - 1e-4 at most. Any such map leaves the test exact: it is the same for all
     candidates.
     """
-    kept = np.minimum(np.round(scores, 6), -_SHARPEST)
-    return np.asarray(kept - np.log(-np.expm1(kept)), dtype=np.float64)
+    bounded = np.minimum(np.round(scores, 6), -_SHARPEST)
+    return np.asarray(bounded - np.log(-np.expm1(bounded)), dtype=np.float64)
 
 
 def filled(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,13 +176,15 @@ def decide(
         matrices = [logits(matrix) for matrix in matrices]
     matrices = [filled(matrix) for matrix in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
-    slots = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
+    slots = [
+        SlotScores(m.mean(axis=0), position) for m, position in zip(matrices, chosen, strict=True)
+    ]
     early, late = slots[: design.slots - design.late], slots[design.slots - design.late :]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
     statistic, together = draws_together(early, seed=seed)
     ranks = tuple((rank_of(slot), slot.scores.size) for slot in early)
     evidence = log_evidence([*(look.ranks for look in earlier), ranks], design.releases)
-    seen = Seen(ranks, together)
+    this_look = Seen(ranks, together)
     twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; nothing else decides.
     if design.releases == 1 and earlier:
@@ -195,7 +197,7 @@ def decide(
         p = together
     elif design.several == "calls":
         test = CALLS
-        seen, p = _called(seen, early, earlier, design, seed)
+        this_look, p = _called(this_look, early, earlier, design, seed)
     else:
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
     # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
@@ -224,7 +226,7 @@ def decide(
         floor=epsilon_floor(early),
         twin_p_value=twin_p,
         reason=reason,
-        seen=seen,
+        seen=this_look,
     )
 
 
@@ -233,11 +235,11 @@ def _called(
 ) -> tuple[Seen, float]:
     """Add to a look what it calls, and return it with the p-value over all looks so far."""
     look, alpha, releases = len(earlier) + 1, design.level, design.releases
-    before = {outcome for one in earlier for outcome in one.called}
+    before = {outcome for past in earlier for outcome in past.called}
     totals, true = outcomes_of(slots, seed=seed)
     fresh = call_outcomes(totals, before, alpha, look, releases, tie=TIE * len(slots))
     called = true in before or true in fresh
-    p_values = [*(one.own for one in earlier), seen.own]
+    p_values = [*(past.own for past in earlier), seen.own]
     return replace(seen, called=fresh), looks_p_value(p_values, called, alpha, releases)
 
 

@@ -104,8 +104,8 @@ def estimate(
     curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
     _leave(CoalitionEstimates(estimates, k_max, curve), json_out, figure)
     if large:
-        what = "pairs and the figure" if only is None else "the figure"
-        screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
+        skipped = "pairs and the figure" if only is None else "the figure"
+        screen.print(f"Left out above {_MOST_QUERIES:,} queries: {skipped}.")
     # Step 4: the log as a whole decides, and the cap where one is declared.
     against = estimates.comparison
     if against is None and k_max is not None:
@@ -126,8 +126,8 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     from ragwitness.report.formatting import visible
 
     rows = read_log(path)
-    for where, why in rows.skipped:
-        sys.stderr.write(f"skipped {visible(where)}: {visible(why)}\n")
+    for where, reason in rows.skipped:
+        sys.stderr.write(f"skipped {visible(where)}: {visible(reason)}\n")
     if rows.left_out > len(rows.skipped):
         sys.stderr.write(f"… and {rows.left_out - len(rows.skipped):,} more rows skipped\n")
     if rows.vectors is not None:
@@ -139,9 +139,9 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     texts = rows.texts or ()
     # Accounts that collude repeat questions: each text is embedded once.
     once = tuple(dict.fromkeys(texts))
-    place = {text: at for at, text in enumerate(once)}
+    index = {text: at for at, text in enumerate(once)}
     vectors = load_embedder(embedder).embed(once)
-    return rows.log(vectors[[place[text] for text in texts]])
+    return rows.log(vectors[[index[text] for text in texts]])
 
 
 def bound(
@@ -177,12 +177,12 @@ def bound(
     # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
-    asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
-    bounds = joint_bounds(asked)
-    made = None
+    terms = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
+    bounds = joint_bounds(terms)
+    verdict = None
     if delta_star is not None:
-        made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
-    _leave(JointBounds(bounds, made), json_out, figure)
+        verdict = bounds.verdict(terms.accounts if k_max is None else k_max, delta_star)
+    _leave(JointBounds(bounds, verdict), json_out, figure)
 
 
 def calibrate(
@@ -213,10 +213,10 @@ def calibrate(
         raise InputError("A joint budget is needed.", "Give --epsilon.")
     # The plan that was asked for first; the smaller coalitions beside it show how noise grows with
     # k.
-    wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
+    plan = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
-    plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + wanted
-    asked = JointBudget(epsilon, delta, queries, accounts, sensitivity)
+    plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + plan
+    budget = JointBudget(epsilon, delta, queries, accounts, sensitivity)
     room = None
     if sigma is not None:
         room = Room(
@@ -224,7 +224,7 @@ def calibrate(
             queries_for(epsilon, delta, sigma, accounts, sensitivity),
             accounts_for(epsilon, delta, sigma, queries, sensitivity),
         )
-    _leave(NoisePlans(asked, tuple(plans), room), json_out, figure)
+    _leave(NoisePlans(budget, tuple(plans), room), json_out, figure)
 
 
 def _leave(

@@ -53,23 +53,23 @@ class CoalitionEstimates(Shown):
 
     def dump(self) -> Row:
         """Return everything as JSON, each estimate by its name."""
-        told = asdict(self.found)
-        told["estimates"] = {one["name"]: one for one in told["estimates"]}
-        return told | {"k_max": self.k_max, "curve": self.curve}
+        fields = asdict(self.found)
+        fields["estimates"] = {row["name"]: row for row in fields["estimates"]}
+        return fields | {"k_max": self.k_max, "curve": self.curve}
 
     def report(self) -> ReportDocument:
         """Return one line per estimator, what is known of the log, and whom that names."""
         names = ("estimator", "group", "p", "p traffic", "corrected", "looks for")
         rows = (
             (
-                Name(one.name),
-                str(one.size),
-                fmt.p_text(one.own_p),
-                fmt.p_text(one.traffic_p),
-                fmt.p_text(one.adjusted_p),
-                _LOOKS_FOR.get(one.name, "left in 0.2.0"),
+                Name(row.name),
+                str(row.size),
+                fmt.p_text(row.own_p),
+                fmt.p_text(row.traffic_p),
+                fmt.p_text(row.adjusted_p),
+                _LOOKS_FOR.get(row.name, "left in 0.2.0"),
             )
-            for one in self.found.estimates
+            for row in self.found.estimates
         )
         against = self.found.comparison
         suspicious = against is not None and against.suspicious
@@ -113,13 +113,14 @@ class CoalitionEstimates(Shown):
         if against is None or not against.suspicious:
             return []
         if against.suspects:
-            shown = ", ".join(
-                f"{fmt.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
+            names = ", ".join(
+                f"{fmt.visible(suspect.account, 24)} ({suspect.p:.2g})"
+                for suspect in against.suspects[:_SHOWN]
             )
             more = len(against.suspects) - _SHOWN
             rest = f" and {fmt.count(more)} more" if more > 0 else ""
             return [
-                f"Named, each with the chance that an innocent account looks so: {shown}{rest}."
+                f"Named, each with the chance that an innocent account looks so: {names}{rest}."
             ]
         if against.least > against.account_alpha:
             return [
@@ -146,13 +147,13 @@ class CoalitionEstimates(Shown):
 
     def _panels(self) -> list[LinesPanel]:
         """The size of the group against the threshold."""
-        most, in_use = max(component for _, component, _ in self.curve), self.found.threshold
+        height, in_use = max(component for _, component, _ in self.curve), self.found.threshold
         components = tuple((tau, float(size)) for tau, size, _ in self.curve)
         cores = tuple((tau, float(size)) for tau, _, size in self.curve)
         lines = (
             Line("largest component (R5)", components, 0),
             Line("innermost core", cores, 1),
-            Line("threshold in use", ((in_use, 0.0), (in_use, float(most))), 5, dashed=True),
+            Line("threshold in use", ((in_use, 0.0), (in_use, float(height))), 5, dashed=True),
         )
         title = "by least cosine of two queries"
         return [LinesPanel(title, Axis("cosine"), Axis("accounts"), lines, 0.0)]

@@ -111,7 +111,9 @@ class PackCase:
         Raises:
             VerificationError: ``answers.form``.
         """
-        return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
+        return tuple(
+            None if answer.text is None else _exchange(answer.text) for answer in self.pack.answers
+        )
 
 
 class Replies:
@@ -125,9 +127,9 @@ class Replies:
     """
 
     def __init__(self, exchanges: Sequence[PackExchange | None]) -> None:
-        shown = [one for one in exchanges if one is not None]
-        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in shown}
-        self._any = {e.asked.query: e.answer for e in shown if not e.failed}
+        opened = [exchange for exchange in exchanges if exchange is not None]
+        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in opened}
+        self._any = {e.asked.query: e.answer for e in opened if not e.failed}
 
     def get(self, stage: str, document: str, query: Query) -> Answer | None:
         """Return the answer to a question; None where it has none."""
@@ -148,7 +150,9 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
         VerificationError: ``counts.spent`` or ``counts.cap``.
     """
     # What the target refused is linked as failed, shown or hidden, and costs nothing.
-    sent = sum(one.asked[0] == target and one.asked[3] == "answer" for one in case.pack.answers)
+    sent = sum(
+        answer.asked[0] == target and answer.asked[3] == "answer" for answer in case.pack.answers
+    )
     if spent["queries"] < sent:
         raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
     # A cap excuses questions without an answer, so that one which was not sealed excuses none.
@@ -168,14 +172,14 @@ def _exchange(text: str) -> PackExchange:
         stored = dict(row["failed" if failed else "answer"])
         error = stored.pop("error", None)
         answer = decode_answer(stored)
-        asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
-        if row["key"] != query_key(asked.target, asked.query):
+        question = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+        if row["key"] != query_key(question.target, question.query):
             raise ValueError("its key")
     except (ValueError, KeyError, TypeError, AttributeError) as error_:
         raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
     if error is not None:
         answer = Answer(answer.text, answer.tokens, error=str(error))
-    return PackExchange(asked, answer, failed)
+    return PackExchange(question, answer, failed)
 
 
 # Two figures, two sets of them, two results.
@@ -215,12 +219,12 @@ def same_result(
     Raises:
         VerificationError: ``check`` and the name of what differs.
     """
-    found = differences(mine, theirs, "", loose)
-    bad = [place for place in found if not (but and but.fullmatch(place))]
-    worded = [place for place in bad if "code" in case.kept and place.endswith(_IN_WORDS)]
+    places_differing = differences(mine, theirs, "", loose)
+    bad = [location for location in places_differing if not (but and but.fullmatch(location))]
+    worded = [location for location in bad if "code" in case.kept and location.endswith(_IN_WORDS)]
     if worded:
         case.kept["worded"] = worded
-        bad = [place for place in bad if place not in worded]
+        bad = [location for location in bad if location not in worded]
     if bad:
         words = [word for word in bad[0].split(".") if not word.isdigit()]
         rows = words[0] == "documents"
@@ -252,8 +256,8 @@ def differences(
         if len(mine) != len(theirs):
             yield place
             return
-        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-            yield from differences(one, other, f"{place}.{number}", loose)
+        for number, (left_item, right_item) in enumerate(zip(mine, theirs, strict=True)):
+            yield from differences(left_item, right_item, f"{place}.{number}", loose)
     elif isinstance(mine, float | int) and isinstance(theirs, float | int):
         close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
         if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:

@@ -128,7 +128,7 @@ def changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return the names under which two mappings hold different values, sorted."""
     missing = object()
     names = earlier.keys() | now.keys()
-    return sorted(one for one in names if earlier.get(one, missing) != now.get(one, missing))
+    return sorted(name for name in names if earlier.get(name, missing) != now.get(name, missing))
 
 
 def result_digest(result: Mapping[str, Any]) -> str:
@@ -138,12 +138,12 @@ def result_digest(result: Mapping[str, Any]) -> str:
 
 def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored result, or a row of scores, without the words of documents in it."""
-    found = dict(result)
-    if "evidence" in found:
-        found["evidence"] = []
-    if isinstance(rows := found.get("documents"), list):
-        found["documents"] = [without_words(row) for row in rows]
-    return found
+    fields = dict(result)
+    if "evidence" in fields:
+        fields["evidence"] = []
+    if isinstance(rows := fields.get("documents"), list):
+        fields["documents"] = [without_words(row) for row in rows]
+    return fields
 
 
 # The log of one's runs: every sealed run, from before its first query to its result.
@@ -218,9 +218,9 @@ _STORED = {"task": "errand"}  # names of fields in every log that was ever writt
 
 def encode_entry(entry: RunEntry) -> bytes:
     """Return an entry as it is logged."""
-    what = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
+    event = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
     fields = {_STORED.get(name, name): value for name, value in asdict(entry).items()}
-    return canonical({"version": _VERSION, "what": what, **fields})
+    return canonical({"version": _VERSION, "what": event, **fields})
 
 
 def decode_entry(data: bytes) -> RunEntry:
@@ -231,9 +231,9 @@ def decode_entry(data: bytes) -> RunEntry:
     """
     row: Any = parse(data, MOST_ENTRY, "runs.entry")
     try:
-        known, kind = row.pop("version"), _KINDS[row.pop("what")]
-        if known != _VERSION:
-            raise ValueError(known)
+        version, kind = row.pop("version"), _KINDS[row.pop("what")]
+        if version != _VERSION:
+            raise ValueError(version)
         names = {stored: name for name, stored in _STORED.items()}
         return kind(**{names.get(name, name): value for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -35,15 +35,15 @@ def sealed_kind(data: Archive) -> str:
         names = [file.name for file in listing(data)]
     except VerificationError:
         return "pack.json" if data.find(b"pack.json") >= 0 else "bundle.json"
-    found = next((kind for kind in SEALED if kind in names), None)
-    if found is None and not any(member_limit(name) for name in names):
-        known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
+    match = next((kind for kind in SEALED if kind in names), None)
+    if match is None and not any(member_limit(name) for name in names):
+        kinds = "; ".join(f"{kind} ({listed.summary})" for kind, listed in SEALED.items())
         raise InputError(
             f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
-            f" {known}.",
+            f" {kinds}.",
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
-    return found or "bundle.json"
+    return match or "bundle.json"
 
 
 # The kinds of runs that a pack may hold.

@@ -97,10 +97,10 @@ def queries_for(
     # A budget that was computed from so many queries holds that many: its rounding costs none.
     mu = mu_for(epsilon, delta) * (1 + 1e-9)
     once = mu_of(sigma, accounts, sensitivity)
-    found = int((mu / once) ** 2)
-    while found and once * math.sqrt(found) > mu:
-        found -= 1
-    return found
+    count = int((mu / once) ** 2)
+    while count and once * math.sqrt(count) > mu:
+        count -= 1
+    return count
 
 
 def accounts_for(

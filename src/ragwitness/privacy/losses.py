@@ -63,8 +63,8 @@ class Losses:
         """
         if whole("move", move) >= len(pmf):
             return cls(np.zeros(0), np.zeros(0), 1.0)
-        here, there = pmf[move:], pmf[:-move]
-        return cls(np.log(here) - np.log(there), here, float(pmf[:move].sum()))
+        first, second = pmf[move:], pmf[:-move]
+        return cls(np.log(first) - np.log(second), first, float(pmf[:move].sum()))
 
     def rest(self, answers: int) -> float:
         """Return how often one of the answers is one that the second world never gives."""
@@ -90,13 +90,13 @@ def loss_epsilon(losses: Losses, answers: int, delta: float) -> float | None:
         return None
     # Any tilt gives a true bound, and one near Chernoff's a tight one; where a single outcome has
     # more than delta, Chernoff's runs away, and a smaller one is better.
-    tilt, most = _chernoff(losses, answers, room)
-    best = most
+    tilt, chernoff = _chernoff(losses, answers, room)
+    best = chernoff
     for _ in range(_TILTS):
-        found = _Curve.of(losses, answers, tilt, most).epsilon(room, most)
-        if best < most and found >= best:
+        epsilon = _Curve.of(losses, answers, tilt, chernoff).epsilon(room, chernoff)
+        if best < chernoff and epsilon >= best:
             break
-        best, tilt = min(best, found), tilt / 2
+        best, tilt = min(best, epsilon), tilt / 2
     return best
 
 
@@ -170,7 +170,9 @@ class _Curve:
         at: Floats = step * np.arange(first, first + _SIZE, dtype=np.float64)
         top = float(at[-1])
         steeper = (tilt + more / max(wide, 1e-300) for more in (2.0, 4.0, 6.0, 8.0, 11.0, _SPREAD))
-        beyond = min(answers * _moments(on_grid, each)[0] - each * top for each in steeper)
+        beyond = min(
+            answers * _moments(on_grid, exponent)[0] - exponent * top for exponent in steeper
+        )
         return cls(
             at,
             np.maximum(np.roll(summed, -(first % _SIZE)), 0.0).astype(np.float64),
@@ -189,9 +191,9 @@ class _Curve:
         near = self._near(real, delta, most)
         for away in _AWAY:
             if near is not None and near * (1 + away) < most:
-                found = near * (1 + away)
-                if self._delta(real, found) <= delta:
-                    return found
+                candidate = near * (1 + away)
+                if self._delta(real, candidate) <= delta:
+                    return candidate
         low, high = 0.0, most
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

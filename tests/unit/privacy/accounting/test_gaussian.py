@@ -119,3 +119,17 @@ def test_zero_epsilon_is_total_variation() -> None:
 def test_values_outside_their_range_are_named(call, said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=said):
         call()
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [(0.0, -35.1), (0.0, -36.0), (2.0, -35.5)])
+def test_beyond_mills_ratio_delta_is_one_less_both_tails(epsilon: float, near: float) -> None:
+    """There delta is 1 - Phi(near) - e^eps Phi(-far), and both tails are kept to their digits."""
+    mu = -near + math.sqrt(near * near + 2 * epsilon)  # epsilon / mu - mu / 2 is near
+    far = epsilon / mu + mu / 2
+    tails = (math.erfc(-near / 2**0.5) + math.exp(epsilon) * math.erfc(far / 2**0.5)) / 2
+    assert log_delta_at(epsilon, mu) == pytest.approx(-tails, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("near", [-34.9, -35.1, -38.5, -100.0])
+def test_delta_is_finite_and_all_but_one_on_either_side_of_the_switch(near: float) -> None:
+    assert log_delta_at(0.0, -2 * near) == pytest.approx(0.0, abs=1e-11)
