@@ -20,13 +20,11 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.result import CollusionResult
     from ragwitness.privacy.account_pairs import QueryLog
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 
-_GRID = [round(0.20 + 0.05 * step, 2) for step in range(16)]
 _MOST_QUERIES = 20_000  # all pairs of which are compared in less than a minute
 
 
@@ -44,7 +42,6 @@ def estimate(
     account_alpha: float = 0.01,
     seed: int = 0,
     json_out: JsonPath = None,
-    figure: FigurePath = None,
 ) -> None:
     """Estimate how many accounts work together.
 
@@ -71,7 +68,7 @@ def estimate(
     from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.detectors import DETECTORS, Settings
     from ragwitness.collusion.estimate import estimate as run_estimate
-    from ragwitness.privacy.account_pairs import check_bounds, group_curve
+    from ragwitness.privacy.account_pairs import check_bounds
     from ragwitness.privacy.ranges import whole
 
     # Step 1: options and bounds, before a log is read.
@@ -99,13 +96,9 @@ def estimate(
             account_alpha=account_alpha,
             progress=progress,
         )
-    large = len(queries.times) > _MOST_QUERIES
-    drawn = figure is not None and not large
-    curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
-    _leave(CoalitionEstimates(estimates, k_max, curve), json_out, figure)
-    if large:
-        skipped = "pairs and the figure" if only is None else "the figure"
-        screen.print(f"Left out above {_MOST_QUERIES:,} queries: {skipped}.")
+    leave(CoalitionEstimates(estimates, k_max), json_out)
+    if "pairs" not in names and only is None:
+        screen.print(f"Left out above {_MOST_QUERIES:,} queries: pairs.")
     # Step 4: the log as a whole decides, and the cap where one is declared.
     against = estimates.comparison
     if against is None and k_max is not None:
@@ -227,9 +220,7 @@ def calibrate(
     _leave(NoisePlans(budget, tuple(plans), room), json_out, figure)
 
 
-def _leave(
-    result: CollusionResult | CoalitionEstimates, json_out: Path | None, figure: Path | None
-) -> None:
+def _leave(result: CollusionResult, json_out: Path | None, figure: Path | None) -> None:
     """Draw the figure and write the file that were asked for, then print the result."""
     from ragwitness.core.files import replace_file
     from ragwitness.report.document import Curves

@@ -10,10 +10,6 @@ from ragwitness.collusion.estimate import Estimates
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Axis,
-    Curves,
-    Line,
-    LinesPanel,
     Name,
     Paragraph,
     ReportDocument,
@@ -43,19 +39,16 @@ class CoalitionEstimates(Shown):
     Attributes:
         found: The estimates.
         k_max: Declared cap on a coalition; None without one.
-        curve: Rows of (least cosine, accounts in the largest component, accounts in its core);
-            empty where no figure was asked for.
     """
 
     found: Estimates
     k_max: int | None = None
-    curve: tuple[tuple[float, int, int], ...] = ()
 
     def dump(self) -> Row:
         """Return everything as JSON, each estimate by its name."""
         fields = asdict(self.found)
         fields["estimates"] = {row["name"]: row for row in fields["estimates"]}
-        return fields | {"k_max": self.k_max, "curve": self.curve}
+        return fields | {"k_max": self.k_max}
 
     def report(self) -> ReportDocument:
         """Return one line per estimator, what is known of the log, and whom that names."""
@@ -79,7 +72,6 @@ class CoalitionEstimates(Shown):
             self._judged(),
             plain_table("Each estimator", names, rows, "looks for"),
             self._notes(),
-            Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
             said=named,
             warnings=["The log is suspicious."] if suspicious else [],
         )
@@ -145,23 +137,10 @@ class CoalitionEstimates(Shown):
         lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
         return lines
 
-    def _panels(self) -> list[LinesPanel]:
-        """The size of the group against the threshold."""
-        height, in_use = max(component for _, component, _ in self.curve), self.found.threshold
-        components = tuple((tau, float(size)) for tau, size, _ in self.curve)
-        cores = tuple((tau, float(size)) for tau, _, size in self.curve)
-        lines = (
-            Line("largest component (R5)", components, 0),
-            Line("innermost core", cores, 1),
-            Line("threshold in use", ((in_use, 0.0), (in_use, float(height))), 5, dashed=True),
-        )
-        title = "by least cosine of two queries"
-        return [LinesPanel(title, Axis("cosine"), Axis("accounts"), lines, 0.0)]
-
 
 def _load(data: Mapping[str, Any]) -> CoalitionEstimates:
     named = {**data, "estimates": list(data["estimates"].values())}
-    rest = {name: data[name] for name in ("k_max", "curve") if name in data}
+    rest = {name: data[name] for name in ("k_max",) if name in data}
     return restored(CoalitionEstimates, {"found": named, **rest}, RESULT_TYPE)
 
 

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -178,9 +179,9 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
     digest = hashlib.sha256(data).hexdigest()
     if wish.runs_log is not None:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
-        log = RunsLog(wish.runs_log, key)
-        log.begin(digest, series, subject.task)
-        GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
+        log_run = partial(_log_run, wish.runs_log, key)
+        log_run(RunBegun(digest, series, subject.task))
+        GROWN[run.resolve()] = lambda head, rows: log_run(RunAnswered(digest, head, rows))
     if wish.timestamp is not None:
         from ragwitness.evidence.log_client import stamp
 
@@ -311,51 +312,18 @@ def end(run: Path) -> None:
     sealed = read_sealed(run)
     if sealed.log is not None:
         result = result_digest(json.loads(read_file(run / RESULT)))
-        log = RunsLog(sealed.log, read_key(sealed.key))
-        log.end(hashlib.sha256(sealed.seal).hexdigest(), sealed.head, len(sealed.links), result)
+        seal = hashlib.sha256(sealed.seal).hexdigest()
+        entry = RunEnded(seal, sealed.head, len(sealed.links), result)
+        _log_run(sealed.log, read_key(sealed.key), entry)
 
 
-# The folder of the log of runs: an entry is on the disk before its run goes on.
+def _log_run(folder: Path, key: PrivateKey, entry: RunEntry) -> None:
+    """Add an entry to the log of runs; it is on the disk before the run goes on.
 
-
-class RunsLog:
-    """A folder with a log of runs.
-
-    Args:
-        folder: It is made where it is missing.
-        key: Signs the checkpoint.
+    Raises:
+        InputError: The log is another key's, or cannot be written.
     """
-
-    def __init__(self, folder: Path, key: PrivateKey) -> None:
-        self._folder, self._key = folder, key
-
-    def begin(self, seal: str, series: str, task: str) -> None:
-        """Log that a run begins; it is on the disk before its first query. Once for each seal.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunBegun(seal, series, task))
-
-    def answered(self, seal: str, head: str, answers: int) -> None:
-        """Log the head of a chain that grows: another recording under the seal has another.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunAnswered(seal, head, answers))
-
-    def end(self, seal: str, head: str, answers: int, result: str) -> None:
-        """Log the result of a run; the same result is logged once.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunEnded(seal, head, answers, result))
-
-    def _add(self, entry: RunEntry) -> None:
-        again = "Nothing was sent. The same command tries again."
-        log_entry(self._folder, [self._key], encode_entry(entry), again)
+    log_entry(folder, [key], encode_entry(entry), "Nothing was sent. The same command tries again.")
 
 
 # A sealed run that has a result, opened into a pack.

@@ -223,30 +223,6 @@ def nearest_pair(log: QueryLog, window: float = math.inf) -> float:
     return nearest
 
 
-def group_curve(
-    log: QueryLog, thresholds: Sequence[float], window: float = math.inf
-) -> list[tuple[float, int, int]]:
-    """Return the largest component and the innermost core at each threshold.
-
-    Args:
-        log: The queries.
-        thresholds: Cosines.
-        window: Seconds that may lie between two queries.
-
-    Returns:
-        (threshold, accounts in the component, accounts in the core).
-
-    Raises:
-        InputError: A threshold or the window is outside its range.
-    """
-    links = similar_pairs(log, min(thresholds), window)
-    by_threshold = [(tau, links.above(tau)) for tau in thresholds]
-    return [
-        (tau, len(largest_component(subset)), len(core_group(subset)))
-        for tau, subset in by_threshold
-    ]
-
-
 def check_bounds(tau: float, window: float) -> None:
     """Refuse a threshold or a window outside its range.
 
