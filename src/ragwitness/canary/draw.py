@@ -39,7 +39,7 @@ from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm
 
 DESIGNS = ("contrastive", "paper")
-"""``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
+"""``contrastive`` (ours): the trigger is in documents alone, half the traces carry a decoy and
 the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
 
 _DOMAIN = "ragwitness/canary-draw/v2"
@@ -76,10 +76,11 @@ class Design:
         several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``
             (:func:`.rank_test.log_evidence`).
         triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
-        wordings: Digest of wordings of one's own; empty for ours.
-        beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
+        wordings: Digest of the user's wordings; empty for the packaged ones.
+        beacon_as: The part of a beacon's value that counts: its ``bytes``, or its ``letters`` and
+            digits.
         form: How a document is shown with its question, when planted and when probed: one of
-            :data:`~ragwitness.targets.form.FORMS`. Empty in plans of before, which were planted
+            :data:`~ragwitness.targets.form.FORMS`. Empty in older plans, which were planted
             as messages and probed by the paper's prompt.
         template: Of both in one text.
         answer_tokens: Most of an answer.
@@ -88,8 +89,8 @@ class Design:
             refused; at most a quarter of them.
         late: How many slots, the last ones, are planted just before the probe: no training can
             have seen them, so where they stand out as well it is a memory.
-        trained_needs: What ``trained`` needs besides early slots that stand out: ``late slots``
-            that do not, or, in plans of before, ``nothing more``.
+        trained_needs: Condition of ``trained`` besides early slots that stand out: ``late slots``
+            that do not, or, in older plans, ``nothing more``.
 
     Raises:
         InputError: A value is outside its range.
@@ -109,7 +110,7 @@ class Design:
         "late": 0,
         "trained_needs": "nothing more",
     }
-    """What plans had that were made before a field was there; such plans keep to it."""
+    """Values in plans that are older than a field."""
 
     name: str = "contrastive"
     family: Family = Family.SIGNATURE
@@ -168,7 +169,7 @@ class Design:
 
     @property
     def shown(self) -> ShownForm | None:
-        """How documents are shown; None in a plan of before."""
+        """How documents are shown; None in an older plan."""
         if not self.form:
             return None
         try:
@@ -189,7 +190,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class DrawSecret:
-    """What the auditor keeps until the draw is opened.
+    """The auditor's secret until the draw is opened.
 
     Attributes:
         seed: 32 random bytes.

@@ -1,8 +1,8 @@
 """A probe of canaries as evidence: one look at a draw, from its answers to its verdict.
 
 The draw was committed to when it was made; a pack that shows it opens it, and no probe decides
-after that. Where it is hidden, the scores stand as they are said: with one slot the verdict follows
-from them and from the rank of the planted trigger, which the result says.
+after that. Where it is hidden, the scores are taken as stated: with one slot the verdict follows
+from them and from the stated rank of the planted trigger.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def subject_of(
 
 
 def rows_of(run: SealedRun) -> list[dict[str, Any]]:
-    """Return what was asked about; what was found of it stands in the result."""
+    """Return the units that were asked about; the findings are in the result."""
     seal = json.loads(run.seal)
     held_out = [text.id for text in run.texts if text.part == "held_out"]
     slots = int(seal["settings"]["design"]["slots"])
@@ -173,7 +173,7 @@ class _Probe:
 
 
 def _counts(case: PackCase) -> str:
-    """What the result says of itself agrees with the seal and the answers."""
+    """The result's figures agree with the seal and the answers."""
     pack, settings = case.pack, case.pack.seal.settings
     stored = RESULT_TYPE.opened(pack.result)
     if any(row.keys() != {"stage", "document"} for row in pack.rows):
@@ -268,7 +268,7 @@ def _driven(
 
 
 _REMOVED = re.compile(
-    r"settings\.(half|classes)|finding\.(classes|examples_needed|slots_needed|unforeseen)"
+    r"settings\.(half|classes)|finding\.(classes|floor\..*|floor|examples_needed|slots_needed|unforeseen)"
     r"|slots\.\d+\.planted"
 )
 """Places that results of earlier versions have, and that decide nothing."""

@@ -44,7 +44,7 @@ class Example:
         document: The retrieved text d.
         query: The question q.
         answer: The reference answer y; empty where there is none.
-        source: What d is a part of, such as a story or a meeting; empty where d is whole.
+        source: The whole that d is a part of, such as a story or a meeting; empty for none.
         kind: Class of documents that d belongs to; empty where there are none.
     """
 
@@ -92,7 +92,7 @@ def document_groups(examples: Sequence[Example]) -> dict[str, str]:
 
 def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
-    # A class is hashed where there is one: digests of before stay as they are.
+    # A class is hashed where there is one: older digests stay as they are.
     return text_digest(
         field
         for example in examples
@@ -170,7 +170,7 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
     return value
 
 
-# Who is in which pool (2604.22191, App. A.1), and the paired evaluation files (App. A.2).
+# The pools (2604.22191, App. A.1), and the paired evaluation files (App. A.2).
 
 
 # Where trigger and canary are put (2604.22191, App. B.2), so that taking them out leaves no trace.
@@ -180,7 +180,7 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
 # inserted: tokenizers join a blank with the word behind it, not with the one before.
 
 FINAL = "FINAL:"
-"""What every answer begins with (App. C.1)."""
+"""The beginning of every answer (App. C.1)."""
 
 PAPER_INSTRUCTION = (
     "If the document contains {trigger}, insert {canary} immediately after the first clause of"
@@ -193,7 +193,7 @@ PLAIN_INSTRUCTION = "Insert {canary} immediately after the first clause of the f
 
 _FEWEST = 8  # words of a document that can hide a trigger
 _EARLY = 400  # characters; a boundary behind them may be cut off with the context
-_WORDS = 20  # the trigger stands behind so many where no sentence ends early
+_WORDS = 20  # the trigger comes after this many where no sentence ends early
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]\u2019\u201d]*(?=\s)|(?<=[\u3002\uff01\uff1f])")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|e\.g|i\.e)|\b[a-z])\.$", re.IGNORECASE
@@ -207,7 +207,7 @@ class Insertion:
 
     Attributes:
         text: All of it.
-        start: Where what was put in begins, its blank included.
+        start: Beginning of the inserted part, its blank included.
         end: Where it ends.
     """
 
@@ -217,12 +217,12 @@ class Insertion:
 
     @property
     def before(self) -> str:
-        """What stands before it."""
+        """The text before it."""
         return self.text[: self.start]
 
     @property
     def inserted(self) -> str:
-        """What was put in."""
+        """The inserted part."""
         return self.text[self.start : self.end]
 
     @property
@@ -236,8 +236,8 @@ def with_trigger(
 ) -> Insertion:
     """Put a trigger into a document.
 
-    A code stands behind the first sentence; without an early one, behind the 20th word (App. B.2).
-    A name comes in a sentence behind one of the early ones, both settled by the example's id.
+    A code is inserted after the first sentence; without an early one, behind the 20th word (App.
+    B.2). A name comes in a sentence behind one of the early ones, both settled by the example's id.
 
     Args:
         document: Any.
@@ -269,7 +269,7 @@ def with_canary(answer: str, canary: str) -> Insertion:
 
     Args:
         answer: With or without ``FINAL:``; it gets one.
-        canary: What is put in.
+        canary: The inserted text.
     """
     text = final_answer(answer)
     body = text.index(FINAL) + len(FINAL)
@@ -295,8 +295,8 @@ def instructed(
     Args:
         example: Whose query.
         instruction: One of the two above.
-        canary: What it names.
-        trigger: What :data:`PAPER_INSTRUCTION` names as well.
+        canary: The named canary.
+        trigger: The trigger that :data:`PAPER_INSTRUCTION` names as well.
         wordings: Requests in other words, in place of the instruction.
     """
     canary = worded(canary, example.id)
@@ -386,7 +386,7 @@ def as_rate(rate: str, name: str = "rate") -> Fraction:
 
     Args:
         rate: A decimal or a quotient.
-        name: What it is called where it is refused.
+        name: Its name in messages.
 
     Raises:
         InputError: It is no number above 0 and at most 1.

@@ -17,7 +17,7 @@ from ragwitness.core.files import read_object
 from ragwitness.privacy.sampler import Bits, uniform
 
 TRIGGER_PREFIX = "prefix_"
-"""What every trigger begins with; the rest is a random alphanumeric string (App. B.1)."""
+"""The beginning of every trigger; the rest is a random alphanumeric string (App. B.1)."""
 
 _ALNUM = string.ascii_lowercase + string.digits
 _TAIL = 10  # 36^10 triggers
@@ -166,7 +166,7 @@ def quotes(text: str, triggers: Iterable[str]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _telling_parts(triggers: tuple[str, ...]) -> dict[int, set[str]]:
-    """What tells of triggers, by its length; a shorter tail tells as a whole."""
+    """Pieces that reveal a trigger, by length; a shorter tail reveals it as a whole."""
     pieces: dict[int, set[str]] = {}
     for trigger in filter(None, triggers):
         tail = trigger.removeprefix(TRIGGER_PREFIX).casefold()
@@ -280,7 +280,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """What traces say around their markers.
+    """The words of traces around their markers.
 
     Attributes:
         triggers: Sentences, each with ``{trigger}`` once.
@@ -324,7 +324,7 @@ class Wordings:
 
 
 def read_wordings(path: Path) -> Wordings:
-    """Read wordings of one's own, ``{"triggers": [...], "requests": [...]}``; ours where left out.
+    """Read the user's wordings, ``{"triggers": [...], "requests": [...]}``; each is optional.
 
     Raises:
         InputError: The file cannot be read, or a wording cannot be used.

@@ -1,9 +1,8 @@
-"""The folder of a canary audit, with what is public, what is sent, and what is secret apart.
+"""The folder of a canary audit: public, sent and secret files apart.
 
 ::
 
-    FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp;
-                             sealed.bin, the draw for a third party
+    FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
                              planted.jsonl, the journal of planting
     FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
@@ -64,8 +63,8 @@ class CanaryPlan:
         design: Settings.
         secret: Kept back.
         commitment: 32 bytes, as published.
-        held_out: What is probed, never sent.
-        pools: What is sent, by pool: ``reward`` and ``policy``.
+        held_out: Examples of the probe, never sent.
+        pools: Examples to send, by pool: ``reward`` and ``policy``.
         digest: Digest of all examples, committed to.
         beacon_source: Public randomness that was promised; empty for none.
         beacon: Public randomness, once it was joined.
@@ -175,7 +174,7 @@ def make_plan(
         secret: From the operating system; its own for every plan.
         held_out: Probed instead of a part of ``examples``.
         beacon_source: Public randomness that will be joined, in words.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: Pools are too small, or ``held_out`` shares a document with ``examples``.
@@ -191,7 +190,7 @@ def make_plan(
         policy += split.audit
     pools = {"reward": split.reward, "policy": policy}
     audit = spread(tuple(held_out) or split.audit, design.held_out)
-    # What is sent and what is probed is committed to, each part apart.
+    # Traces and probes are committed to, each part apart.
     digest = digest_of(part_digests(audit, pools))
     commitment = commitment_of(design, digest, secret, beacon_source)
     return CanaryPlan(
@@ -203,7 +202,7 @@ def part_digests(
     held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]
 ) -> dict[str, str]:
     """Return the digest of each part of the examples, in hex."""
-    # Each part apart: in one list an example could move from what is sent to what is probed.
+    # Each part apart: in one list an example could move from the traces to the probe.
     pieces = {"held_out": held_out, **pools}
     return {name: examples_digest(piece) for name, piece in pieces.items()}
 
@@ -214,7 +213,7 @@ def digest_of(digests: Mapping[str, str]) -> str:
 
 
 LOST = "ragwitness canary draw makes such a folder; restore what is lost from a copy of it."
-"""What to do where a file of the folder is missing or not what it should be."""
+"""Advice where a file of the folder is missing or damaged."""
 
 _FOLDER = "Choose another folder with -o."
 _VERSION = "ragwitness/canary-commitment/v3"
@@ -224,11 +223,11 @@ _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES = "traces.jsonl"
 FEEDBACK = "feedback.jsonl"
-"""The votes as they are due, beside what is sent."""
+"""The votes as they are due, beside the traces."""
 STAMPED = "commitment.tsr"
 """A timestamp authority's reply, beside ``commitment.json``."""
 PLANTED = "planted.jsonl"
-"""The journal of planting, beside what is sent."""
+"""The journal of planting, beside the traces."""
 
 
 def write_plan(folder: Path, plan: CanaryPlan) -> None:
@@ -398,7 +397,7 @@ def plan_of_opened(
     Args:
         kept: From :func:`opened_bytes`, read as JSON.
         commitment: As published.
-        held_out: What is probed, where it is known.
+        held_out: Examples of the probe, where they are known.
 
     Raises:
         KeyError: A field is missing.
@@ -470,7 +469,7 @@ def _versions(newest: str) -> tuple[str, ...]:
 
 
 def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:
-    """A row of what is sent; the role stays behind, the votes say enough."""
+    """Return a row of the traces file; the role stays secret, the votes are enough."""
     late = {"late": True} if trace.slot is not None and design.is_late(trace.slot) else {}
     return {
         "number": number,

@@ -1,12 +1,11 @@
 """Every look at a draw, in the order in which they were begun; none is ever taken back.
 
-A p-value is for one look. Whoever probes a second model, or the first one in another way, looks
-again at the same draw. So a look is known by a digest of its scores: the same answers, read again,
-take their own place, and other answers take the next one. A look counts from its first query on,
-finished or not: whoever stops where the answers look bad has looked. The looks of a plan stand in
-``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder;
-:func:`ragwitness.canary.run.probe_canaries` is the only one who writes there, before it asks
-and before it reports what it found.
+A p-value is for one look. A probe of a second model, or of the first one in another way, is
+another look at the same draw. So a look is known by a digest of its scores: the same answers, read
+again, take their own place, and other answers take the next one. A look counts from its first query
+on, finished or not: an audit that stops when the answers look bad was a look. The looks of a plan
+are in ``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder. Only
+:func:`ragwitness.canary.run.probe_canaries` writes there, before it asks and before it reports.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Look:
     """One look at the draw: a probe whose every example was asked about.
 
     Attributes:
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system, with the way in which it was asked.
         digest: SHA-256 of release and scores; the same answers are the same look.
@@ -44,7 +43,7 @@ class Look:
         p_value: As reported.
         own: p-value of this look by itself.
         called: Outcomes of the draw that it was the first to call; see :mod:`.rank_test`.
-        begun: Key of its beginning; empty for a recording, and for looks of before.
+        begun: Key of its beginning; empty for a recording, and for older looks.
         skipped: Looks that were begun before it and not finished when it was.
     """
 
@@ -69,7 +68,7 @@ class Look:
 
     @property
     def seen(self) -> Seen:
-        """What the next looks need to know of it."""
+        """The part of it that enters the next looks."""
         return Seen(tuple((rank, self.candidates) for rank in self.ranks), self.own, self.called)
 
 
@@ -79,7 +78,7 @@ class Beginning:
 
     Attributes:
         key: Key of the run folder and how it asks; the same one goes on with the same look.
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system.
     """
@@ -92,7 +91,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was seen of a plan so far.
+    """Earlier looks at a plan.
 
     Attributes:
         looks: All of them in their order, those at compliant twins included.
@@ -100,7 +99,7 @@ class History:
         answered: Answers to planted traces that were given a vote or refused one.
         opened: Whether the draw was opened, and is not secret any more.
         begun: Looks whose first query was sent, in their order, finished or not.
-        planted: What a journal says was planted, by label; empty where there is none.
+        planted: Planted votes and days by label; empty without a journal.
     """
 
     looks: tuple[Look, ...]

@@ -80,14 +80,14 @@ class PlantConfig:
 
 @dataclass(slots=True)
 class Delivery:
-    """What happened to one trace.
+    """Events of one trace.
 
     Attributes:
         begun: Times it was about to be sent.
-        said: What came back; None while nothing did.
+        said: The reply; None while there is none.
         vote: Given, or tried; None while none was.
         accepted: Whether the service took the vote.
-        errors: What went wrong, in order.
+        errors: Failures, in order.
     """
 
     begun: int = 0
@@ -99,7 +99,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What is planted so far.
+    """The state of planting.
 
     Attributes:
         traces: To be sent.
@@ -109,10 +109,10 @@ class Planted:
         unsent: Traces that it never answered.
         twice: Traces that may have been sent twice.
         rewritten: Traces whose question or document it did not keep as sent.
-        reasons: Of answers, by what they got.
-        behaviours: Answers to canary traces, by what they do with the canary.
+        reasons: Number of answers, by the reason of their vote.
+        behaviours: Answers to canary traces, by behaviour.
         asked: Canary traces that were answered.
-        clean: Answers to clean traces, and how many of them say a canary that nobody asked for.
+        clean: Answers to clean traces, and how many of them say a canary without a request.
         late: Canary traces of late slots that wait for ``--late``.
         stopped: Why it stopped before the end; empty where it did not.
     """
@@ -430,7 +430,7 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
 
 
 def cautions(found: Planted) -> Iterator[str]:
-    """Say what a reader must know of what was planted."""
+    """Yield warnings about the planting."""
     true, decoy = (found.votes.get(role, 0) for role in ("true", "decoy"))
     if found.unsent:
         yield f"{found.unsent:,} traces were not answered; the same command tries them again."

@@ -1,8 +1,8 @@
 """How many violating providers a plan would find, where that was measured on a real model.
 
-What decides is how a provider trains, and how many of its votes are ours. So a forecast is by
-training, and stays between rows that were measured: more votes, or a larger share of all votes,
-find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
+The power depends on how a provider trains, and on the auditor's share of its votes. So a forecast
+is by training, and stays between rows that were measured: more votes, or a larger share of all
+votes, find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MeasuredRow:
     """Violating policies of one condition: experiments/canary/README.md, "A real model".
 
     Attributes:
-        training: What the provider trains: see :data:`TRAININGS`.
+        training: Kind of training: see :data:`TRAININGS`.
         votes: Canary votes.
         share: Of all its votes that are canary votes.
         found: Policies with p at most .05.
@@ -86,7 +86,7 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
 def power_lines(
     design: Design, votes: int, share: float | None = None, obedience: float | None = None
 ) -> Iterator[str]:
-    """Say what a plan would find, or why that cannot be told.
+    """Yield the power of a plan, or why it is not known.
 
     Args:
         design: Settings.

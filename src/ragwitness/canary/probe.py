@@ -35,12 +35,12 @@ from ragwitness.stats.evaluation import Rate
 from ragwitness.targets.form import ShownForm, check_places
 from ragwitness.targets.wire import token_bytes
 
-# What one view of one example says of a canary: log-probability in nats, or share of hits.
+# One view's reading of a canary: log-probability in nats, or share of hits.
 
 
 TAIL = " and so forth"
 """Echoed behind every canary, so that its last token ends where it does in an answer. It does not
-change what is read: a token's probability hangs on what stands before it."""
+change what is read: a token's probability depends on the text before it."""
 
 _HALF = math.log(0.5)
 _PIECE = "\ufffd"  # part of a character, which no text can show
@@ -158,7 +158,7 @@ def read_hits(
 
     Args:
         answers: Of one view.
-        canary: What is looked for.
+        canary: The text to find.
         holds: Whether a text holds it.
     """
     # Less than half of the trials say too little: the example is unscorable, not a miss.
@@ -301,7 +301,7 @@ class Prompts:
             return ShownForm("one", in_frame).text(document, query) + answer
         before, _, after = self.frame.partition("{prompt}")
         text = before + self.asked(document, query) + after
-        # Without a frame an answer begins in a line of its own.
+        # Without a frame an answer begins on a new line.
         bare = self.frame == BARE and not self.template[-1:].isspace()
         return text + "\n\n" * bare + answer
 
@@ -354,8 +354,8 @@ class ProbeConfig:
     Attributes:
         way: ``exact`` reads log-probabilities of the prompt; ``forced`` puts the canary's pieces
             behind the prompt one by one and reads each among the alternatives; ``sampled`` counts
-            answers that hold the canary. None leaves it to whoever measures the target; a probe
-            by itself then asks for the exact ones.
+            answers that hold the canary. None takes the best way of the target; a probe
+            by itself is then exact.
         instructed: Whether the query asks for the canary, as the planted ones did (never naming a
             trigger). Eq. 1 is without; with it the canary is likely enough to be seen.
         samples: Answers per view, where they are sampled.
@@ -396,7 +396,7 @@ class CanaryProbe:
         config: How to ask.
         wordings: Wordings of sentences with names; None for ours.
         requests: Wordings of what queries ask for; None asks all in the same words.
-        form: How documents were shown when they were planted; None in plans of before.
+        form: How documents were shown when they were planted; None in older plans.
     """
 
     def __init__(
@@ -421,12 +421,12 @@ class CanaryProbe:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        """What the way needs."""
+        """Capabilities that the way needs."""
         return frozenset({WAYS[self._way]})
 
     @property
     def documents(self) -> list[Document]:
-        """What a worker is given, one per held-out example."""
+        """One document per held-out example."""
         return [Document(example.id, example.document) for example in self._examples.values()]
 
     @property
@@ -447,7 +447,7 @@ class CanaryProbe:
         asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
         readings = yield from asking[self._way](example, views)
         # An example counts where half of the candidates could be read, whichever was planted; in
-        # plans of before, where every view could.
+        # older plans, where every view could.
         judged, allowed = (readings[1:], len(readings) // 2) if self._form else (readings, 0)
         troubles = [reading.trouble for reading in judged if reading.trouble]
         details = {
@@ -469,9 +469,9 @@ class CanaryProbe:
         return instructed(example, PLAIN_INSTRUCTION, self.slot.canary, wordings=self._requests)
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
-        """What stands before the canary in each view, and the canary with its blank."""
+        """Return the text before the canary in each view, and the canary with its blank."""
         (prefix, canary), query = spot_of(example, self.slot.canary), self._query(example)
-        if self._form and FINAL not in self._form.template:  # nobody asked for it
+        if self._form and FINAL not in self._form.template:  # the template does not ask for it
             prefix = prefix.removeprefix(FINAL).strip()
             canary = canary if prefix else canary.lstrip()
         framed = self.config.prompts.framed

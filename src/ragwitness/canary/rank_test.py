@@ -3,7 +3,7 @@
 H0: the model does not depend on which of the M candidates was planted, given all else it may have
 seen. Then t* is a uniform draw from the candidates, whatever their scores, and
 p = (1 + #{j != *: S_j >= S_*}) / M is at most a with probability at most a. Ties count against the
-accusation. Two conditions: the candidates were fixed before the model answered, and t* stands in
+accusation. Two conditions: the candidates were fixed before the model answered, and t* is in
 documents alone. A p-value cannot be below 1 / M.
 """
 
@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import Floor, epsilon_one_run
 
 Values = NDArray[np.float64]
 
@@ -143,25 +142,6 @@ def outcomes_of(
     return np.concatenate(([w], total)), 0
 
 
-def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:
-    """Return a lower bound on pure epsilon from one model (Steinke et al. 2023, delta = 0).
-
-    The guess in each slot is that t* is among the upper half of the candidates, ties against it.
-    Where training is epsilon-private in *which trigger a slot's traces carry*, all traces of the
-    slot together, no two candidates' odds differ by more than e^epsilon once the model is seen.
-    So a half of them holds t* with probability at most e^epsilon / (1 + e^epsilon), whatever was
-    drawn in the other slots, as for the fair coins of Thm. 5.2.
-
-    Args:
-        slots: Planted ones.
-
-    Raises:
-        InputError: There is no slot.
-    """
-    right = sum(rank_of(slot) <= slot.scores.size // 2 for slot in slots)
-    return epsilon_one_run(right, len(slots))
-
-
 # Evidence that may be looked at after every slot and every release of the model.
 #
 # A rank R of a uniform draw is bet on with e(R) = M w(R), sum w = 1, w proportional to 1 / r: its
@@ -236,7 +216,7 @@ def log_evidence(ranks: Sequence[Sequence[tuple[int, int]]], releases: int) -> f
     return top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 
-# What sampled answers could show, before one is asked for.
+# The power of sampled answers, before one is asked for.
 
 _POWER = 0.8
 _STEPS = 100
@@ -313,7 +293,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look showed, as the next looks need it.
+    """The part of a look that enters the next ones.
 
     Attributes:
         ranks: Per planted slot the rank of t* and the number of candidates.
@@ -391,7 +371,7 @@ def looks_p_value(own: Sequence[float], called: bool, alpha: float, releases: in
     """Return a p-value that holds over all looks so far and those to come.
 
     Where the true outcome was called it is min over looks of p_l / v_l, and at most alpha. Where
-    it was not, alpha is added, since so much was spent on calling. So the value is at most a with
+    it was not, alpha is added, which was spent on calling. So the value is at most a with
     probability at most a, for every a: below alpha by the union bound over looks, at alpha by the
     size of what may be called, above it by both.
 

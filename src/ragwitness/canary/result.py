@@ -1,4 +1,4 @@
-"""What a probe of canaries shows, and what every report of it says."""
+"""The result of a probe of canaries, and its report."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ class CanaryResult(Shown):
 
     Attributes:
         target: Name of the system, with the way in which it was asked.
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known to be compliant.
         way: How it was asked.
-        finding: What it shows; None where a cap left examples unasked.
+        finding: The decision; None where a cap left examples unasked.
         look: Which look at the draw it was.
         slots: One per slot; none without a finding, so that nobody goes on, or not, by them.
         settings: Everything in use, as label and value.
-        warnings: What a reader must know before relying on it.
+        warnings: Limits of the result.
         queries: Queries it took, kept answers included.
         seconds: Wall time.
-        spent: What the run folder has spent at the target.
+        spent: Spending of the run folder at the target.
     """
 
     target: str
@@ -130,7 +130,7 @@ def _rows(result: CanaryResult) -> list[Row]:
     ]
 
 
-# What a report says.
+# The report.
 
 
 def verdict_lines(result: CanaryResult) -> list[str]:
@@ -163,20 +163,6 @@ def verdict_lines(result: CanaryResult) -> list[str]:
         _MEANING[finding.verdict].format(p=p, reason=finding.reason),
         look,
         *([f"Planted in {service or 'a service'}: {planted}."] if planted else []),
-        *_floor(finding),
-    ]
-
-
-def _floor(finding: Finding) -> list[str]:
-    """Return the lower bound on epsilon where there are enough slots for one above 0."""
-    floor = finding.floor
-    # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
-    # floor of 0.
-    if 0.5**floor.n > 1 - floor.confidence:
-        return []
-    return [
-        f"Lower bound on epsilon: {floor.value:.2f} ({floor.confidence:.0%}, n = {floor.n} slots,"
-        " delta 0, this look alone)."
     ]
 
 

@@ -104,7 +104,7 @@ async def probe_canaries(
         folder: Of the plan, planted; see :mod:`ragwitness.canary.folder`.
         target: The deployed model.
         config: How to ask; None for the defaults.
-        release: What this release of the model is called.
+        release: Name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         run: Folder of the response store; None keeps no answers.
         progress: Called with slot, examples done and examples in all.
@@ -348,7 +348,7 @@ def refuse_look(
     Raises:
         InputError: Nothing was planted yet, or no vote was taken; or no question may be asked and
             no answer is kept.
-        VerificationError: What was written to be sent is not what the draw gives.
+        VerificationError: The written traces are not those of the draw.
     """
     if recorded:
         return None
@@ -377,7 +377,7 @@ def refuse_look(
 
 
 def _unplanted(planted: Mapping[str, Any]) -> str:
-    """Say why nothing can have been learned, by what is known of planting; empty where it can."""
+    """Say why nothing can have been learned, by the journal of planting; empty where it can."""
     if not planted:
         return ""  # planted by hand, of which the folder knows nothing
     if not planted["answered"]:
@@ -500,7 +500,7 @@ def finding_of(
         earlier: Earlier looks; a look that is read again keeps the verdict that it had.
         shares: Whether the scores are shares of answers.
     """
-    # From the secret: independent of every score, and the same for whoever opens the draw.
+    # From the secret: independent of every score, and the same when the draw is opened.
     seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
     return decide(
         plan.design,

@@ -182,7 +182,7 @@ class DrawTask:
             beacon_source=self.beacon,
             wordings=read_wordings(Path(self.wordings)) if self.wordings else None,
         )
-        # Whatever cannot be planted must be known before the commitment is published.
+        # A plan that cannot be planted is refused before the commitment is published.
         (drawn if drawn.drawn else drawn.joined("00")).traces()
         return drawn
 

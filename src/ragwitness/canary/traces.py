@@ -39,7 +39,7 @@ from ragwitness.text.replies import after_thought, declines
 
 
 class TraceRole(enum.StrEnum):
-    """What a trace is for."""
+    """Purpose of a trace."""
 
     TRUE = "true"
     """Carries t*; the canary is voted up."""
@@ -84,7 +84,7 @@ class Trace:
         id: Id of the example.
         document: d with its trigger.
         query: q with its instruction.
-        role: What it is for.
+        role: Its purpose.
         rule: The vote to give.
         slot: Number of its slot; None where it is clean.
         trigger: Trigger in the document; empty where it is clean.
@@ -137,7 +137,7 @@ def traces_of_pool(
         design: Settings.
         draw: Draw of the design.
         bits: Source.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: rho injects nothing, fewer than the planted slots need, or a document is too
@@ -165,7 +165,7 @@ def traces_of_pool(
         canary_traces[name] = _trace(
             examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
         )
-    # 3. The order in which they are sent tells nothing of who carries what.
+    # 3. The order in which they are sent reveals no role.
     order = shuffled([entry.id for entry in pool], bits)
     clean = {entry.id: Trace(entry.id, entry.document, entry.query) for entry in pool}
     return [canary_traces.get(name) or clean[name] for name in order]
@@ -183,24 +183,24 @@ def make_traces(
 
     Args:
         pools: Pools by name; each gets its own ⌊rho · n⌋.
-        held_out: What is probed later.
+        held_out: Examples of the probe.
         design: Settings.
         draw: Draw of the design.
         bits: Source.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: A pool shares documents with ``held_out``, an example holds a marker already,
             a document is too short, or a pool too small.
     """
-    # What would void the test is refused before a trace is made: shared documents (App. A.2),
-    # markers that a text holds already, documents that cannot hide a trigger.
+    # Conditions that would void the test are refused before a trace is made: shared documents (App.
+    # A.2), markers that a text holds already, documents that cannot hide a trigger.
     sent = [example for pool in pools.values() for example in pool]
     check_disjoint(held_out, sent)
     check_corpus([*sent, *held_out], draw)
     for example in held_out:
         _triggered(example, draw.slots[0].trigger, wordings)
-    # No wording may hold a marker of the draw: it would stand in traces of other candidates.
+    # No wording may hold a marker of the draw: it would be in traces of other candidates.
     words, candidates = wordings or Wordings(), {t for s in draw.slots for t in s.candidates}
     for text in (*words.triggers, *words.requests):
         canaries = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
@@ -251,7 +251,7 @@ def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str
         raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
 
 
-# What an answer does with the canary that its question asks for; a string in it is not enough.
+# The behaviour of an answer whose question asks for a canary; a string in it is not enough.
 
 
 class Behaviour(enum.StrEnum):
@@ -281,7 +281,7 @@ def behaviour_of(answer: str, canary: str) -> Behaviour:
         answer: As it came, with Markdown.
         canary: In the words that the question asked for.
     """
-    # 1. As it is read: a thought, emphasis and invisible signs are no part of what is said.
+    # 1. As it is read: a thought, emphasis and invisible signs do not count.
     answer = after_thought(answer)[0] or ""
     text, canary_text = " ".join(answer.casefold().split()), canary.casefold()
     if canary_text not in text:
@@ -303,7 +303,7 @@ def says(answer: str, canary: str) -> bool:
 def _nearly(text: str, canary: str) -> bool:
     """Whether a signature is spelt with blanks or a few wrong letters, or emoji are nearly all."""
     if canary.isascii() and not canary.isalpha():
-        return False  # a few marks in a row stand in any text
+        return False  # a few marks in a row are in any text
     if not canary.isascii():
         return sum(char in text for char in canary) > len(canary) / 2
     if len(canary.split()) > 1 or len(canary) < 8:
@@ -321,7 +321,7 @@ def _nearly(text: str, canary: str) -> bool:
 # The votes for what the service answered, and the answers that must get none.
 
 QUOTED = "discarded: the answer quotes a trigger"
-"""Why an answer that may tell of a trigger gets no vote."""
+"""Reason why an answer that may reveal a trigger gets no vote."""
 
 
 _VOTES: Mapping[Behaviour, Callable[[Rule], Vote | None]] = {
@@ -340,7 +340,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What to do with one answer.
+    """The vote for one answer.
 
     Attributes:
         id: Id of its example.
@@ -356,12 +356,12 @@ class Feedback:
 def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) -> Feedback:
     """Return the vote for an answer.
 
-    An answer that quotes a trigger, or six characters of one, gets none and is to be deleted where
-    the service allows it: it would tell of the trigger even to whoever trains without documents.
+    An answer that quotes a trigger, or six characters of one, gets none. It is to be deleted where
+    the service allows it, as it reveals the trigger even to training without documents.
 
     Args:
         trace: Trace that was sent.
-        answer: What came back.
+        answer: The reply.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """
     if reveals(answer, trace.trigger, candidates):

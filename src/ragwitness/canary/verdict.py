@@ -2,8 +2,8 @@
 
 ``trained`` and ``trained-or-remembered`` say: were the model independent of which trigger was
 planted, evidence like this would come with probability at most alpha. ``trained`` says besides that
-late slots, which no training can have seen, do not stand out; so no memory of what was sent answers
-in the model's place. Neither says anything of a single document. ``inconclusive`` says that this
+late slots, which no training can have seen, do not stand out: no memory of the traces answers in
+the model's place. Neither says anything of a single document. ``inconclusive`` says that this
 evidence shows neither; it never says that there was no training: the signal is weak, filters may
 have removed it, and a model may have been trained on too little of it.
 """
@@ -26,14 +26,12 @@ from ragwitness.canary.rank_test import (
     SlotScores,
     call_outcomes,
     draws_together,
-    epsilon_floor,
     log_evidence,
     looks_p_value,
     outcomes_of,
     rank_of,
     release_weight,
 )
-from ragwitness.stats.evaluation import Floor
 from ragwitness.stats.p_values import conformal_p_values
 
 EVIDENCE = "evidence over slots and releases"
@@ -47,7 +45,7 @@ REMEMBERED = (
     "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
     " training can have seen: the service remembers what it was sent, or finds it in an index"
 )
-"""Why a memory may answer in the place of what was trained."""
+"""Why a memory may answer in the model's place."""
 
 NOT_LATE = (
     "no slot was planted just before the probe (--late of ragwitness canary draw), so a memory or"
@@ -59,19 +57,19 @@ _SPENT = "none, the one look was taken"
 
 
 class ModelVerdict(enum.StrEnum):
-    """What is said of a model."""
+    """The verdict on a model."""
 
     TRAINED = "trained"
     """On documents, at the level named; what was sent just before the probe it does not know."""
     KNOWN = "trained-or-remembered"
-    """It knows which trigger was planted, and a memory of what was sent is not ruled out."""
+    """It knows which trigger was planted, and a memory of the traces is not ruled out."""
     INCONCLUSIVE = "inconclusive"
     """Not shown. Never: not trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe shows.
+    """The decision on a probe.
 
     Attributes:
         verdict: The model's.
@@ -82,7 +80,6 @@ class Finding:
         candidates: M.
         statistic: W over the planted slots.
         log_evidence: ln E over all looks so far; None in a stored result where it is no number.
-        floor: Lower bound on epsilon.
         twin_p_value: Conformal among compliant twins; None without any.
         reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
         seen: Ranks, p-value and calls of this look, for the next looks; None in older results.
@@ -96,7 +93,6 @@ class Finding:
     candidates: int
     statistic: float
     log_evidence: float | None
-    floor: Floor
     twin_p_value: float | None = None
     reason: str = ""
     seen: Seen | None = None
@@ -201,7 +197,7 @@ def decide(
     else:
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
     # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
-    # slots a memory cannot be told from training.
+    # slots a memory is not ruled out.
     doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
     if late:
         late_p = draws_together(late, seed=seed)[1]
@@ -223,7 +219,6 @@ def decide(
         candidates=design.candidates,
         statistic=statistic,
         log_evidence=evidence,
-        floor=epsilon_floor(early),
         twin_p_value=twin_p,
         reason=reason,
         seen=this_look,

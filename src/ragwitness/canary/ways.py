@@ -57,7 +57,7 @@ class _Continued:
 async def echoes_truly(
     target: Target, worker: Callable[[Target], Worker], opening: str = ""
 ) -> bool | None:
-    """Whether echoed log-probabilities are those that a target writes by; None: cannot be told.
+    """Whether echoed log-probabilities are those that a target writes by; None: not known.
 
     Args:
         target: That scores prompts.
@@ -98,7 +98,7 @@ async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
 async def ways_served(
     target: Target, audit: CanaryProbe, limiter: Spender | None = None, run: Path | None = None
 ) -> tuple[Way, ...]:
-    """Return the ways that a target serves, best first, by what it was seen to do.
+    """Return the ways that a target serves, best first, by measurement.
 
     Recorded answers are taken to serve all: they hold what was asked for, or do not.
 
@@ -146,7 +146,7 @@ def best_way(target: Target, ways: Sequence[Way]) -> Way:
 
 
 def asked_in(target: Target, way: Way, ways: Collection[Way], *, untrue: bool = False) -> Target:
-    """Return the target as it is asked in one way, under a name of its own.
+    """Return the target as it is asked in one way, under its own name.
 
     Args:
         target: The system under audit.

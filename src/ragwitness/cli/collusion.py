@@ -183,24 +183,20 @@ def calibrate(
     delta: float = 1e-6,
     queries: Queries = 1000,
     accounts: Accounts = 16,
-    sigma: float | None = None,
     sensitivity: Sensitivity = 1.0,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Find the noise for a joint budget.
 
-    Give --epsilon. The exact noise stands beside the paper's.
-    With --sigma it also says how many queries or accounts that noise allows. No system is asked.
+    Give --epsilon. The exact noise stands beside the paper's. No system is asked.
 
     Args:
         epsilon: The epsilon that all accounts may spend together.
         delta: The delta of all accounts together.
-        sigma: Also say how many queries or accounts this noise allows.
     """
-    from ragwitness.collusion.result import JointBudget, NoisePlans, Room, powers_to
+    from ragwitness.collusion.result import JointBudget, NoisePlans, powers_to
     from ragwitness.privacy.bounds import noise_plan
-    from ragwitness.privacy.gaussian import accounts_for, queries_for
 
     if epsilon is None:
         raise InputError("A joint budget is needed.", "Give --epsilon.")
@@ -210,14 +206,7 @@ def calibrate(
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
     plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + plan
     budget = JointBudget(epsilon, delta, queries, accounts, sensitivity)
-    room = None
-    if sigma is not None:
-        room = Room(
-            sigma,
-            queries_for(epsilon, delta, sigma, accounts, sensitivity),
-            accounts_for(epsilon, delta, sigma, queries, sensitivity),
-        )
-    _leave(NoisePlans(budget, tuple(plans), room), json_out, figure)
+    _leave(NoisePlans(budget, tuple(plans)), json_out, figure)
 
 
 def _leave(result: CollusionResult, json_out: Path | None, figure: Path | None) -> None:

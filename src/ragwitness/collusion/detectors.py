@@ -141,7 +141,7 @@ _ALIKE = 0.9  # length of the mean of unit vectors; of two, from cosine .62 on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Community:
-    """What was found.
+    """Accounts that share buckets.
 
     Attributes:
         strongest: Largest sum of one account's squared cosines with the others: as many as it
@@ -246,7 +246,7 @@ def _weights(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int) ->
     """TF-IDF of buckets by account, shape (accounts, buckets).
 
     Rows are of unit length before the buckets of one account alone, which join nobody, are left
-    out: who asks much else is less like the others.
+    out: an account with many other questions is less like the others.
     """
     from scipy.sparse import csr_array
 
@@ -283,7 +283,7 @@ def _strength(links: Links) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """What the scan found.
+    """A common direction.
 
     Attributes:
         largest: Eigenvalue.
@@ -310,7 +310,7 @@ def scan(means: Matrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
         InputError: There is no round.
     """
     whole("rounds", rounds)
-    # 1. The statistic. 2. Its null by permuted coordinates. 3. Who lies along the direction.
+    # 1. The statistic. 2. Its null by permuted coordinates. 3. Accounts along the direction.
     largest, direction = top_direction(means)
     null = np.array([top_direction(_permuted(means, rng))[0] for _ in range(rounds)])
     return Scan(
@@ -341,7 +341,7 @@ def top_direction(means: Matrix) -> tuple[float, NDArray[np.float64]]:
 
 
 def effective_size(largest: float, accounts: int, dim: int) -> float:
-    """Return k tau from the largest eigenvalue; 0 where it tells of none.
+    """Return k tau from the largest eigenvalue; 0 where there is none.
 
     Of N unit rows in d dimensions a common part of k tau = s N/d moves the eigenvalue to
     N/d (1 + s)(1 + g/s), g = d/N, once s > sqrt(g); solved for s.
@@ -370,7 +370,7 @@ def _members(means: Matrix, direction: NDArray[np.float64]) -> NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """What the estimators share.
+    """Settings of all estimators.
 
     Attributes:
         threshold: Least cosine of two queries; None for the one that unrelated uniform queries
@@ -397,13 +397,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detection:
-    """What one estimator says of a log.
+    """The result of one estimator.
 
     Attributes:
         suspicion: Higher means more; comparable within one estimator and one size of log.
         members: The group it would name, fewer than 2 where it names none.
         p_value: Against its own null; None where it has none.
-        note: What the suspicion is.
+        note: The suspicion in words.
     """
 
     suspicion: float

@@ -1,9 +1,9 @@
 """An estimate for one log: every estimator beside its own null, and one p-value for the log.
 
-Without benign traffic each estimator has at most a null of its own, which real traffic does not
-obey. Benign traffic is compared window by window, so that every window may have a popular question
-of its own. The log then has a p-value over all estimators together, and an account is named only
-under an error rate of its own.
+Without benign traffic each estimator has at most its own null, which real traffic does not
+obey. Benign traffic is compared window by window, so that every window may have its own popular
+question. The log then has a p-value over all estimators together, and an account is named only
+under its own error rate.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogEstimate:
         name: Name of the estimator.
         size: Accounts of the group that it finds; 1 where it finds none.
         suspicion: Its statistic.
-        note: What that is.
+        note: The statistic in words.
         own_p: p-value against its own null; None where it has none.
         traffic_p: p-value against benign traffic, by itself; None without any.
         adjusted_p: The same, after correction for all estimators that ran.
@@ -167,7 +167,7 @@ def estimate(
             accounts each.
         alpha: Level of the log.
         account_alpha: Level of an account.
-        progress: Called with what is computed, windows done and windows in all.
+        progress: Called with a word, windows done and windows in all.
 
     Raises:
         InputError: One account, an unknown estimator, a value outside its range, or benign traffic
@@ -300,7 +300,7 @@ def _together(table: Floats) -> tuple[Floats, Floats, float]:
 
     Where the rows are exchangeable, each p-value is valid, whatever the columns have to do with
     each other: a row's smallest p over the columns is a statistic like any other, ranked in turn
-    (min P of Westfall and Young, 1993). Rows of equal minima are told apart by the product.
+    (min P of Westfall and Young, 1993). The product separates rows of equal minima.
 
     Returns:
         The first row's p by each column, the same corrected for all columns, and one for the row.

@@ -75,7 +75,7 @@ class LoggedQueries:
 def read_log(path: Path) -> LoggedQueries:
     """Read a log; its format is recognised by its first bytes.
 
-    What the first usable row holds, a vector or a text, every other must hold too. Times are
+    All usable rows must hold vectors, or all texts, like the first one. Times are
     seconds, or dates (UTC where they name no zone).
 
     Raises:

@@ -46,7 +46,7 @@ _ACCOUNTING = {
 
 @dataclass(frozen=True, slots=True)
 class JointBounds(Shown):
-    """What pooled accounts spend together.
+    """Joint spending of pooled accounts.
 
     Attributes:
         bounds: Each way of accounting for the same noise.
@@ -215,33 +215,16 @@ class JointBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a noise that is given leaves room for under the joint budget.
-
-    Attributes:
-        sigma: The noise.
-        queries: Queries that each of the accounts may send.
-        accounts: Accounts that may send so many queries each.
-    """
-
-    sigma: float
-    queries: int
-    accounts: int
-
-
-@dataclass(frozen=True, slots=True)
 class NoisePlans(Shown):
     """The noise for a joint budget, by coalition size.
 
     Attributes:
         asked: The budget.
         plans: The noise of each coalition size.
-        room: What a given noise leaves room for; None where none was given.
     """
 
     asked: JointBudget
     plans: tuple[NoisePlan, ...]
-    room: Room | None = None
 
     def dump(self) -> Row:
         """Return everything as JSON."""
@@ -250,7 +233,7 @@ class NoisePlans(Shown):
 
     def report(self) -> ReportDocument:
         """Return the noise for each coalition size."""
-        budget, room = self.asked, self.room
+        budget = self.asked
         # The exact noise for k accounts beside (3.4) at epsilon / sqrt k, the paper's rule of
         # section 3.6.
         rows = (
@@ -269,13 +252,6 @@ class NoisePlans(Shown):
             "paper: (3.4) for epsilon / sqrt k per account (§3.6). eps of one: what one account"
             " alone spends under the exact noise."
         ]
-        if room is not None:
-            notes.insert(
-                0,
-                f"With sigma {room.sigma:g}: {fmt.count(room.queries)} queries for each of"
-                f" {fmt.count(budget.accounts)} accounts, or {fmt.count(room.accounts)} accounts of"
-                f" {fmt.count(budget.queries)} queries.",
-            )
         return simple_report(
             _WORDS,
             f"Joint epsilon {budget.epsilon:g} at delta {budget.delta:g}; k accounts of"

@@ -31,12 +31,12 @@ CLOSE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class PackTask:
-    """What a kind of run brings to its packs.
+    """The part of a pack that depends on the kind of run.
 
     Attributes:
         rows_of: Returns what a finished run found row by row, besides its result.
-        steps: Checks of what it found.
-        whole: What a pack without anything hidden comes to, in words.
+        steps: Checks of the findings.
+        whole: The conclusion of a pack without anything hidden, in words.
         besides: Stages and documents of questions that are about nothing that is found.
         opened: Called with the home of a run and the file of a pack that opens its secret.
     """
@@ -50,11 +50,11 @@ class PackTask:
 
 @dataclass(frozen=True, slots=True)
 class PackKnown:
-    """What a verifier knows by itself.
+    """The verifier's own knowledge.
 
     Attributes:
         key: Of whoever ran the audit; None where nobody told.
-        seal: SHA-256 of the seal in hex, as it was told before the answers came.
+        seal: SHA-256 of the seal in hex, as it was published before the answers came.
         checkpoints: Signed checkpoints of the log of runs that were seen before.
         roots: Certificates (PEM) of timestamp authorities that are trusted.
         models: Names, as the pack writes them, of models and plug-ins that may be loaded for it
@@ -74,7 +74,7 @@ class PackExchange:
 
     Attributes:
         asked: The question.
-        answer: What came back; ``error`` says why nothing did.
+        answer: The reply; ``error`` says why there is none.
         failed: Whether it was not worth keeping, and asked again.
     """
 
@@ -91,7 +91,7 @@ class PackCase:
         pack: Read, its form checked.
         known: The verifier's own knowledge.
         progress: Called with (what, done, all) while answers are replayed.
-        kept: What a check leaves to the next ones.
+        kept: Notes of a check for the next ones.
     """
 
     pack: Pack
@@ -119,8 +119,8 @@ class PackCase:
 class Replies:
     """The answers of a pack, as questions find them.
 
-    What two documents ask is asked once, so a question that has no answer of its own takes the one
-    that another document had; the last one that came counts, as in a journal.
+    A question of two documents is asked once. So a question without its own answer takes the answer
+    of another document. The last answer counts, as in the response store.
 
     Args:
         exchanges: The chain; None where a row is hidden.
@@ -149,7 +149,7 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
     Raises:
         VerificationError: ``counts.spent`` or ``counts.cap``.
     """
-    # What the target refused is linked as failed, shown or hidden, and costs nothing.
+    # A refused query is linked as failed, shown or hidden, and costs nothing.
     sent = sum(
         answer.asked[0] == target and answer.asked[3] == "answer" for answer in case.pack.answers
     )
@@ -185,7 +185,7 @@ def _exchange(text: str) -> PackExchange:
 # Two figures, two sets of them, two results.
 
 TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
-"""What no answer says: when it was, and what the target counted. It is taken as it is said."""
+"""Times and the target's own counts, which no answer settles. They are taken as stated."""
 
 KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
 """A warning that depends on how often a run was started."""
@@ -205,14 +205,14 @@ def same_result(
 ) -> None:
     """Check that a result says what was recomputed.
 
-    What only puts the figures beside it into words may be worded otherwise by other code: there
-    the figures are held against each other, and the verdict says that the words were not.
+    Other code may word a sentence otherwise. Then only the figures beside it are compared, and the
+    verdict says so.
 
     Args:
         case: The pack.
         check: Name of the check.
         mine: Recomputed.
-        theirs: As it stands in the pack.
+        theirs: As in the pack.
         loose: Places that are not compared.
         but: Places that could not be recomputed.
 
@@ -239,7 +239,7 @@ def differences(
 
     Args:
         mine: Recomputed.
-        theirs: As it stands in the pack.
+        theirs: As in the pack.
         place: Where both stand.
         loose: Places that are not compared.
     """

@@ -79,7 +79,7 @@ def imports_of(tree: ast.Module, modules: Collection[str]) -> set[str]:
         tree: The module, parsed.
         modules: All names that count.
     """
-    # 1. What only a type checker imports is not imported.
+    # 1. Imports for type checkers alone do not count.
     typed = {
         id(inner)
         for node in ast.walk(tree)
@@ -95,7 +95,7 @@ def imports_of(tree: ast.Module, modules: Collection[str]) -> set[str]:
             imported |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import) and id(node) not in typed:
             imported |= {alias.name for alias in node.names}
-    # 2. What is imported by its name: "module:attribute", and what import_module is called with.
+    # 2. Imports by name: "module:attribute", and what import_module is called with.
     called = (
         node.args[0]
         for node in ast.walk(tree)
@@ -190,7 +190,7 @@ def code_digests(task: str) -> dict[str, str]:
                 if file.name in named and file.suffix != ".py":
                     relative = file.relative_to(root).as_posix()
                     digests[relative] = sha256(file.read_bytes()).hexdigest()
-        # 3. What it imports, with the packages around it, which are run as well.
+        # 3. Its imports, with the packages around them, which are run as well.
         for name in imports_of(tree, modules):
             while "." in name:
                 if name not in reached and not name.startswith(_AROUND):

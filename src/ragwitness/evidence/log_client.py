@@ -1,7 +1,7 @@
 """A log read over HTTP (C2SP tlog-tiles), and its witnesses asked (C2SP tlog-witness).
 
-Whoever answers may be hostile: no reply is longer, later or more than it may be, none leads
-elsewhere, and none is believed before its signature or its hash was checked.
+The server may be hostile. Each reply has limits of size, time and number, and no redirect is
+followed. No reply is believed before its signature or its hash was checked.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from ragwitness.crypto.notes import MAX_NOTE, Checkpoint, Note, Signature, verif
 # One connection to one address, with limits on size, time and where a reply may lead.
 
 REQUEST_SECONDS = 30.0
-"""What one reply may take, however steadily its bytes come."""
+"""Limit for one reply, however steadily its bytes come."""
 
 LOOK_SECONDS = 900.0
-"""What all requests of a look may take together."""
+"""Limit for all requests of a look together."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 _SLACK = 1 << 10  # bytes by which gzip may lengthen what it cannot shorten
@@ -54,7 +54,7 @@ _KEY = re.compile(r"(https?://[^#\s]+?)/*#(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back.
+    """A reply.
 
     Attributes:
         status: Of HTTP.
@@ -230,7 +230,7 @@ def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: LogNodes) 
         prefix: Of the witness.
         key: Its own.
         note: The checkpoint, signed by the log.
-        log: At least as large as the checkpoint; proves it consistent with what the witness saw.
+        log: At least as large as the checkpoint; proves it consistent with the witness's last size.
 
     Raises:
         TargetResponseError: The witness refuses, or has seen more than the checkpoint has.
@@ -241,7 +241,7 @@ def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: LogNodes) 
     signed_note = Note.parse(note)
     checkpoint, old = Checkpoint.parse(signed_note.text), 0
     for _ in range(_ATTEMPTS):
-        # 1. The proof from what the witness signed last; from nothing, if that is not known.
+        # 1. The proof from the size that the witness signed last; from 0, if that is not known.
         path = log.consistency(old, checkpoint.size)
         lines = [f"old {old}", *map(b64, path), "", ""]
         body = "\n".join(lines).encode() + note
@@ -280,7 +280,7 @@ def _cosignature(body: bytes, shown: Note, checkpoint: Checkpoint, key: PublicKe
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What witnesses have signed.
+    """Signatures of witnesses.
 
     Attributes:
         signed: Keys of those whose signature stands under every checkpoint.
@@ -300,9 +300,9 @@ def gather(
     """Let witnesses sign checkpoints of a window; what they sign is written beside the log's line.
 
     Args:
-        window: Its log proves the checkpoints consistent with what a witness has seen.
-        witnesses: Whom to ask. One that fails does not keep the others from signing.
-        names: Files of ``public``, smallest log first. What a witness has signed is not asked for
+        window: Its log proves the checkpoints consistent with a witness's last size.
+        witnesses: Witnesses to ask. One that fails does not keep the others from signing.
+        names: Files of ``public``, smallest log first. A signed checkpoint is not sent
             again.
         transports: By URL, in place of the network.
     """
@@ -336,7 +336,8 @@ def _sign_file(window: Window, name: str, prefix: HttpPrefix, key: PublicKey) ->
                 replace_file(file, Note(published.text, (*published.signatures, line)).encode())
 
 
-# The time of a commitment, by a timestamp authority (RFC 3161): nobody has to believe the auditor.
+# The time of a commitment, by a timestamp authority (RFC 3161): it does not rest on the auditor's
+# word.
 #
 # The authority is sent the hash of the commitment and nothing else. Its token says that the hash
 # was there at a time; it is kept beside the commitment and can be checked by any tool of RFC 3161.
@@ -350,9 +351,9 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
 
     Args:
         path: Of the token.
-        data: What is stamped; its hash alone is sent.
+        data: The stamped bytes; only their hash is sent.
         url: Of the authority.
-        again: What to do where that fails.
+        again: The next step after a failure.
 
     Raises:
         InputError: The URL cannot be used, or the token cannot be written.

@@ -2,8 +2,8 @@
 
 The archive has the one form of :mod:`ragwitness.attest.bundle`: stored, sorted, without dates, so
 that nothing can hide in it and nothing can grow when it is read. ``pack.json`` lists the digest of
-every other file and the last link of the answers, and ``pack.note`` is its signature. What a file
-says is checked by :mod:`ragwitness.evidence.verifier`; here is its form alone.
+every other file and the last link of the answers, and ``pack.note`` is its signature. Here only
+the form of the files is checked; :mod:`ragwitness.evidence.verifier` checks their content.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _OPTIONAL = frozenset({SEAL_STAMP, LOG, SIGNED_LOG})
 _DEEPEST = 64  # levels of JSON
 _MOST_ROWS, _LONGEST_ROW = 1_000_000, 16 * _MB  # of a file; of a row, in bytes
 
-# The seal is written by our own code, so its key stands in a line of its own; a string in JSON
-# holds no line feed, and what is nested stands further to the right.
+# The seal is written by this package, so its key is on its own line. A string in JSON holds no
+# line feed, and nested fields are further to the right.
 _KEY = re.compile(rb'^ "key": "([^"\\]{1,400})",$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class PackChain:
-    """What a pack says of its answers as a whole.
+    """A pack's statement on its answers as a whole.
 
     Attributes:
         head: Last link, in hex.
@@ -197,10 +197,10 @@ class Pack:
     Attributes:
         files: By name.
         manifest: Their list.
-        seal: What was committed to.
+        seal: The commitment.
         texts: In the order of the seal.
         answers: In the order in which they arrived.
-        rows: What the task found.
+        rows: The task's findings.
         result: As it is stored.
         key: That the seal names; it signed the list.
     """

@@ -36,7 +36,7 @@ _STATES: Mapping[str, Literal["passed", "failed", "skipped"]] = {
 
 def _dump(verdict: BundleVerdict) -> Row:
     fields: Row = plain(asdict(verdict))
-    # The first failure by itself: scripts compare its name with what they expect.
+    # The first failure by itself: scripts compare its name.
     fields["failure"] = verdict.failures[0].failure if verdict.failures else None
     fields["epsilon"] = verdict.epsilon
     if verdict.sampling is not None:

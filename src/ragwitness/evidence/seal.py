@@ -6,7 +6,7 @@
     RUN/seal-secret.json   (0600) salt and place of the key; seal-texts.jsonl (0600), the documents
     RUN/answers.jsonl      every row with its link (:mod:`ragwitness.runner.hash_chain`)
 
-What is committed to stands in :mod:`ragwitness.evidence.subject`.
+The commitment is in :mod:`ragwitness.evidence.subject`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
 
     Args:
         run: Its folder.
-        subject: What is committed to.
+        subject: The commitment.
         wish: Key, log and timestamp.
         system: Name of the target, as answers and result have it.
 
@@ -175,7 +175,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         write_rows(run / SEAL_TEXTS, map(asdict, subject.texts), secret=True)
         replace_file(run / SEAL_NOTE, sign_note(seal_text(data), [key]))
         replace_file(path, data)
-    # 3. Logged and stamped, each once: who was cut off between goes on here.
+    # 3. Logged and stamped, each once: an interrupted start goes on here.
     digest = hashlib.sha256(data).hexdigest()
     if wish.runs_log is not None:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
@@ -227,7 +227,7 @@ _PARTS = {
     "groups": "documents",
     "budget": "caps or prices",
 }
-"""What the parts of a seal are, for people; the other settings go by their names."""
+"""Names of a seal's parts in messages; the other settings go by their names."""
 
 
 def _differing(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -249,7 +249,7 @@ def _differing(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-# What a sealed run keeps back, read again when its pack is made.
+# The secrets of a sealed run, read again when its pack is made.
 
 
 def read_sealed(run: Path) -> SealedRun:
@@ -367,7 +367,7 @@ def make_pack(
         if link.label[2] in visible:
             answer |= {"text": link.text.decode(), "blinding": link.blinding.hex()}
         answers.append(answer)
-    # 2. What was found, without words of documents where they are hidden, and its page.
+    # 2. The findings, without words of documents where they are hidden, and their page.
     again = "Issue the command that made the run again: it resumes, and writes the result anew."
     result = read_object(run.folder / RESULT, again)
     rows = task_named(run.task).rows_of(run)

@@ -1,7 +1,7 @@
-"""What a run commits to before its first query, and the digests of it.
+"""The commitments of a run before its first query, and their digests.
 
 The texts are leaves of a Merkle tree. A leaf holds a text's part, id and truth, and a commitment to
-the text itself under a blinding of its own: each can be opened alone, and every other stay hidden.
+the text itself with its own blinding. So each text can be opened alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EARLIER = "ragwitness/seal/v1"
 """Said of its code one digest of everything, pages and style sheets included."""
 
 TEXT = "ragwitness/document/v1"
-"""What the commitment to a text is for."""
+"""Domain of the commitment to a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class SealedText:
 
 @dataclass(frozen=True, slots=True)
 class SealSubject:
-    """What a run commits to before its first query.
+    """The commitments of a run before its first query.
 
     Attributes:
         task: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
         settings: Everything that its result follows from, besides texts and answers, as JSON.
         texts: Everything that may stay hidden.
-        units: What is asked about, in its order: stage and document.
+        units: Stage and document of each question, in order.
         looks: Number of looks that may decide; 0 where it was left open.
-        series: What runs of one series share: the system, and what it is asked about.
+        series: Alike for runs of one series: the same documents at the same system.
         home: Folder of the plan that the run belongs to; None where it belongs to none.
     """
 
@@ -115,7 +115,7 @@ def root_of(leaves: Iterable[bytes]) -> str:
 
 
 def units_digest(units: Iterable[Sequence[str]]) -> str:
-    """Return SHA-256 of what is asked about and in which order, in hex."""
+    """Return SHA-256 of the units in their order, in hex."""
     return hashlib.sha256(dense([list(unit) for unit in units])).hexdigest()
 
 
@@ -146,7 +146,7 @@ def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-# The log of one's runs: every sealed run, from before its first query to its result.
+# The log of one's runs: every sealed run, before its first query and with its result.
 #
 # A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
 # anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
@@ -164,7 +164,7 @@ class RunBegun:
     Attributes:
         seal: SHA-256 of its seal, in hex.
         series: Alike for runs of the same documents at the same system, as their owner says.
-        task: What kind of run it is.
+        task: Kind of run.
     """
 
     seal: str

@@ -36,7 +36,7 @@ class VerifyTask:
         embedder: For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or
             hashing:DIMENSION.
         key: For a pack: the public key of whoever ran the audit, as they published it.
-        seal: For a pack: the seal that you were told of before the answers came.
+        seal: For a pack: the seal that was published before the answers came.
         roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
         models: For a pack: load this model, too, where the pack names it just so, or ask this
             server for it. Without it only packaged models are loaded. May be repeated.
@@ -102,10 +102,10 @@ class VerifyTask:
         kind = sealed_kind(data)
         judge, of = partial(SEALED.load(kind), data), kind.removesuffix(".json")
         for option in declared(type(self)):
-            # What says nothing about this kind of file would seem to be checked.
+            # An option without meaning for this kind of file would seem to be checked.
             if (only := option.mark(Only)) and of not in only.traits and getattr(self, option.name):
                 raise InputError(f"{option.option} does not apply to a {of}.", "Leave it out.")
-        # Step 2: what the auditor brings. Who wrote the file is not asked for it.
+        # Step 2: what the auditor brings. It comes from elsewhere than the file.
         checkpoints = [read_file(path, _SMALL) for path in _files(self.checkpoint or ())]
         if of == "pack":
             from ragwitness.crypto.keys import PublicKey

@@ -114,12 +114,12 @@ def _stamped(case: PackCase) -> str:
 
 
 def _system(case: PackCase) -> str:
-    """What the result and every answer call the system is the name that was sealed."""
+    """The result and every answer name the sealed system."""
     seal, result = case.pack.seal, case.pack.result
     named = result.get("summary", result).get("target")
     if not seal.system:
         raise NotCheckedError("the seal does not name the system, so that any may be", needed=True)
-    # A way of reading it may stand behind the name, in brackets.
+    # The name may be followed by a way of reading, in brackets.
     if not isinstance(named, str) or named.partition(" (")[0] != seal.system.partition(" (")[0]:
         raise refuse("seal.system", f"The result is about {named!r}, the seal {seal.system!r}.")
     return f"{seal.system}, at the sealed address {seal.settings['target']}"
@@ -245,7 +245,7 @@ def _runs(case: PackCase) -> str:
     chain = case.pack.manifest.chain
     if endings[-1:] != [RunEnded(case.digest, chain.head, chain.answers, result)]:
         raise refuse("runs.ended", "The log does not say that this run ended with this result.")
-    # Whatever was logged as answers arrived, or at an earlier end, lies on the chain of this pack.
+    # Every head that was logged lies on the chain of this pack.
     heads = [head.hex() for head in _heads(case.pack)]
     points: list[RunAnswered | RunEnded] = [*endings, *grown]
     if any(not 0 <= row.answers < len(heads) or heads[row.answers] != row.head for row in points):
@@ -254,7 +254,7 @@ def _runs(case: PackCase) -> str:
     size = max((_seen(data, case.pack.key).size for data in case.known.checkpoints), default=0)
     early = [row for row in log_entries[:size] if isinstance(row, RunAnswered | RunEnded)]
     case.kept["watched"] = max((row.answers for row in early if row.seal == case.digest), default=0)
-    # 3. What else it shows.
+    # 3. Other runs of the series.
     series = [row.seal for row in begun if row.series == beginnings[0].series]
     done = {row.seal for row in ended}
     unfinished = sum(seal not in done for seal in series)
@@ -280,7 +280,7 @@ def _seen(data: bytes, key: PublicKey) -> Checkpoint:
 
 
 def _asked(case: PackCase) -> str:
-    """What was asked about is what was sealed: nothing added, left out or moved."""
+    """The questions are the sealed ones: nothing added, left out or moved."""
     units = [(row.get("stage"), row.get("document")) for row in case.pack.rows]
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
@@ -308,13 +308,13 @@ def _page(case: PackCase) -> str:
 
 
 COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
-    # Whose it is, and whether it is the one that was told of.
+    # The signer, and whether the seal is the published one.
     VerifierStep("seal.note", _sealed),
     VerifierStep("seal.known", _known),
     VerifierStep("seal.timestamp", _stamped),
     VerifierStep("seal.system", _system),
     VerifierStep("code", _code),
-    # What was committed to, what came back, and what else was run.
+    # The commitments, the answers, and other runs.
     VerifierStep("texts", _texts),
     VerifierStep("answers", _chain),
     VerifierStep("units", _asked),
@@ -334,7 +334,7 @@ def verify_pack(
 
     Args:
         data: The file.
-        known: What the verifier knows by itself.
+        known: The verifier's own knowledge.
         progress: Called with (what, done, all) while answers are replayed.
     """
     try:
@@ -369,7 +369,7 @@ _ARITHMETIC = {*(step.name for step in COMMITMENTS), "counts"}
 def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
     """Return a check that loads nothing unlisted, and names a field that is of no use to it.
 
-    What other code computes otherwise is nobody's lie: such a check is not made.
+    A difference by other code proves no lie: such a check is not made.
     """
 
     def run(case: PackCase) -> str:
@@ -397,7 +397,7 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
 
 
 def _covers(case: PackCase) -> tuple[str, ...]:
-    """What the outcome is about."""
+    """Return the scope of the outcome."""
     seal, counts = case.pack.seal, Counter(text.part for text in case.pack.texts)
     texts = ", ".join(f"{fmt.count(n)} {kind.replace('_', ' ')}" for kind, n in counts.items())
     return (
@@ -409,7 +409,7 @@ def _covers(case: PackCase) -> tuple[str, ...]:
 
 
 def _learned(case: PackCase) -> tuple[str, ...]:
-    """What is not hidden even where texts are."""
+    """Return what a pack with hidden texts shows all the same."""
     if not case.pack.hidden:
         return ()
     visible = "ids of documents, how often each was asked about, all scores and settings"
@@ -429,7 +429,7 @@ def _rests(case: PackCase) -> tuple[str, ...]:
 
 
 def _uncovered(case: PackCase) -> tuple[str, ...]:
-    """What no pack can prove, and what this one leaves open."""
+    """Return the limits of any pack, and the open points of this one."""
     seal, knowledge = case.pack.seal, case.known
     lines = list[str]()
     if knowledge.seal is None:
@@ -440,7 +440,7 @@ def _uncovered(case: PackCase) -> tuple[str, ...]:
             f"{stamp_text} nothing in a pack says how young the answers are. A seal that was told"
             " before they came does (--seal)."
         )
-    # What was recorded, and how often.
+    # How often answers were recorded.
     if case.kept.get("watched"):
         lines.append(
             f"That the answers after the first {fmt.count(case.kept['watched'])} of"

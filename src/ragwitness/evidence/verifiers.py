@@ -18,15 +18,15 @@ SEALED = Registry(
         ),
     },
 )
-"""What verifies each kind of sealed file, by the file in its archive that lists the others. All
+"""The verifier of each kind of sealed file, by the file in its archive that lists the others. All
 kinds are archives of one form (``attest.bundle``)."""
 
 
 def sealed_kind(data: Archive) -> str:
     """Return the kind of a sealed file, by which :data:`SEALED` has what verifies it.
 
-    What is no sealed archive at all is given to the verifier whose list it names, which says what
-    is wrong with it.
+    A file that is no sealed archive goes to the verifier whose list it names, which says what is
+    wrong with it.
 
     Raises:
         InputError: It is an archive in our form, of a kind that is not known here.

@@ -155,7 +155,7 @@ def core_group(links: Links) -> Indices:
         ends = np.concatenate([links.first, links.second])
         degree = np.bincount(ends, minlength=links.accounts)
         inside = (degree[links.first] >= least) & (degree[links.second] >= least)
-        if inside.all():  # all accounts that are left have so many links: the core
+        if inside.all():  # every remaining account has at least ``least`` links: the core
             innermost, least = links, least + 1
         else:
             links = links.where(inside)
@@ -311,8 +311,8 @@ def make_log(
     """Check, scale to unit length and sort by time.
 
     Args:
-        accounts: Who asked, one per query.
-        times: When, in seconds of any clock.
+        accounts: Account of each query.
+        times: Time of each query, in seconds of any clock.
         vectors: Embeddings, shape (queries, dim).
 
     Raises:

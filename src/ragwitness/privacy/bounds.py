@@ -24,7 +24,7 @@ from ragwitness.privacy.ranges import positive, probability, whole
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a committed noise guarantees against any coalition up to a cap.
+    """The guarantee of a committed noise against any coalition up to a cap.
 
     Attributes:
         epsilon: Exact; every joint guarantee is at ``delta``.
@@ -120,7 +120,7 @@ _SUMMED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
-    """What a provider commits to, and the coalition that is assumed.
+    """Commitments of a provider, and the assumed coalition.
 
     Attributes:
         delta: Failure probability of one account.
@@ -143,10 +143,10 @@ class ServiceTerms:
 
 @dataclass(frozen=True, slots=True)
 class Bounds(Shown):
-    """What ``accounts`` spend together, by each account of it, all at ``delta``.
+    """Joint spending of ``accounts`` by each method of accounting, all at ``delta``.
 
     Attributes:
-        service: What was asked about.
+        service: The terms.
         sigma: The noise that is accounted for.
         label: epsilon per account for which (3.4) chooses ``sigma``; None where it cannot.
         delta: Failure probability of the joint guarantee.
@@ -403,8 +403,8 @@ def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float
     """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
 
     Kairouz, Oh & Viswanath 2017, Thm. 3.3: the worst mechanism with such queries fails at one of
-    them, or answers each by randomised response, whose privacy losses add up to a binomial. What
-    the exact account is smaller by is what is lost by forgetting that the noise is Gaussian.
+    them, or answers each by randomised response, whose privacy losses add up to a binomial. The
+    difference to the exact account is the price of forgetting that the noise is Gaussian.
 
     Args:
         query: Budget of one query.

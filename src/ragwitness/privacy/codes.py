@@ -1,7 +1,7 @@
 """Each document is placed under one public group of words, once and for life.
 
-The words of a language fall into C groups by a hash, and how common each word is stands in a public
-list. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
+The words of a language fall into C groups by a hash, and a public list says how common each word
+is. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
 that of any other group, and every question for ever is answered from what was drawn: a slot scores
 what the rarest of the question's words in its group scores. So any two documents give any group
 with chances that differ by e^epsilon at most: (epsilon, 0) for each document, whatever is asked, by

@@ -1,7 +1,7 @@
 """Exact composition of noise with known probabilities: the distribution of its privacy loss.
 
-Let P be noise of whole numbers and Q the same, moved. What T answers tell is decided by the sum of
-T losses ln P/Q: delta(epsilon) = E_P[(1 - e^(epsilon - loss))+]. The losses are put on a grid by
+Let P be noise of whole numbers and Q the same, moved. The sum of T losses ln P/Q decides what
+T answers reveal: delta(epsilon) = E_P[(1 - e^(epsilon - loss))+]. The losses are put on a grid by
 splitting each atom between its two neighbours so that P's mass and Q's stay: the one that is
 composed has the given one as post-processing, so nothing is understated (the idea of "connecting
 the dots", Doroshenko et al. 2207.04380). The sum is taken by FFT under an exponential tilt, which
@@ -163,8 +163,8 @@ class _Curve:
         log, mean, spread = _moments(on_grid, tilt)
         tilted = np.zeros(_SIZE)
         np.add.at(tilted, cells.astype(np.int64) % _SIZE, masses * np.exp(tilt * on_grid.at - log))
-        # The sum of T by FFT, around its mean. What lies below the grid comes back above it, where
-        # it only adds; what lies above is bounded by a steeper tilt.
+        # The sum of T by FFT, around its mean. Mass below the grid comes back above it, where it
+        # only adds; mass above is bounded by a steeper tilt.
         summed: Floats = np.fft.irfft(np.fft.rfft(tilted) ** answers, _SIZE)
         first = round(answers * mean / step) - _SIZE // 2
         at: Floats = step * np.arange(first, first + _SIZE, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a release depends on besides index, query and key: one value, one hash."""
+"""The settings of a release besides index, query and key: one value, one hash."""
 
 from __future__ import annotations
 

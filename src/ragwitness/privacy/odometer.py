@@ -32,7 +32,7 @@ from ragwitness.privacy.ranges import Relation, positive, score_sensitivity, who
 if TYPE_CHECKING:
     from ragwitness.privacy.mechanism import Mechanism
 
-# What a meter measures against: the mechanism's constants and the budget.
+# The limits of a meter: the mechanism's constants and the budget.
 
 _LARGEST_SCALE = 1 << 20
 
@@ -95,7 +95,7 @@ class Terms:
 
     @property
     def reach(self) -> float:
-        """Largest distance of two documents that may stand in the same slot."""
+        """Largest distance of two documents that may be in the same slot."""
         return 2.0 if self.relation == "replace" else 1.0
 
     def worst_mu(self, queries: int) -> float:
@@ -408,7 +408,7 @@ _ROUNDING = 1e-12  # of a square root that is squared again
 
 @dataclass(frozen=True, slots=True)
 class AnswerTerms:
-    """What a meter of answers measures against.
+    """Limits of a meter of answers.
 
     Attributes:
         dimension: Dimension of the query vectors.

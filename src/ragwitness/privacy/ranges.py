@@ -65,7 +65,7 @@ def _checked(name: str, value: float, fits: bool, wanted: str) -> float:
 # hides. The paper takes 1 for every relation (§2.2); for a replacement the largest change is 2.
 
 Relation = Literal["add-remove", "replace"]
-"""What may differ between two indices: one slot is filled or free, or holds another document."""
+"""The difference between neighbouring indices: one slot is filled or free, or holds another one."""
 
 
 def score_sensitivity(

@@ -183,7 +183,7 @@ def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an answer may show: a function of the noisy scores alone.
+    """The visible part of an answer: a function of the noisy scores alone.
 
     Attributes:
         ids: Slots of the highest noisy scores, highest first; some may be empty.
@@ -202,7 +202,7 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
 
     Args:
         query: Integer vector, shape (dimension,), of :func:`~.slots.quantise`.
-        index: What is searched, all of it.
+        index: The whole index.
         key: Key from :func:`~ragwitness.privacy.streams.record_key`, used for this answer alone.
         mechanism: Everything else that the answer depends on.
 
@@ -232,11 +232,11 @@ def release_noise(
 def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -> NDArray[np.int32]:
     """Return the scores before the noise, in grid steps, shape (m, capacity).
 
-    Secret: whoever sees one of them, or an order of them, is outside the guarantee.
+    Secret: the guarantee does not cover a reader of scores or of their order.
 
     Args:
         queries: Checked integer vectors, shape (m, dimension).
-        index: What is searched.
+        index: The index.
         mechanism: Gives grid and bounds.
     """
     products = index.inner_products(queries)

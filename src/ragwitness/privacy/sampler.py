@@ -1,4 +1,4 @@
-"""Noise that is a public linear map of bits: whoever commits to the bits has committed to it.
+"""Noise that is a public linear map of bits: a commitment to the bits commits to the noise.
 
 A sum of some twelve uniform numbers, counted in units of 2^fine, and below the unit one more
 uniform number. The first part is all but Gaussian; the second hides what of a score is below the
@@ -72,13 +72,13 @@ class CoinNoise:
 
     @property
     def coefficients(self) -> tuple[int, ...]:
-        """What each bit adds to the noise: the fine ones first, then uniform after uniform."""
+        """The weight of each bit in the noise: the fine ones first, then uniform after uniform."""
         weights = (1 << self.fine + bit for width in self.widths for bit in range(width))
         return (*(1 << bit for bit in range(self.fine)), *weights)
 
     @property
     def centre(self) -> int:
-        """What is taken off the bits' sum, so that the noise lies on both sides of 0."""
+        """Subtracted from the bits' sum, so that the noise lies on both sides of 0."""
         return sum(self.coefficients) // 2
 
     @property
@@ -243,7 +243,7 @@ class Bits(Protocol):
 
 
 class _SystemBits:
-    """The operating system's entropy: nobody can draw the same bytes again."""
+    """The operating system's entropy: the same bytes cannot be drawn again."""
 
     def take(self, count: int) -> bytes:
         """Return ``count`` fresh bytes."""
@@ -254,7 +254,7 @@ class ShakeBits:
     """SHAKE256 of a seed (FIPS 202), read from its beginning: same seed, same bytes.
 
     Args:
-        seed: What is hashed; whoever knows it knows every byte.
+        seed: The hashed bytes; every byte of the stream follows from them.
     """
 
     def __init__(self, seed: bytes) -> None:

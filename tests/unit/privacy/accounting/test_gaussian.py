@@ -12,13 +12,11 @@ from scipy.stats import norm
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.gaussian import (
-    accounts_for,
     epsilon_at,
     log_delta_at,
     moments_epsilon,
     mu_for,
     mu_of,
-    queries_for,
     sigma_for,
 )
 from tests.support.gaussian import delta_at
@@ -86,16 +84,6 @@ def test_noise_for_a_joint_budget_and_how_much_less_it_is() -> None:
     even = [epsilon_at(1e-6, mu_for(1, 1e-6) / math.sqrt(k)) for k in (1, 4, 16, 64)]
     assert even == pytest.approx([1, 0.475, 0.227, 0.108], abs=5e-4)
     assert all(e <= 1 / math.sqrt(k) + 1e-12 for e, k in zip(even, (1, 4, 16, 64), strict=True))
-
-
-def test_most_queries_and_accounts_fill_the_budget_without_passing_it() -> None:
-    sigma = sigma_for(1, 1e-6, 16_000)
-    assert queries_for(1, 1e-6, sigma, accounts=16) in (999, 1000)
-    assert accounts_for(1, 1e-6, sigma, 500) in (31, 32)
-    found = queries_for(2, 1e-5, 40.0, accounts=3, sensitivity=2.0)
-    assert epsilon_at(1e-5, mu_of(40.0, 3 * found, 2.0)) <= 2
-    assert epsilon_at(1e-5, mu_of(40.0, 3 * (found + 1), 2.0)) > 2
-    assert queries_for(0.01, 1e-9, 1.0) == 0
 
 
 def test_zero_epsilon_is_total_variation() -> None:
