@@ -275,4 +275,5 @@ def _shortfall(test: str, design: Design, twins: int, looks: int) -> str:
             f"a p-value of {best:.2g} is the best that {design.slots} slots of"
             f" {design.candidates} candidates can give; plan with more"
         )
-    return "the planted triggers do not stand out enough among the candidates"
+    planted = "triggers do" if design.slots - design.late > 1 else "trigger does"
+    return f"the planted {planted} not stand out enough among the candidates"
