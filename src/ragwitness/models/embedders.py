@@ -141,7 +141,7 @@ def check_weights(folder: Path) -> None:
         )
 
 
-class MiniLMEmbedder:
+class MiniLMEmbedder(HFEmbedder):
     """The default embedder: 384 dimensions, mean pooling, texts cut at 256 tokens.
 
     Args:
@@ -157,11 +157,7 @@ class MiniLMEmbedder:
     def __init__(self, folder: str | Path | None = None) -> None:
         source = find_minilm() if folder is None else Path(folder)
         check_weights(source)
-        self._embedder = HFEmbedder(source)
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit-length vectors, shape (n, 384)."""
-        return self._embedder.embed(texts)
+        super().__init__(source)
 
 
 # Vectors without a model.

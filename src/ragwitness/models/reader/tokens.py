@@ -148,32 +148,12 @@ class ReaderTokenizer:
         return np.concatenate((self.encode(self.render(messages)), prefix))
 
 
-def _special_names(folder: Path) -> dict[str, str]:
-    """The named tokens (``bos_token``, ``eos_token``, ...) a template may refer to."""
-    path = folder / "tokenizer_config.json"
-    stated = read_json(path) if path.exists() else {}
-    names = {}
-    for key, value in stated.items():
-        if key.endswith("_token"):
-            names[key] = value.get("content", "") if isinstance(value, dict) else value
-    return names
-
-
-def _template_source(folder: Path) -> str:
-    path = folder / "chat_template.jinja"
-    if path.exists():
-        return path.read_text(encoding="utf-8")
-    stated = read_json(folder / "tokenizer_config.json").get("chat_template")
-    if not isinstance(stated, str):
-        raise ModelError(
-            f"The model folder {folder} has no chat_template.jinja.",
-            "Copy it from the folder the model was published in.",
-        )
-    return stated
-
-
 def _read_template(folder: Path) -> Any:
-    """Compile the chat template as transformers does, with the names it makes available."""
+    """Compile the chat template as transformers does.
+
+    Raises:
+        ModelError: There is none, or it does not compile.
+    """
     from jinja2 import TemplateError
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -185,11 +165,11 @@ def _read_template(folder: Path) -> Any:
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    environment.globals |= {"raise_exception": refuse, **_special_names(folder)}
+    environment.globals["raise_exception"] = refuse
     try:
-        return environment.from_string(_template_source(folder))
-    except TemplateError as error:
+        return environment.from_string((folder / "chat_template.jinja").read_text("utf-8"))
+    except (OSError, TemplateError) as error:
         raise ModelError(
-            f"The chat template in {folder} does not compile: {error}.",
+            f"The chat_template.jinja in {folder} is missing or does not compile: {error}.",
             "Copy it from the folder the model was published in.",
         ) from error
