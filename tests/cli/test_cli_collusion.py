@@ -82,7 +82,7 @@ def test_verdict_uses_the_whole_of_delta_star(command: Command) -> None:
 
 
 def test_plan_sets_the_paper_beside_the_exact_noise(command: Command) -> None:
-    arguments = ("collusion", "plan", "--epsilon", 1, "--accounts", 64)
+    arguments = ("collusion", "calibrate", "--epsilon", 1, "--accounts", 64)
     code, text = command(*arguments, "--json", "p.json", "--figure", "p.svg")
     assert code == 0, text
     assert max(map(len, text.splitlines())) <= 80
@@ -140,6 +140,6 @@ def test_unusable_input_of_bound(
     ],
 )
 def test_unusable_input_of_plan(command: Command, arguments: tuple[object, ...], said: str) -> None:
-    code, text = command("collusion", "plan", *arguments)
+    code, text = command("collusion", "calibrate", *arguments)
     assert code == 2
     assert said in " ".join(text.split())
