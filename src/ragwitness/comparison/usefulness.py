@@ -1,7 +1,7 @@
 """Usefulness of answers: measures against references, a judge, and differences (SAGE §4.2, A.8).
 
-The published measures stand beside others under names of their own: SAGE calls *containment* exact
-match, and its BLEU-1 splits at white space, so that punctuation sticks to words. With several
+The published measures have names that say so: SAGE calls *containment* exact match, and its BLEU-1
+splits at white space, so that punctuation sticks to words. With several
 reference answers the best one counts. All values are within [0, 1].
 """
 
@@ -273,7 +273,7 @@ def _unread(
     for query, answer in zip(queries, answers, strict=True):
         if answer.error:  # some servers repeat the prompt, and in it the leak
             return f"the judge did not answer: {unquoted(answer.error, query.prompt)}"
-    if all(each is not None for each in parsed):
+    if all(values is not None for values in parsed):
         return ""
     if any(answer.finish_reason == "length" for answer in answers):
         return "the judge's answer was cut off at its token limit"
@@ -423,7 +423,7 @@ def usefulness(
             continue
         # Long answers overlap more with anything: the difference is given at equal length, too.
         lengths = (answers.lengths, base.lengths)
-        held, near = at_equal_length(values, others, lengths, seed=seed)
+        equal_length, near = at_equal_length(values, others, lengths, seed=seed)
         gain = paired_difference(values, others, seed=seed)
-        measures[name] = Usefulness(mean, gain, held, near, above)
+        measures[name] = Usefulness(mean, gain, equal_length, near, above)
     return measures

@@ -47,11 +47,11 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
 
     Leaks of a background count as chance, and an attack that knows its aim proves nothing.
     """
-    if known := overlapping(texts, [record.text for record in records]) if texts else ():
-        places = ", ".join(str(n + 1) for n in known[:20])
+    if overlaps := overlapping(texts, [record.text for record in records]) if texts else ():
+        numbers = ", ".join(str(n + 1) for n in overlaps[:20])
         raise InputError(
-            f"{len(known)} of {len(texts)} texts of {option} are records of the corpus, or long"
-            f" parts of some (by place: {places}{', …' * (len(known) > 20)}).",
+            f"{len(overlaps)} of {len(texts)} texts of {option} are records of the corpus, or long"
+            f" parts of some (by place: {numbers}{', …' * (len(overlaps) > 20)}).",
             f"Leave them out: {option} is for texts that the target does not hold.",
         )
 
@@ -382,15 +382,15 @@ def _without_records(
         if repeats or (facts.overlaps(rare.tokenize([error])[0]) >= _RARE).any():
             cut, transcript = cut + 1, replace(transcript, error="an error that repeats a record")
         results.append(transcript)
-    what = "repeat text or rare words of records: that may leak too, and is in no figure."
-    return [f"{cut} errors of the target {what}"] if cut else [], results
+    reason = "repeat text or rare words of records: that may leak too, and is in no figure."
+    return [f"{cut} errors of the target {reason}"] if cut else [], results
 
 
 def _answer_remarks(transcripts: Sequence[Transcript]) -> list[str]:
     """Warnings on prompts without an answer, and on few answers."""
     remarks = []
     if failed := Counter(t.error for t in transcripts if t.error is not None):
-        reasons = "; ".join(f"{why} ({n})" for why, n in failed.most_common(_REASONS))
+        reasons = "; ".join(f"{error} ({n})" for error, n in failed.most_common(_REASONS))
         remarks.append(
             f"{failed.total()} of {len(transcripts)} prompts had no answer and are in no figure:"
             f" {reasons}."

@@ -135,7 +135,7 @@ def build_method(
     """
     make = METHODS.load(name)
     if METHODS[name].evaluation and not evaluation:
-        offered = [key for key, one in METHODS.items() if not one.evaluation]
+        offered = [key for key, listing in METHODS.items() if not listing.evaluation]
         raise InputError(
             f"{name} enforces no condition and is for evaluation alone.",
             f"Choose {', '.join(offered)}.",
@@ -146,7 +146,7 @@ def build_method(
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """A method with settings of its own: ``NAME[+ROLE=MODEL][+m=N]``.
+    """A method with its settings: ``NAME[+ROLE=MODEL][+m=N]``.
 
     Attributes:
         name: Registered name.
@@ -169,7 +169,7 @@ class MethodSpec:
         if self.m is not None:
             # The first m attributes of each part; if there are fewer, all are to be identified.
             enough = bool(domain.attributes) and all(len(a) >= self.m for a in domain.attributes)
-            first = tuple(part[: self.m] for part in domain.attributes) if enough else ()
+            first = tuple(names[: self.m] for names in domain.attributes) if enough else ()
             domain = replace(domain, attributes=first, count=self.m)
         return replace(config, domain=domain, asking=replace(config.asking, roles=roles))
 

@@ -88,7 +88,6 @@ def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResul
     for row in rows(result.together):
         assert row.corrected in text
     assert "1 of 4 prompts had no answer" in text
-    assert re.search(r"thief +2 +1 +1 +1 +1 +\S*", text)
 
 
 def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:

@@ -1,4 +1,4 @@
-"""What a defense costs those who ask in good faith."""
+"""The cost of a defense to benign users."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from ragwitness.rag.pipeline import RagSystem
 from ragwitness.stats.evaluation import Rate, mean_rate, share_of
 from ragwitness.text.words import STOP_WORDS, core, split_words
 
-# Short questions that an ordinary user might ask of a database, made from its documents.
-
-"""Taken from what a dialogue's first speaker asks, or made of a document's rarest words."""
+# Short questions that an ordinary user might ask of a database, made from its documents: taken from
+# the first speaker of a dialogue, or made of a document's rarest words.
 
 _ASKS = "patient|human|user|client|customer|question|q"
 _ANSWERS = "doctor|physician|bot|assistant|agent|chatbot|answer|a"
@@ -36,10 +35,10 @@ _SHORTEST_KEYWORD = 4  # characters
 
 @dataclass(frozen=True, slots=True)
 class BenignQuestion:
-    """A question without any interest in what the database holds.
+    """A question without any interest in private records.
 
     Attributes:
-        text: What the user types.
+        text: The question.
         document: Id of the document that answers it.
         reference: The right answer, where the document tells it apart.
     """
@@ -52,11 +51,11 @@ class BenignQuestion:
 def benign_questions(
     documents: Sequence[Document], n: int, rng: random.Random
 ) -> list[BenignQuestion]:
-    """Make at most ``n`` questions, each from a document of its own.
+    """Make at most ``n`` questions, each from another document.
 
-    Of a dialogue it is what the one who asks says first: the first sentence with a question
-    mark, else the first of some length; the reply is the reference. Of any other text it asks
-    for its most distinctive words. Documents that give no question are passed over.
+    Of a dialogue it is a sentence of the first speaker: the first with a question mark, else the
+    first of some length; the reply is the reference. Of any other text it asks for the most
+    distinctive words. Documents without a question are skipped.
 
     Args:
         documents: The database.
@@ -69,18 +68,18 @@ def benign_questions(
     if n < 1:
         raise InputError(f"At least 1 benign question is needed, not {n}.")
     spread = Counter(word for d in documents for word in set(index_words(d.text)))
-    made: list[BenignQuestion] = []
+    questions: list[BenignQuestion] = []
     for document in rng.sample(list(documents), len(documents)):
         question = _question(document, spread, len(documents))
         if question is not None:
-            made.append(question)
-        if len(made) == n:
+            questions.append(question)
+        if len(questions) == n:
             break
-    if not made:
+    if not questions:
         raise InputError(
             "No document gives a benign question.", "Give documents of at least a few words."
         )
-    return made
+    return questions
 
 
 def _question(document: Document, spread: Mapping[str, int], size: int) -> BenignQuestion | None:
@@ -115,8 +114,8 @@ def _keywords(text: str, spread: Mapping[str, int], size: int) -> list[str]:
     for word in words:
         plain = word.casefold()
         # "don't" and the like are not words of the index, so their rarity is not known.
-        known = plain in spread and plain not in STOP_WORDS
-        if known and len(plain) >= _SHORTEST_KEYWORD:
+        indexed = plain in spread and plain not in STOP_WORDS
+        if indexed and len(plain) >= _SHORTEST_KEYWORD:
             first.setdefault(plain, word)
 
     # tf-idf, smoothed so that a word of every document still counts.
@@ -129,7 +128,7 @@ def _keywords(text: str, spread: Mapping[str, int], size: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalCost:
-    """What a defense does to the passages that benign questions get.
+    """The effect of a defense on the passages for benign questions.
 
     Attributes:
         recall_before: Share of questions whose document is among the passages, undefended.
@@ -146,7 +145,7 @@ class RetrievalCost:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """What a defense does to the answers; over the questions that both systems answered.
+    """The effect of a defense on the answers, over the questions that both systems answered.
 
     Attributes:
         agreement: Mean word F1 of the defended answer against the undefended one.
@@ -205,7 +204,7 @@ def compare_answers(
     Args:
         system: The undefended system.
         defended: The same behind a defense.
-        questions: What both were asked.
+        questions: The questions to both.
         before: Answers of ``system``, None where it failed.
         after: Answers of ``defended``, None where it failed.
         refused: Whether an answer is a refusal.
@@ -238,29 +237,29 @@ def word_f1(answer: str, reference: str) -> float:
 
     Two texts without words agree (1); a text without words agrees with no other (0).
     """
-    said, right = Counter(index_words(answer)), Counter(index_words(reference))
-    if not said or not right:
-        return float(said == right)
+    words, right = Counter(index_words(answer)), Counter(index_words(reference))
+    if not words or not right:
+        return float(words == right)
     # F1 = 2 |shared| / (|said| + |right|), each word as often as it stands.
-    return 2 * (said & right).total() / (said.total() + right.total())
+    return 2 * (words & right).total() / (words.total() + right.total())
 
 
 def _retrieval_cost(
     system: RagSystem, defended: RagSystem, questions: Sequence[BenignQuestion], seed: int
 ) -> RetrievalCost:
-    found = [
-        [[hit.index for hit in one.retrieve(question.text)] for question in questions]
-        for one in (system, defended)
+    retrieved = [
+        [[hit.index for hit in each_system.retrieve(question.text)] for question in questions]
+        for each_system in (system, defended)
     ]
     before, after = (
-        np.array([_holds(system, p, q) for p, q in zip(places, questions, strict=True)])
-        for places in found
+        np.array([_holds(system, p, q) for p, q in zip(results, questions, strict=True)])
+        for results in retrieved
     )
     return RetrievalCost(
         recall_before=share_of(before),
         recall=share_of(after),
         recall_lost=mean_rate(before.astype(np.float64) - after, seed),
-        changed=share_of(np.array([old != new for old, new in zip(*found, strict=True)])),
+        changed=share_of(np.array([old != new for old, new in zip(*retrieved, strict=True)])),
     )
 
 
@@ -271,25 +270,27 @@ def _answer_cost(
     refused: Callable[[str], bool],
     seed: int,
 ) -> AnswerCost | None:
-    both = [
+    triples = [
         (old, new, question.reference)
         for old, new, question in zip(before, after, questions, strict=True)
         if old is not None and new is not None
     ]
-    if not both:
+    if not triples:
         return None
     # Quality: both answers against the reference, where the document holds one.
-    judged = [(word_f1(old, ref), word_f1(new, ref)) for old, new, ref in both if ref is not None]
+    judged = [
+        (word_f1(old, ref), word_f1(new, ref)) for old, new, ref in triples if ref is not None
+    ]
     old_f1, new_f1 = np.array(judged).T if judged else (None, None)
     return AnswerCost(
-        agreement=mean_rate(np.array([word_f1(new, old) for old, new, _ in both]), seed, 0.0),
+        agreement=mean_rate(np.array([word_f1(new, old) for old, new, _ in triples]), seed, 0.0),
         quality_before=None if old_f1 is None else mean_rate(old_f1, seed, 0.0),
         quality=None if new_f1 is None else mean_rate(new_f1, seed, 0.0),
         quality_lost=None if old_f1 is None else mean_rate(old_f1 - new_f1, seed),
-        refused_before=share_of(np.array([refused(old) for old, _, _ in both])),
-        refused=share_of(np.array([refused(new) for _, new, _ in both])),
+        refused_before=share_of(np.array([refused(old) for old, _, _ in triples])),
+        refused=share_of(np.array([refused(new) for _, new, _ in triples])),
     )
 
 
 def _holds(system: RagSystem, places: Sequence[int], question: BenignQuestion) -> bool:
-    return any(system.passages[place].document == question.document for place in places)
+    return any(system.passages[index].document == question.document for index in places)
