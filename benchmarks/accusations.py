@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.membership.baselines import divide
+from ragwitness.membership.measure import divide
 from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values, largest_tie
 from ragwitness.text.documents import load_documents

@@ -30,7 +30,7 @@ import numpy as np
 from filelock import FileLock
 
 from ragwitness.core.types import Audit, Capability, Document
-from ragwitness.membership.baselines import divide
+from ragwitness.membership.measure import divide
 from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.run import Statistic, learn

@@ -37,7 +37,7 @@ def _sized(config: Config, limit: int | None) -> Config:
         return config
     share = limit / (config["members"] + config["non_members"])
     small = {key: max(2, round(config[key] * share)) for key in ("members", "non_members")}
-    for key in ("calibration", "benign", "auxiliary_size"):
+    for key in ("calibration", "auxiliary_size"):
         fewest = 80 if key == "auxiliary_size" else _FEWEST
         small[key] = min(config[key], max(fewest, round(config[key] * share)))
     return config | small
@@ -52,7 +52,6 @@ def _plan(config: Config, rag: RagConfig) -> BatteryPlan:
         seed=config["seed"],
         rag=rag,
         control=False,
-        benign=config["benign"],
     )
 
 
@@ -74,10 +73,6 @@ def _run(name: str, config: Config, data: Path, folder: Path) -> None:
     print(f"{name}: done", flush=True)
 
 
-def _rate(rate: dict[str, Any] | None) -> str:
-    return "–" if rate is None else "{value:.3f} [{low:.3f}, {high:.3f}]".format(**rate)  # noqa: RUF001
-
-
 def _cell(found: Config, audit: str) -> str:
     if audit not in found["audits"]:
         return found["skipped"].get(audit, "not run")
@@ -94,21 +89,6 @@ def _audit_rows(results: dict[str, Config], audits: list[str]) -> list[str]:
     return rows
 
 
-def _benign_rows(results: dict[str, Config]) -> list[str]:
-    measures = {"recall@k": "recall", "answer quality": "answer_quality", "refused": "refused"}
-    columns = [f"{name}, {how}" for name in measures for how in ("undefended", "defended")]
-    columns = ["defense", "n", *columns, "recall lost", "quality lost"]
-    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, found in results.items():
-        if (cost := found["benign"]) is None:
-            continue
-        both = [cost[key] or {} for key in measures.values()]
-        cells = [_rate(one.get(how)) for one in both for how in ("undefended", "defended")]
-        cells += [_rate(one.get("lost")) for one in both[:2]]
-        rows.append(f"| {name} | {cost['questions']} | {' | '.join(cells)} |")
-    return rows
-
-
 def _table(config: Config, folder: Path) -> None:
     stored = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.json")}
     results = {name: stored[name] for name in config["defenses"] if name in stored}
@@ -119,10 +99,6 @@ def _table(config: Config, folder: Path) -> None:
         f"AUC [95 %], {size['members']} members and {size['non-members']} non-members:",
         "",
         *_audit_rows(results, config["audits"]),
-        "",
-        "Benign questions [95 %]:",
-        "",
-        *_benign_rows(results),
         "",
         *(f"- `{name}`: {found['settings'].get('defense', 'none')}"
           for name, found in results.items()),

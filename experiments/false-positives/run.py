@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom
 
 from ragwitness.core.types import Decision
-from ragwitness.membership.baselines import CorpusSplit, divide
+from ragwitness.membership.measure import CorpusSplit, divide
 from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import Statistic, learn

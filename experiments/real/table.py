@@ -32,8 +32,8 @@ from experiments.real.answer import Answerer, batches, kept_answers, named
 from experiments.real.weights import load
 from ragwitness.api import audit as audit_documents
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
+from ragwitness.membership.auto_select import _ShownAudit, pilot_documents
 from ragwitness.membership.methods.method_registry import build_audit, configure
-from ragwitness.membership.pilot import _ShownAudit, pilot_documents
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model

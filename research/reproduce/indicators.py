@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from ragwitness.cli.common import say_error
-from ragwitness.membership.baselines import divide
+from ragwitness.membership.measure import divide
 from ragwitness.membership.results.evaluation import Battery, short_rate
 from ragwitness.runner.task_runtime import as_documents
 from ragwitness.stats.evaluation import Rate, bootstrap_interval

@@ -149,7 +149,7 @@ def test_a_window_is_committed_out_of_the_database(
     tenants("add-documents", "acme", corpus)
     Path("acme.toml").write_text(tenants("policy", "acme", "--accounts-most", 5))
     stand_in(monkeypatch)
-    given = ("commit", "--policy", "acme.toml", "--key", "log.key", "--json")
+    given = ("attest", "commit", "--policy", "acme.toml", "--key", "log.key", "--json")
     code, out = command(*given, *where, "--name", "example.org/log", "-o", "W")
     assert code == 0, out
     told, _ = json.JSONDecoder().raw_decode(out)

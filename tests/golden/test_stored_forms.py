@@ -116,9 +116,9 @@ def test_unfinished_runs_have_a_page() -> None:
 # Resumed
 
 
-# MBA's default speller and S-RAG's settings are others than those of the stored runs, and the
-# attack "thief" left.
-_OTHERWISE = {"owner", "leak", "audit-learning"}
+# MBA's default speller and S-RAG's settings are others than those of the stored runs; the attack
+# "thief" and the benign questions of an evaluation left.
+_OTHERWISE = {"owner", "leak", "audit-learning", "evaluate"}
 
 
 @pytest.mark.slow
@@ -243,15 +243,6 @@ def test_recorded_answers_and_transcripts_are_read_again() -> None:
     assert same(found["attacks"]) == same(stored["attacks"])
 
 
-def test_plan_reads_a_stored_evaluation() -> None:
-    known = ("--documents", "documents.jsonl", "--known-out", "known.jsonl")
-    stored = _run_of(STORED / "runs" / "evaluate") / "result.json"
-    done("plan", *known, "--method", "rag-mia", "--evaluation", stored, "--json", "plan.json")
-    told = json.loads(Path("plan.json").read_bytes())["methods"]["rag-mia"]
-    measured = tasks.result_of(stored.parent)["audits"]["rag-mia"]["auc"]
-    assert [one["auc"] for one in told["power"].values()] == [pytest.approx(measured)]
-
-
 # Keys
 
 
@@ -315,7 +306,7 @@ def test_a_stored_window_is_left_to_the_release_that_checks_its_proofs(attest: P
 
 def test_a_stored_challenge_is_drawn_again_to_the_byte(attest: Path) -> None:
     beacon = json.loads((attest / "trust.json").read_bytes())["beacon"]
-    drawn = ("challenge", attest / "window/public", "--beacon", beacon, "--records", 1)
+    drawn = ("attest", "challenge", attest / "window/public", "--beacon", beacon, "--records", 1)
     done(*drawn, "-o", "again.json")
     assert Path("again.json").read_bytes() == (attest / "challenge.json").read_bytes()
 
@@ -324,12 +315,14 @@ def test_stored_receipts_hold(attest: Path) -> None:
     trust = ("--trust", attest / "trust.json")
     for n, (account, text) in enumerate((("ann", "fever"), ("bob", "rash"), ("ann", "cough"))):
         path = attest / "receipts" / f"{n}.json"
-        told = json.loads(done("receipt", "check", path, *trust, "--query", text, "--json"))
+        told = json.loads(
+            done("attest", "receipt", "check", path, *trust, "--query", text, "--json")
+        )
         assert (told["holds"], told["account"]) == (True, account)
 
 
 def test_a_stored_window_is_watched_further(attest: Path) -> None:
-    watch = ("monitor", attest / "window/public", "--trust", attest / "trust.json")
+    watch = ("attest", "monitor", attest / "window/public", "--trust", attest / "trust.json")
     told = json.loads(done(*watch, "--state", attest / "seen", "--json"))
     assert told["before"] == told["now"] > 3
 
@@ -337,12 +330,14 @@ def test_a_stored_window_is_watched_further(attest: Path) -> None:
 def test_an_open_window_is_closed_with_the_log_that_it_had(attest: Path) -> None:
     entries = attest / "open/public/log/entries.bin"
     before = entries.read_bytes()
-    told = json.loads(done("close", attest / "open", "--key", attest / "log.key", "--json"))
+    told = json.loads(
+        done("attest", "close", attest / "open", "--key", attest / "log.key", "--json")
+    )
     assert told["queries"] == 3
     assert entries.read_bytes().startswith(before)
     assert entries.read_bytes() == (attest / "window/public/log/entries.bin").read_bytes()
     # Its tiles are published where the log's prefix is now, from the first entry on.
-    watch = ("monitor", attest / "open/public", "--trust", attest / "trust.json")
+    watch = ("attest", "monitor", attest / "open/public", "--trust", attest / "trust.json")
     told = json.loads(done(*watch, "--state", attest / "own", "--json"))
     assert (told["before"], (attest / "open/public/tile/entries").is_dir()) == (None, True)
     for name in ("close.checkpoint", "estimate.json"):

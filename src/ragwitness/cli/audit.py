@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from ragwitness.cli.common import print_lines
 from ragwitness.cli.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.cli.typer_options import Files
 from ragwitness.core.options import Opt
 from ragwitness.membership.task import AuditTask
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragwitness.cli.outputs import Outputs
+    from ragwitness.core.types import Target
+    from ragwitness.membership.prepared import PreparedAudit
+    from ragwitness.membership.results.audit import AuditResult
+    from ragwitness.membership.results.collection import CollectionResult
+    from ragwitness.runner.worker import Progress
 
 
 def audit(
@@ -41,16 +55,14 @@ def audit(
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.
     """
-    from ragwitness.cli.collection import audit_collection
     from ragwitness.cli.common import console, run_folder, say_error
     from ragwitness.cli.outputs import Outputs, conclude
-    from ragwitness.cli.questions import write_down
-    from ragwitness.cli.scope import accounts_of, audit_scope
     from ragwitness.cli.steps import agree, audited, preview_audit, wait
     from ragwitness.core.errors import InputError
 
-    # Step 1, what only the command line has: files, questions for a batch job.
-    by_itself, target = task.method == "auto", str(task.target)
+    # 1. Options that only the command line has: files, questions for a batch job.
+    by_itself = task.method == "auto"
+    formats = next((f"--{name}" for name in files or () if name != "json"), "")
     refused = (
         (
             answered and not questions_to,
@@ -69,40 +81,162 @@ def audit(
         ),
         (accounts and collection, "--collection does not apply to --as.", "Leave one out."),
         (accounts and questions_to, "--questions-to does not apply to --as.", "Leave one out."),
+        (
+            collection and (formats or questions_to),
+            f"{formats or '--questions-to'} does not apply to a collection.",
+            "Leave it out, or --collection.",
+        ),
     )
-    for wrong, why, hint in refused:
+    for wrong, reason, hint in refused:
         if wrong:
-            raise InputError(why, hint)
+            raise InputError(reason, hint)
+    kind = "scope" if accounts else "collection" if collection else "audit"
+    outputs = Outputs.wanted(kind, files, fail_on)
     if accounts:
-        wanted = Outputs.wanted("scope", files, fail_on)
-        audit_scope(task, accounts_of(accounts), wanted, dry_run=dry_run)
+        _audit_scope(task, _accounts_of(accounts), outputs, dry_run=dry_run)
         return
-    outputs = Outputs.wanted("collection" if collection else "audit", files, fail_on)
     if collection:
-        formats = [f"--{name}" for name in files or () if name != "json"]
-        if idle := [*formats, *(["--questions-to"] if questions_to else [])]:
-            raise InputError(
-                f"{idle[0]} does not apply to a collection.", "Leave it out, or --collection."
-            )
-        audit_collection(task, outputs, dry_run=dry_run)
+        _audit_collection(task, outputs, dry_run=dry_run)
         return
-    # Step 2, the task itself: options checked, documents read.
+    # 2. The task itself: options checked, documents read.
     order = task.order(say_error)
-    folder = run_folder(task.run, target, *task.identity(order))
-    # Step 3, the preview. Nothing is opened and nothing is sent.
+    folder = run_folder(task.run, str(task.target), *task.identity(order))
+    # 3. The preview: nothing is opened, and nothing is sent.
     screen = console()
     if dry_run:
         if by_itself:
             usual = f"auto asks the target what it gives; without that, it would be {order.method}."
             screen.print(usual)
-        preview_audit(order.plan, order.method, order.config, order.proxy, folder, order.budget)
+        preview_audit(order, folder)
         return
-    # What can be said of the audit without a query is said now, and may end it.
+    # Doubts that need no query are said now, and may end the audit.
     agree(*order.beforehand(), yes=task.yes)
-    # Step 4, the asking.
+    # 4. The questions.
     if questions_to is not None:
         wait(order.refuse_unscorable())
-        write_down(order, questions_to, answered, screen)
+        _write_questions(order, questions_to, answered, screen)
         return
-    result = audited(task, order, folder)
+    conclude(audited(task, order, folder), outputs, store=folder)
+
+
+# ``ragwitness audit --as``: can accounts reach documents that they must not?
+
+_ACCOUNT = re.compile(r"([\w.-]+)=(\w+)")
+
+
+def _accounts_of(given: Sequence[str]) -> dict[str, str]:
+    """Return the variable with the key of each account, by its name.
+
+    Raises:
+        InputError: One is not ``NAME=VARIABLE``, or a name is given twice.
+    """
+    from ragwitness.core.errors import InputError
+
+    accounts = {form[1]: form[2] for form in map(_ACCOUNT.fullmatch, given) if form}
+    if len(accounts) < len(given) or {".", ".."} & {*accounts}:
+        raise InputError(
+            "--as takes the name of an account and the variable with its key, each name once.",
+            "An example: --as alice=ALICE_KEY --as bob=BOB_KEY",
+        )
+    return accounts
+
+
+def _audit_scope(
+    task: AuditTask, accounts: dict[str, str], outputs: Outputs, *, dry_run: bool
+) -> None:
+    """Ask about the documents as each account, and put the verdicts into one matrix."""
+    from ragwitness.cli.common import console, run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import agree, audited, preview_audit
+    from ragwitness.core.run_files import RESULT
+    from ragwitness.membership.results.audit import RESULT_TYPE
+    from ragwitness.membership.results.scope import scope_of
+    from ragwitness.membership.task import as_accounts
+    from ragwitness.report.files import write
+
+    audits: dict[str, AuditResult] = {}
+    tasks = as_accounts(task, accounts, say_error)
+    first, order = next(iter(tasks.values()))
+    named = (*sorted(accounts.items()), *first.identity(order))
+    folder = run_folder(task.run, "as", str(task.target), *named)
+    agree(*order.beforehand(), yes=task.yes or dry_run)
+    for name, (account_task, prepared) in tasks.items():
+        console().print(f"as {name}:", markup=False)
+        if dry_run:
+            preview_audit(order, folder / name)
+            continue
+        audits[name] = audited(account_task, prepared, folder / name)
+        write("json", RESULT_TYPE, audits[name], folder / name / RESULT)
+    if not dry_run:
+        conclude(scope_of(audits, task.alpha), outputs, store=folder)
+
+
+# ``ragwitness audit --collection``: does this provider hold my collection?
+
+
+def _audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> None:
+    """Ask about the documents of a collection one by one until the evidence suffices."""
+    from dataclasses import replace
+
+    from ragwitness.cli.common import run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import agree, ask, preview_audit, wait
+    from ragwitness.core.errors import InputError
+    from ragwitness.membership.collection import run_collection, undecidable
+    from ragwitness.targets.resolve import open_target
+
+    # The e-value bets against "these documents are like those outside", so there is no default
+    # here: generated documents are never of the same source and kind.
+    if task.known_out is None:
+        raise InputError(
+            "A collection is compared with documents known to be outside.",
+            "Give some of the same source and kind: --known-out FILE",
+        )
+    order = task.order(say_error, collection=True)
+    plan, target = order.plan, str(task.target)
+    same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
+    # The seed decides the order of asking, so it is part of the run's name: another order is
+    # another sequence of bets, and both must not be read as one.
+    named = ("owner", target, same, order.method, order.config, order.proxy, task.seed)
+    folder = run_folder(task.run, *named)
+    if dry_run:
+        preview_audit(order, folder)
+        return
+    if doubt := undecidable(plan):
+        agree([doubt], doubtful=True, yes=task.yes)
+    wait(order.refuse_unscorable())
+    # One document is asked about after the other, until the e-value passes 1 / alpha or a cap is
+    # reached.
+    with task.governed(folder) as (limiter, transport):
+
+        async def work(opened: Target, progress: Progress) -> CollectionResult:
+            audit, _ = await order.fitted_to(opened, limiter, folder)
+            return await run_collection(
+                plan, opened, audit, seed=task.seed, run=folder, progress=progress,
+                limiter=limiter,
+            )  # fmt: skip
+
+        result = ask(open_target(target, transport), work, folder, limiter)
+    # The result is stored first, then shown; --fail-on decides the exit code.
     conclude(result, outputs, store=folder)
+
+
+# ``ragwitness audit --questions-to``: the questions of an audit, for a batch job to answer.
+
+
+def _write_questions(
+    order: PreparedAudit, path: Path, answered: Path | None, screen: Console
+) -> None:
+    """Write the questions of an audit into a file and say how to go on."""
+    from ragwitness.cli.steps import wait
+    from ragwitness.membership.questions import write_questions
+
+    questions, documents, without = wait(write_questions(path, order, answered))
+    print_lines(
+        screen,
+        f"wrote {path}: {questions:,} questions about {documents:,} documents; {without:,} others"
+        " have none; nothing was sent",
+        "answer it:    any program for OpenAI batch files; docs/scale.md names one",
+        "then:         the same command with replay/ANSWERS.jsonl in place of the target",
+        "some missing: the same command with --questions-to MORE --answered ANSWERS",
+    )

@@ -14,7 +14,6 @@ from ragwitness.core.options import PathRole
 _SEED = 20261121
 _WORDS = 60  # of a document, at most
 _AUDITED, _KNOWN_OUT = 100, 100
-_AHEAD = 40  # known outside before the first document in question: least p-value 1/41
 _K = 2
 
 
@@ -37,7 +36,7 @@ def demo(
     from ragwitness.core.files import write_rows
     from ragwitness.membership.methods.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import audit_at
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.run import run_audit
     from ragwitness.models.model_registry import load_language_model
@@ -59,13 +58,13 @@ def demo(
     audited = [replace(document, member=True) for document in inside[:_AUDITED]]
     audited += [replace(document, member=False) for document in outside[:_AUDITED]]
     random.Random(_SEED).shuffle(audited)
-    known = outside[_AUDITED : _AUDITED + _KNOWN_OUT]
-    for name, part in zip(_FILES, (inside, audited, known), strict=True):
-        rows = ({"id": one.id, "text": one.text, "member": one.member} for one in part)
+    outsiders = outside[_AUDITED : _AUDITED + _KNOWN_OUT]
+    for name, documents in zip(_FILES, (inside, audited, outsiders), strict=True):
+        rows = ({"id": d.id, "text": d.text, "member": d.member} for d in documents)
         write_rows(run / name, rows)
-    plan = AuditPlan(tuple(audited), tuple(known), in_flight=4)
+    plan = AuditPlan(tuple(audited), tuple(outsiders), in_flight=4)
     screen = console()
-    config = configure("s-rag")
+    order = PreparedAudit("", plan, "s-rag", configure("s-rag"))
     system = build_system(inside, RagConfig(k=_K), generator=reader)
     for label, value in system.describe().items():
         screen.print(f"{label:<24}{value}", markup=False)
@@ -73,7 +72,7 @@ def demo(
     # 3. The audit.
     async def work() -> AuditResult:
         target = LabTarget(system)
-        audit, identity = await audit_at(target, ("s-rag", config, "reader"), limiter, run, plan)
+        audit, identity = await order.fitted_to(target, limiter, run)
         with progress_bars(screen) as progress:
             return await run_audit(
                 plan,
@@ -83,14 +82,13 @@ def demo(
                 progress=progress,
                 limiter=limiter,
                 identity=identity,
-                ahead=_AHEAD,
             )
 
     with RateLimiter.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as limiter:
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
     conclude(result, store=run)
-    corpus_file, mine, never_shared = (run / name for name in _FILES)
+    corpus_file, audited_file, never_shared = (run / name for name in _FILES)
     command = _command()
     print_lines(
         screen,
@@ -100,7 +98,7 @@ def demo(
         "# see how much of the corpus comes out",
         f"{command} leak lab:{corpus_file} --corpus {corpus_file} --prompts 10\n",
         "# ask again, where the system shows text alone",
-        f"{command} audit lab:{corpus_file} --documents {mine} --known-out {never_shared}"
+        f"{command} audit lab:{corpus_file} --documents {audited_file} --known-out {never_shared}"
         " --method rag-mia",
     )
 
@@ -114,8 +112,8 @@ def _command() -> str:
     import shutil
     import sys
 
-    beside = Path(sys.executable).with_name("ragwitness")
+    script = Path(sys.executable).with_name("ragwitness")
     if shutil.which("ragwitness"):
         return "ragwitness"
     python = os.path.relpath(sys.executable)
-    return os.path.relpath(beside) if beside.exists() else f"{python} -m ragwitness"
+    return os.path.relpath(script) if script.exists() else f"{python} -m ragwitness"

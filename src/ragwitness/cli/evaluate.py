@@ -1,4 +1,4 @@
-"""``ragwitness evaluate``: how well do the audits do on this corpus, and would a guesser do too?"""
+"""``ragwitness evaluate``: how well audits do on a corpus, beside guessers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def evaluate(
 
     The corpus is split once, at random, and every rate has its interval. There are always
     controls: guessers that never ask the system, the system with its retrieval switched off, and
-    the non-members that are most like something in the index. With a defense, benign questions
-    show what it costs: what is found and answered with it and without it.
+    the non-members that are most like something in the index.
 
     Args:
         fail_on: Exit with 3 if a control fails (control), or if the low end of an audit's AUC is
@@ -31,8 +30,8 @@ def evaluate(
     outputs = Outputs.wanted("evaluation", files, fail_on)
     plan, documents = task.order(say_error)
     folder = run_folder(task.run, "evaluate", task.corpus, plan, task.defense, task.proxy)
-    # Everything is asked of a system in this process. It spends nothing outside, so there is no
-    # budget and no preview.
+    # A system in this process answers: it spends nothing outside, so there is no budget and no
+    # preview.
     with progress_bars(console()) as progress:
         battery = wait(task.asked(plan, documents, folder, progress), folder)
     # The page has a name of its own: an older evaluation.html in the folder is replaced by its

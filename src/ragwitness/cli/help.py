@@ -24,14 +24,14 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         " release policy ordinary window tenant database text-field encoding group-field paragraphs"
         " limit public data information topic secrets decoys contacts pii",
         "What is it compared with?": "known-out known-in auxiliary background held-out members"
-        " non-members control calibration benign twin evaluation auc inside-share from",
+        " control calibration twin",
         "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases draws",
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",
         "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
         " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
-        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run sample",
+        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env header host port",
         "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
@@ -123,7 +123,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     # Start.
     "demo:demo": CommandExample("ragwitness demo", ("view", "audit", "init")),
     "init:init": CommandExample(
-        f"ragwitness init --target {_LAB} {_MINE} --sample 3", ("doctor", "plan", "audit")
+        f"ragwitness init --target {_LAB} {_MINE}", ("doctor", "plan", "audit")
     ),
     "doctor:doctor": CommandExample(f"ragwitness doctor {_LAB}", ("plan", "audit")),
     "plan:plan": CommandExample(

@@ -1,4 +1,4 @@
-"""``ragwitness init``: the questions that an audit needs answered, and a file that runs it."""
+"""``ragwitness init``: asks for what an audit needs, and writes the file that runs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragwitness.cli.options import JsonPath, Sample
+from ragwitness.cli.options import JsonPath
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.options import Part, PathRole, declared, map_paths
 from ragwitness.membership.task import AuditTask
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragwitness.core.types import Audit, Document
-    from ragwitness.membership.pilot import Pilot
+    from ragwitness.membership.auto_select import Pilot
 
 
 _QUESTIONS = {
@@ -39,7 +39,6 @@ def init(
     out: Annotated[Path, PathRole.WRITES] = Path("run.toml"),
     replace: bool = False,
     json_out: JsonPath = None,
-    sample: Sample = None,
 ) -> None:
     """Prepare a first audit, and write the file that runs it.
 
@@ -54,14 +53,13 @@ def init(
     """
     from ragwitness.cli.common import console, leave, print_lines, say_error, write_json_file
     from ragwitness.cli.doctor import AT_ONCE, admitted, examine
-    from ragwitness.cli.plan import assumed, configs_of, counted, foresee
+    from ragwitness.cli.plan import foresee
     from ragwitness.cli.steps import wait
     from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
-    from ragwitness.membership.auto_select import AUTO, choose
-    from ragwitness.membership.forecast import OutlookPlan
-    from ragwitness.membership.pilot import run_pilot
-    from ragwitness.membership.results.examination import RESULT_TYPE, Examination
+    from ragwitness.membership.auto_select import AUTO, choose, run_pilot
+    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.results import examination, forecast
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target
 
@@ -70,73 +68,73 @@ def init(
         raise InputError(
             f"{out} is there already.", "Choose another file with --out, or add --replace."
         )
-    # 1. Questions, for what no option says.
+    # 1. Ask for every value that no option gives.
     answers: dict[str, Any] = dict(given)
     for name, question in _QUESTIONS.items():
         if answers[name] is None:
-            answers[name] = _asked(f"--{name.replace('_', '-')}", question, screen)
+            answers[name] = _prompt(f"--{name.replace('_', '-')}", question, screen)
     task = AuditTask(**answers)
     # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
     order = task.order(say_error)
-    plan, budget, target = order.plan, order.budget, order.target
+    plan, budget = order.plan, order.budget
     named = task.method if task.method != AUTO else None
-    told, doubtful = order.beforehand()
-    # 3. The target: what it can do, measured.
+    remarks, doubtful = order.beforehand()
+    # 3. The target's abilities, measured.
     options = dataclasses.replace(order.reach, retries=1).transport(AT_ONCE)
-    found = wait(examine(target, options))
-    possible, _ = admitted(found.capabilities)
+    report = wait(examine(order.target, options))
+    possible, _ = admitted(report.capabilities)
     if named is not None and named.partition(":")[0] not in possible:
         raise CapabilityError(
             f"The target does not admit {named}.",
             f"It admits: {', '.join(possible) or 'no audit'}.",
         )
-    # 4. The method, by the target, the documents and the caps; its price, and what it could find.
-    choice = None
+    # 4. The method, by the target, the documents and the caps; its cost and expected verdicts.
+    chosen, config, reason, spent = named, order.config, f"{named} was asked for.", report.requests
     tried: list[Pilot] = []
-    if named is None:
+    if chosen is None:
 
         async def piloting(audit: Audit, known: Sequence[Document]) -> Pilot:
-            opened = await open_target(target, options)
+            opened = await open_target(order.target, options)
             try:
                 tried.append(await run_pilot(opened, None, None, audit, known))
                 return tried[-1]
             finally:
                 await opened.close()
 
-        own = load_language_model(order.proxy)
+        proxy = load_language_model(order.proxy)
         try:
-            choice = wait(choose(plan, found, own, budget, piloting))
-        except CapabilityError:  # what was heard says why
+            choice = wait(choose(plan, report, proxy, budget, piloting))
+        except CapabilityError:  # the answers in the file say why
             if json_out is not None:
-                write_json_file(json_out, {"tried": _heard(tried)})
+                write_json_file(json_out, {"tried": _pilot_rows(tried)})
             raise
-    chosen = named or (choice.method if choice else "")
-    configs = {chosen: order.config} if named else configs_of([chosen], {})
-    asked = OutlookPlan(plan, assumed(configs), budget=budget, **counted(sample, 1))
-    outlook = foresee(asked, configs, order.proxy, found.latency)
+        chosen, config = choice.method, configure(choice.method)
+        reason, spent = choice.why, choice.asked
+    outlook = foresee(plan, {chosen: config}, order.proxy, budget, report.latency)
     leave(outlook)
-    why = choice.why if choice else f"{chosen} was asked for."
-    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {why}", markup=False)
-    # What so many documents decide stands with the price; here, whether both are of one kind.
-    said = told[1:] or (likeness(plan.documents, plan.known_out).told,)
-    for line in said:
+    screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {reason}", markup=False)
+    # The forecast says what so many documents decide; here, whether both sets are of one kind.
+    alike = remarks[1:] or (likeness(plan.documents, plan.known_out).told,)
+    for line in alike:
         screen.print(line[:1].upper() + line[1:], markup=False)
-    # 5. The file, and what to do with it.
-    place = partial(_from, out.resolve().parent)
-    options_of = dict(written(dataclasses.replace(task, method=chosen), place))
+    # 5. The file, and the next commands.
+    relative = partial(_relative, out.resolve().parent)
+    options_of = dict(written(dataclasses.replace(task, method=chosen), relative))
     write_options(out, options_of, "ragwitness init")
     if json_out is not None:
-        checked = RESULT_TYPE.dump(Examination(found, tuple(possible), {}, outlook)) | {
-            "queries_spent": choice.asked if choice else found.requests,
+        examined = examination.Examination(report, tuple(possible), {})
+        checked = examination.RESULT_TYPE.dump(examined) | {
+            "forecast": forecast.dump(outlook),
+            "queries_spent": spent,
             "method": chosen,
-            "why": why,
-            "decides": told[0],
-            "alike": list(said),
+            "why": reason,
+            "decides": remarks[0],
+            "alike": list(alike),
             "doubtful": doubtful,
             "documents": len(plan.documents),
             "known_out": len(plan.known_out),
             "known_in": len(plan.known_in),
-            "tried": _heard(tried),
+            "tried": _pilot_rows(tried),
         }
         write_json_file(json_out, checked)
     yes = " --yes" if doubtful else ""
@@ -148,45 +146,51 @@ def init(
     )
 
 
-def _heard(tried: Sequence[Pilot]) -> list[dict[str, object]]:
-    """What each pilot showed, with some of its questions and answers, as JSON."""
+def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
+    """Return the outcome of each pilot, with some of its questions and answers, as JSON."""
     return [
-        {"method": one.method, "possible": one.possible, "told": one.told, "asked": one.heard}
-        for one in tried
+        {
+            "method": pilot.method,
+            "possible": pilot.possible,
+            "told": pilot.told,
+            "asked": pilot.examples,
+        }
+        for pilot in tried
     ]
 
 
-def _asked(option: str, question: str, screen: Console) -> str:
-    """Return an answer of whoever sits at the terminal.
+def _prompt(option: str, question: str, screen: Console) -> str:
+    """Ask the user at the terminal.
 
     Raises:
-        InputError: Nobody does.
+        InputError: There is no terminal.
     """
     if not (sys.stdin.isatty() and screen.is_terminal):
         raise InputError(
-            f"{option} is missing, and nobody can be asked.", "Give it on the command line."
+            f"{option} is missing, and there is no terminal to ask at.",
+            "Give it on the command line.",
         )
     answer: str = typer.prompt(question)
     return answer.strip()
 
 
 def written(task: AuditTask, place: Callable[[str], str]) -> Iterator[tuple[str, object]]:
-    """Yield what a file of options holds of a task: what is not as always, and the method.
+    """Yield the options of a task that differ from their defaults, and method and alpha.
 
     Args:
-        task: What was asked for.
-        place: Returns a path as the file names it.
+        task: The task.
+        place: Returns a path as the file of options names it.
     """
-    for one in declared(AuditTask):
-        value, role = getattr(task, one.name), one.mark(PathRole)
-        if value == one.default and one.name not in ("method", "alpha"):
+    for option in declared(AuditTask):
+        value, role = getattr(task, option.name), option.mark(PathRole)
+        if value == option.default and option.name not in ("method", "alpha"):
             continue
         if role is not None and value is not None:
             value = map_paths(role, str(value), place)
-        yield one.option.lstrip("-"), value
+        yield option.option.lstrip("-"), value
 
 
-def _from(folder: Path, path: str) -> str:
-    """A path as a file of options in a folder names it."""
-    found = Path(path).expanduser()
-    return os.path.relpath(found.resolve(), folder) if found.exists() else path
+def _relative(folder: Path, path: str) -> str:
+    """Return a path as a file of options in a folder names it."""
+    absolute = Path(path).expanduser()
+    return os.path.relpath(absolute.resolve(), folder) if absolute.exists() else path

@@ -18,13 +18,6 @@ KnownOutIfAny = Annotated[
         help="Documents that are known to be outside and are like those in question.",
     ),
 ]
-Sample = Annotated[
-    int | None,
-    Opt(
-        shown="up to 20, as many as 40 seconds allow",
-        help="The number of documents of each kind on which costs are counted.",
-    ),
-]
 Embedder = Annotated[
     str,
     PathRole.ADDRESS,

@@ -26,8 +26,7 @@ from ragwitness.core.run_files import SEAL
 if TYPE_CHECKING:
     from ragwitness.core.types import Target
     from ragwitness.evidence.subject import SealSubject
-    from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.task import AuditTask
     from ragwitness.runner.budget import Budget
@@ -145,7 +144,7 @@ def leaving_resumable(folder: Path) -> Iterator[None]:
 # A method that is chosen: ``--method auto``.
 
 
-def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
+def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> PreparedAudit:
     """Measure the target of an order, choose its method, and say in one line why.
 
     Returns:
@@ -155,13 +154,13 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.membership.task import chosen
+    from ragwitness.membership.task import choose_method
     from ragwitness.targets.resolve import open_target
 
     with task.governed(folder) as (limiter, transport):
         order_made = ask(
             open_target(order.target, transport),
-            lambda target, progress: chosen(order, target, limiter, folder, progress),
+            lambda target, progress: choose_method(order, target, limiter, folder, progress),
             folder,
             limiter,
         )
@@ -169,7 +168,7 @@ def chosen_order(order: Order, task: AuditTask, folder: Path) -> Order:
     return order_made
 
 
-def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
+def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
     """Choose the method where none is named, seal the run where that is asked for, and ask.
 
     Args:
@@ -182,7 +181,7 @@ def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
         InputError: No method has a question for any document; then nothing was sent.
     """
     from ragwitness.membership.evidence import subject_of
-    from ragwitness.membership.task import asked
+    from ragwitness.membership.task import run_prepared
     from ragwitness.models.cluster import models_on
     from ragwitness.targets.resolve import open_target
 
@@ -202,7 +201,7 @@ def audited(task: AuditTask, order: Order, folder: Path) -> AuditResult:
                     folder,
                     lambda: subject_of(order),
                     task,
-                    lambda opened, progress: asked(order, opened, limiter, folder, progress),
+                    lambda opened, progress: run_prepared(order, opened, limiter, folder, progress),
                 ),
                 folder,
                 limiter,
@@ -298,22 +297,18 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     print_lines(console(), *lines, *_kept(folder, budget), "Nothing was sent.")
 
 
-def preview_audit(
-    plan: AuditPlan, method: str, config: Any, proxy: str, folder: Path, budget: Budget
-) -> None:
+def preview_audit(order: PreparedAudit, folder: Path) -> None:
     """Show what an audit would ask and could show, and what its run folder keeps.
 
     Raises:
         InputError: The files of the run folder cannot be read.
     """
-    from ragwitness.cli.plan import assumed, foresee
-    from ragwitness.membership.forecast import OutlookPlan
+    from ragwitness.cli.plan import foresee
 
     # The same forecast as `ragwitness plan`, with the audit's own configuration.
-    outlook_plan = OutlookPlan(plan, assumed((method,)), budget=budget)
-    leave(foresee(outlook_plan, {method: config}, proxy))
-    remark = f"The {len(plan.known_in)} known-in documents are asked about besides."
-    preview([remark] if plan.known_in else [], folder, budget)
+    leave(foresee(order.plan, {order.method: order.config}, order.proxy, order.budget))
+    known = f"The {len(order.plan.known_in)} known-in documents are asked about besides."
+    preview([known] if order.plan.known_in else [], folder, order.budget)
 
 
 def _kept(folder: Path, budget: Budget) -> list[str]:

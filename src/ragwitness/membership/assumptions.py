@@ -1,4 +1,4 @@
-"""What an audit takes for granted, tested on the texts before its first query.
+"""Assumptions of an audit, tested on the texts before its first query.
 
 A conformal p-value holds where documents outside are like those that calibrate. Texts that a
 classifier tells apart are not: 40 dialogues against 100 articles gave eight false accusations.
@@ -26,37 +26,34 @@ from ragwitness.membership.plan import (
     without_drafts,
 )
 from ragwitness.membership.results.assumptions import (
-    ASSUMED_AUC,
     LEVEL,
     ODD,
     SetLikeness,
-    VerdictPower,
     VerdictReach,
 )
 from ragwitness.membership.results.audit import Calibration
 from ragwitness.stats.p_values import largest_tie, two_sample, votes_of
-from ragwitness.stats.power import FEWEST_INSIDE, expected_power, measured_or_tied
 from ragwitness.text.domain_shift import MEASURES, is_mark, kind_words, measure, unlikeness
 from ragwitness.text.overlap import without_copies
 from ragwitness.text.words import cut_characters
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
 _LONGEST = 20_000  # characters of a document whose words are read
-_LIMITS = {"max_chars": "characters", "max_words": "words"}  # of what a method reads
-_OPENINGS = (600, 2048)  # characters where methods and retrievers stop that do not say so
-_COMMON = 0.05  # share of all documents that hold a word which is looked at by itself
+_LIMITS = {"max_chars": "characters", "max_words": "words"}  # how much a method reads
+_OPENINGS = (600, 2048)  # characters at which many methods and retrievers stop
+_COMMON = 0.05  # share of all documents from which a word is tested by itself
 _NAMED = 300  # such words, and as many for each opening
-_PAIRED = 400  # words of a text that are compared with the one behind them too
+_PAIRED = 400  # words of a text that are also compared in pairs
 _NAMED_ODD = 5  # documents unlike the known ones that are named
-_SHOWN, _SHOWN_WORDS = 4, 2  # differences that are told, and words among them
+_SHOWN, _SHOWN_WORDS = 4, 2  # reported differences, and words among them
 _BEGINS = " …"  # behind the word with which a text begins
-_WITHIN = " … within "  # behind one that an opening holds, before its length
+_WITHIN = " … within "  # behind a word in an opening, before the length of the opening
 
 
 def likeness(
     asked: Sequence[Document], known: Sequence[Document], config: object = None
 ) -> SetLikeness:
-    """Compare documents in question with those that calibrate; nothing is asked.
+    """Compare documents in question with those that calibrate; no query is sent.
 
     Args:
         asked: Documents in question; copies count once.
@@ -64,15 +61,15 @@ def likeness(
         config: Of the method; it may say how much of a text is read.
     """
     limits = {unit: getattr(config, name, None) for name, unit in _LIMITS.items()}
-    own = {unit: most for unit, most in limits.items() if isinstance(most, int)}
-    usual = [(n, "characters") for n in _OPENINGS if n < own.get("characters", n + 1)]
-    openings = (*usual, *((most, unit) for unit, most in own.items()))
-    return _likeness(without_copies(asked), without_copies(known), openings)
+    read = {unit: limit for unit, limit in limits.items() if isinstance(limit, int)}
+    usual = [(n, "characters") for n in _OPENINGS if n < read.get("characters", n + 1)]
+    openings = (*usual, *((limit, unit) for unit, limit in read.items()))
+    return _two_sample_report(without_copies(asked), without_copies(known), openings)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLikeness:
-    """What comparing the texts of a plan found, before its first query.
+    """Comparison of the texts of a plan before its first query.
 
     Attributes:
         reference: Documents in question beside those that calibrate.
@@ -86,47 +83,48 @@ class PlanLikeness:
 
     @classmethod
     def of(cls, plan: AuditPlan, reference: CalibrationSet, config: object = None) -> Self:
-        """Compare the texts of a plan for a method; nothing is asked."""
+        """Compare the texts of a plan for a method; no query is sent."""
         inside = likeness(plan.documents, plan.known_in, config) if plan.known_in else None
-        told = likeness(plan.documents, reference.documents, config)
-        # Where the sets differ, nothing is called in of any of them.
-        odd = () if told.unlike else outlier_ids(plan.documents, reference.documents)[0]
-        return cls(told, inside, odd)
+        alike = likeness(plan.documents, reference.documents, config)
+        # Where the sets differ, no document is called in anyway.
+        odd = () if alike.unlike else outlier_ids(plan.documents, reference.documents)[0]
+        return cls(alike, inside, odd)
 
 
-_FEWEST = 10  # known documents; fewer say nothing of how unlike each other they are
+_FEWEST = 10  # known documents; fewer do not show how much they differ from each other
 
 
 @functools.lru_cache(maxsize=2)  # as often as that of the sets
 def outlier_ids(
     asked: tuple[Document, ...], known: tuple[Document, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of documents that are each unlike the known ones, and of as odd known ones.
+    """Return the ids of documents unlike the known ones, and of equally odd known ones.
 
-    Of documents of one kind with the known ones at most ``ODD`` are expected among them, or one in
-    n + 1 where n known ones are so few that no p-value is so small.
+    At most ``ODD`` of the documents of the known ones' kind are expected among them. With n known
+    ones, too few for so small a p-value, it is one in n + 1.
     """
     drawn = _drawn(known, np.random.default_rng(0))
     if len(drawn) < _FEWEST:
         return (), ()
-    own, found = unlikeness([one.text for one in drawn], [one.text for one in asked])
+    among_known, distances = unlikeness([d.text for d in drawn], [d.text for d in asked])
     # Conformal: the rank of each document among the known ones and itself, ties in its favour.
     level = max(ODD, 1 / (len(drawn) + 1))
-    most, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(own)[::-1]
-    odd = ((asked, found > falling[most - 1]), (drawn, own > falling[most]))
-    mine, theirs = (
-        tuple(one.id for one, beyond in zip(part, far, strict=True) if beyond) for part, far in odd
+    allowed, falling = int(level * (len(drawn) + 1) + 1e-9), np.sort(among_known)[::-1]
+    odd = (distances > falling[allowed - 1], among_known > falling[allowed])
+    asked_ids, known_ids = (
+        tuple(document.id for document, is_odd in zip(documents, marks, strict=True) if is_odd)
+        for documents, marks in zip((asked, drawn), odd, strict=True)
     )
-    return mine, theirs
+    return asked_ids, known_ids
 
 
 @functools.lru_cache(maxsize=2)  # before the first query, and again for the verdicts
-def _likeness(
+def _two_sample_report(
     asked: Sequence[Document], known: Sequence[Document], openings: Sequence[tuple[int, str]]
 ) -> SetLikeness:
     rng = np.random.default_rng(0)
     sets = [_drawn(documents, rng) for documents in (asked, known)]
-    texts = [document.text.rstrip()[:_LONGEST] for part in sets for document in part]
+    texts = [document.text.rstrip()[:_LONGEST] for drawn in sets for document in drawn]
     first, n = len(sets[0]), len(texts)
     if not 0 < first < n:
         return SetLikeness(first, n - first, 1.0, 1.0)
@@ -135,45 +133,46 @@ def _likeness(
     values, measures = [list(map(measure, texts, words))], list(MEASURES)
     # Every kind of mark too: a prompt that quotes the text may end at one.
     signs = [
-        {*own, *(own[0] + _BEGINS for _ in own[:1]), *filter(is_mark, set(text))}
-        for own, text in zip(words, texts, strict=True)
+        {*tokens, *(tokens[0] + _BEGINS for _ in tokens[:1]), *filter(is_mark, set(text))}
+        for tokens, text in zip(words, texts, strict=True)
     ]
-    alike = _alike([[*own, *map(" ".join, pairwise(own[:_PAIRED]))] for own in words])
-    # The same words stand elsewhere to a method that reads no further, or the second half.
+    cosines = _cosines([[*tokens, *map(" ".join, pairwise(tokens[:_PAIRED]))] for tokens in words])
+    # A method that reads no further than an opening, or the second half alone, sees the same words
+    # at other places.
     halves = [cut_words(text, min(_PAIRED, len(text.split())) // 2)[0] for text in texts]
     views = [("half", halves)]
-    for most, unit in openings:
+    for length, unit in openings:
         cut = cut_words if unit == "words" else cut_characters
-        shown = [cut(text.strip(), most)[0] for text in texts]
-        if shown != [text.strip() for text in texts]:
-            views.append((f"{most} {unit}", shown))
-    for what, shown in views:
-        opening = [kind_words(text) for text in shown]
-        for own, within in zip(signs, opening, strict=True):
-            own.update(f"{word}{_WITHIN}{what}" for word in within)
-        alike += _alike([[*own, *map(" ".join, pairwise(own))] for own in opening])
-        values.append(list(map(measure, shown, opening)))
-        measures += [(f"{one[0]} within the first {what}", *one[1:]) for one in MEASURES]
-    parts, versions = len(values), nearest(texts)[:, None]
+        excerpts = [cut(text.strip(), length)[0] for text in texts]
+        if excerpts != [text.strip() for text in texts]:
+            views.append((f"{length} {unit}", excerpts))
+    for view, excerpts in views:
+        opening = [kind_words(text) for text in excerpts]
+        for tokens, within in zip(signs, opening, strict=True):
+            tokens.update(f"{word}{_WITHIN}{view}" for word in within)
+        cosines += _cosines([[*tokens, *map(" ".join, pairwise(tokens))] for tokens in opening])
+        values.append(list(map(measure, excerpts, opening)))
+        measures += [(f"{row[0]} within the first {view}", *row[1:]) for row in MEASURES]
+    versions = nearest(texts)[:, None]
     measured = np.hstack([*values, versions])
     measures.append(("share of words in common with the most similar other text", "", True))
-    told = np.where(np.isnan(measured), _middle(measured), measured)
-    counts = Counter(sign for own in signs for sign in own)
+    # Words that neither all documents nor too few of them hold, the most frequent first.
+    counts = Counter(sign for tokens in signs for sign in tokens)
     rare = max(2.0, min(_COMMON * n, first, n - first))
     common = sorted(
         (s for s, c in counts.items() if rare <= c <= n - rare), key=lambda s: (-counts[s], s)
     )
-    names = common[: _NAMED * parts]
-    held = np.array([[name in own for name in names] for own in signs], dtype=np.float64)
-    ranked = _ranks(told)
+    names = common[: _NAMED * len(values)]
+    present = np.array([[name in tokens for name in names] for tokens in signs], dtype=np.float64)
+    ranked = _ranks(np.where(np.isnan(measured), _median(measured), measured))
     # 2. A classifier reads all words and all lengths and signs.
-    gram = alike / parts + _inner(ranked)
-    found = two_sample(gram, np.hstack([ranked, held.reshape(n, -1)]), first, rng)
-    # 3. What differs most, in words.
-    by = (found.columns, measured, measures, held, names, first)
-    clauses = _clauses(*by) if found.p_value <= LEVEL else ()
-    auc = None if np.isnan(found.auc) else found.auc
-    return SetLikeness(first, n - first, found.p_value, found.least, auc, clauses)
+    gram = cosines / len(values) + _inner(ranked)
+    test = two_sample(gram, np.hstack([ranked, present.reshape(n, -1)]), first, rng)
+    # 3. The largest differences, in words.
+    columns = (test.columns, measured, measures, present, names, first)
+    clauses = _clauses(*columns) if test.p_value <= LEVEL else ()
+    auc = None if np.isnan(test.auc) else test.auc
+    return SetLikeness(first, n - first, test.p_value, test.least, auc, clauses)
 
 
 def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Document]:
@@ -182,9 +181,11 @@ def _drawn(documents: Sequence[Document], rng: np.random.Generator) -> list[Docu
     return [documents[int(at)] for at in rng.choice(len(documents), _MOST, replace=False)]
 
 
-def _middle(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Median of each column, 0 where nothing is measured."""
-    return np.array([np.median(own) if (own := c[~np.isnan(c)]).size else 0.0 for c in values.T])
+def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median of each column, 0 for a column without values."""
+    return np.array(
+        [np.median(values_of) if (values_of := c[~np.isnan(c)]).size else 0.0 for c in values.T]
+    )
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -202,14 +203,13 @@ def _inner(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(scaled @ scaled.T / max(1, columns.shape[1]))
 
 
-def _alike(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def _cosines(words: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """TF-IDF cosines of all texts, shape (n, n)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     if not any(words):
         return np.zeros((len(words), len(words)))
-    reader = TfidfVectorizer(sublinear_tf=True, analyzer=list)
-    vectors = reader.fit_transform(words)
+    vectors = TfidfVectorizer(sublinear_tf=True, analyzer=list).fit_transform(words)
     return np.asarray((vectors @ vectors.T).toarray())
 
 
@@ -217,180 +217,114 @@ def _clauses(
     adjusted: NDArray[np.float64],
     values: NDArray[np.float64],
     measures: Sequence[tuple[str, str, bool]],
-    held: NDArray[np.float64],
+    present: NDArray[np.float64],
     names: Sequence[str],
     first: int,
 ) -> tuple[str, ...]:
-    """Say what differs: columns that differ by themselves, lengths and signs before words."""
-    found = []
+    """Describe columns that differ by themselves, lengths and signs before words."""
+    clauses = []
     for at in np.argsort(adjusted[: len(measures)], kind="stable"):
         if adjusted[at] <= LEVEL:
-            mine, theirs = (_middle(part)[at] for part in (values[:first], values[first:]))
-            found.append(_clause(measures[at], float(mine), float(theirs)))
-    gaps = [abs(float(column[:first].mean() - column[first:].mean())) for column in held.T]
-    # How a text begins says more than that it holds a word.
-    order = sorted(range(len(names)), key=lambda at: (-gaps[at], not names[at].endswith(_BEGINS)))
+            in_question, calibrating = (
+                _median(rows)[at] for rows in (values[:first], values[first:])
+            )
+            clauses.append(_clause(measures[at], float(in_question), float(calibrating)))
+    shares = present[:first].mean(axis=0), present[first:].mean(axis=0)
+    # The beginning of a text says more than a word somewhere in it.
+    order = sorted(
+        range(len(names)),
+        key=lambda at: (-abs(shares[0][at] - shares[1][at]), not names[at].endswith(_BEGINS)),
+    )
+    about_words = []
     for at in order[:_SHOWN_WORDS]:
         if adjusted[len(measures) + at] <= LEVEL:
-            mine, theirs = held[:first, at].mean(), held[first:, at].mean()
             word, _, within = names[at].partition(_WITHIN)
             verb = "begins" if word.endswith(_BEGINS) else "is in"
             verb += f" the first {within} of" if within else ""
-            found.append(f"“{word}” {verb} {theirs:.0%} of them, and {mine:.0%} of yours")
-    words = sum(clause.startswith("“") for clause in found)
-    return (*found[: len(found) - words][: _SHOWN - words], *found[len(found) - words :])
+            them, yours = f"{shares[1][at]:.0%} of them", f"{shares[0][at]:.0%} of yours"
+            about_words.append(f"“{word}” {verb} {them}, and {yours}")
+    return (*clauses[: _SHOWN - len(about_words)], *about_words)
 
 
-def _clause(measure: tuple[str, str, bool], mine: float, theirs: float) -> str:
+def _clause(measure: tuple[str, str, bool], asked: float, known: float) -> str:
     name, unit, share = measure
     if name == "length":
-        low, high = sorted((max(1.0, mine), max(1.0, theirs)))
-        how = "long" if theirs > mine else "short"
-        return f"they are {high / low:.1f} times as {how} ({theirs:.0f} words against {mine:.0f})"
-    one, other = (f"{x:.1%}" if share else f"{x:.4g}" for x in (theirs, mine))
-    return f"{name} ({one}{' ' * bool(unit)}{unit} against {other})"
+        low, high = sorted((max(1.0, asked), max(1.0, known)))
+        how = "long" if known > asked else "short"
+        return f"they are {high / low:.1f} times as {how} ({known:.0f} words against {asked:.0f})"
+    known_text, yours = (f"{x:.1%}" if share else f"{x:.4g}" for x in (known, asked))
+    return f"{name} ({known_text}{' ' * bool(unit)}{unit} against {yours})"
 
 
-# What follows for an audit: before its first query, and for its verdicts.
+# The consequences for an audit: before its first query, and for its verdicts.
 
 
 def beforehand(
     plan: AuditPlan, reference: CalibrationSet, config: object = None
 ) -> tuple[tuple[str, ...], bool]:
-    """Return what can be said of an audit before anything is asked, and whether it is doubtful.
+    """Return remarks on an audit before its first query, and whether the audit is doubtful.
 
-    It is where the audit can hardly call a document in, or where it could do so only wrongly
-    because the user's known-out documents are unlike those in question.
+    It is doubtful if it can hardly call a document in, or only wrongly, because the user's
+    known-out documents are unlike those in question.
     """
-    votes = votes_of([one.group for one in reference.documents])
+    votes = votes_of([document.group for document in reference.documents])
     reach = VerdictReach(plan.alpha, len(without_copies(plan.documents)), votes)
-    seen = PlanLikeness.of(plan, reference, config)
-    alike = seen.reference
-    reached = reach.told
-    # What was folded away explains why so few are left.
-    reached = " ".join((reached, *(folded(plan) if reach.hardly else ())))
-    told = (reached, _capital(alike.told)) if alike.unlike else (reached,)
-    if seen.odd:
-        told = (reached, odd_told(seen.odd, len(reference.documents), ""))
+    comparison = PlanLikeness.of(plan, reference, config)
+    alike = comparison.reference
+    # Folded copies explain a small number of documents.
+    remarks = [" ".join((reach.told, *(folded(plan) if reach.hardly else ())))]
+    if comparison.odd:
+        remarks.append(_odd_remark(comparison.odd, len(reference.documents), ""))
+    elif alike.unlike:
+        remarks.append(_capital(alike.told))
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
-    return told, reach.hardly or wrong
+    return tuple(remarks), reach.hardly or wrong
+
+
+_DRAFTS = (
+    "{} documents in question are near copies of others there: a system that keeps its questions"
+    " would know them by those."
+)
 
 
 def calibration_of(
     plan: AuditPlan,
     reference: CalibrationSet,
     scores: Sequence[float],
-    seen: PlanLikeness | None = None,
+    alike: SetLikeness,
+    odd: Sequence[str],
     groups: Sequence[str | None] = (),
 ) -> Calibration:
-    """Return what the result keeps: exact only where the texts do not speak against it.
+    """Return the calibration of a result: exact only if the texts do not speak against it.
 
     Args:
         plan: Documents and settings.
         reference: Those that calibrate.
         scores: Theirs.
-        seen: What comparing the texts found; None compares them now.
+        alike: Comparison of these texts with those in question.
+        odd: Ids of documents in question that are unlike these.
         groups: Of the documents behind the scores.
     """
-    seen = seen or PlanLikeness.of(plan, reference)
-    alike = seen.reference
-    note = f"{reference.note} {_capital(alike.told)}" if not alike.unlike else _capital(alike.told)
-    # What nobody could test, or what nothing is ranked among, is not called exact.
+    note = _capital(alike.told) if alike.unlike else f"{reference.note} {_capital(alike.told)}"
+    # A test is missing, or nothing is ranked: then nothing is called exact.
     exact = reference.exact and not alike.unlike and alike.tested and bool(scores)
-    exact = exact and not (plan.accept_unlike and seen.odd)
-    # Known drafts count once; one in question may be known by another.
-    asked = without_copies(plan.documents)
-    if exact and (drafts := len(asked) - len(without_drafts(asked))):
-        exact, note = False, f"{_KEPT.format(drafts)} {note}"
+    exact = exact and not (plan.accept_unlike and odd)
+    # Known drafts count once; a draft in question may be known by another.
+    distinct = without_copies(plan.documents)
+    if exact and (drafts := len(distinct) - len(without_drafts(distinct))):
+        exact, note = False, f"{_DRAFTS.format(drafts)} {note}"
     votes = votes_of(groups) if any(groups) else 0
     if votes:
-        note = f"{note} {_grouped(scores, groups, votes)}"
+        count = f"{votes} groups have one vote each, of {len(scores)} documents."
+        note = f"{note} They count by group: {count}"
     tie = largest_tie(scores)
     return Calibration(
-        reference.source,
-        len(scores),
-        exact,
-        note,
-        tuple(scores),
-        alike,
-        tie,
-        groups=votes,
-    )
-
-
-def _grouped(scores: Sequence[float], groups: Sequence[str | None], votes: int) -> str:
-    """Say what counts, and whether scores of one group are more alike than others."""
-    _, place = np.unique([g or f"\0{at}" for at, g in enumerate(groups)], return_inverse=True)
-    ranks, size = _ranks(np.array(scores)[:, None])[:, 0], np.bincount(place)
-
-    def between(order: NDArray[np.int64]) -> float:
-        return float((np.bincount(place, ranks[order]) ** 2 / size).sum())
-
-    rng = np.random.default_rng(0)
-    found = between(np.arange(len(ranks))) - 1e-9
-    p = (1 + sum(between(rng.permutation(len(ranks))) >= found for _ in range(_DRAWS))) / (
-        _DRAWS + 1
-    )
-    told = f"They count by group: {votes} groups have one vote each, of {len(scores)} documents."
-    if p > _CLUSTERED:
-        return told
-    return (
-        f"{told} Their scores cluster by group (p = {p:.2g}): by document they would say too much."
-    )
-
-
-_KEPT = (
-    "{} documents in question are near copies of others there: a system that keeps what"
-    " it is asked would know them by those."
-)
-_DRAWS, _CLUSTERED = 999, 0.05  # of groups at random, and the level at which scores cluster
-_ROUNDS, _SCORES = 400, 400_000  # simulated audits, and scores drawn in all, at most
-
-
-def power_of(
-    plan: AuditPlan,
-    calibration: Calibration,
-    documents: int,
-    inside: Mapping[str, Sequence[float]],
-) -> VerdictPower:
-    """Return what an audit could decide with the scores that its calibration really gave.
-
-    Args:
-        plan: Level, and whether unlike sets are accepted.
-        calibration: The scores of documents outside.
-        documents: Scored documents in question.
-        inside: Scores of documents inside by source; the first source with enough is taken.
-    """
-    known = calibration.votes
-    scores = np.asarray(calibration.scores, dtype=np.float64)
-    tied = min(known, int((scores == scores.max()).sum())) if known else 0
-    ranked = len(inside.get("known-in", ()))
-    found = VerdictPower(
-        documents, known, 1 / (known + 1), tied, ranked_out=ranked, alpha=plan.alpha
-    )
-    if calibration.unlike and not plan.accept_unlike:
-        return replace(found, withheld=True)
-    if not documents or not known:
-        return found
-    source = next((name for name, own in inside.items() if len(own) >= FEWEST_INSIDE), "")
-    members = inside.get(source, ())
-    separation = measured_or_tied(members, calibration.scores, ASSUMED_AUC)
-    rounds = max(20, min(_ROUNDS, _SCORES // (documents + known)))
-    power = expected_power(
-        separation, documents=documents, known_out=known, alpha=plan.alpha, rounds=rounds
-    )
-    return replace(
-        found,
-        found=power.found,
-        low=power.low,
-        high=power.high,
-        inside=len(members),
-        source=source,
+        reference.source, len(scores), exact, note, tuple(scores), alike, tie, groups=votes
     )
 
 
 UNLIKE = "unlike the known-outside documents"
-_ODD_ONES = (
+_ODD_REMARK = (
     "{} of your documents {} unlike the known-outside ones in words or style (a test of each text,"
     " which calls {:.1%} of those unlike that are like them): {}. {}"
 )
@@ -398,7 +332,7 @@ _UNTESTED = "not exact: too few documents to test whether the known-in ones are 
 _WITHHELD = "it would be called {}, but the documents that it is ranked among "
 
 
-def withheld(
+def take_back(
     plan: AuditPlan,
     seen: PlanLikeness,
     verdicts: Sequence[Verdict],
@@ -406,71 +340,76 @@ def withheld(
     *,
     apart: bool = False,
 ) -> tuple[Verdict, ...]:
-    """Take back verdicts that rest on documents unlike those in question, or asked ``apart``.
+    """Take back verdicts whose calibration differs from the documents in question.
 
-    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents. ``odd``
-    says by id why nothing may rest on what a document scored.
+    A wrong accusation costs more than no answer. ``out`` rests on the known-in documents.
+
+    Args:
+        plan: Whether unlike documents are accepted.
+        seen: Comparison of the texts.
+        verdicts: Those of the ranks.
+        odd: By id: why nothing may rest on a document's score.
+        apart: Whether the calibration documents were asked about at another time.
     """
     rests = {Decision.IN: seen.reference, Decision.OUT: seen.known_in}
-    why = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
+    template = _WITHHELD + ("were asked at another time" if apart else "differ from yours")
 
-    def kept(one: Verdict) -> Verdict:
-        alike = rests.get(one.decision)
-        if one.document in odd and one.score is not None and not apart:
-            if not plan.accept_unlike:
-                reason = odd[one.document]
-                return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
-            return replace(one, reason=f"{odd[one.document]}: not exact")
-        if one.decision in rests and (apart or (alike and alike.unlike and not plan.accept_unlike)):
-            reason = why.format(one.decision.value)
-            return replace(one, decision=Decision.INCONCLUSIVE, reason=reason)
-        untested = one.decision is Decision.OUT and alike and not alike.tested
-        return replace(one, reason=_UNTESTED) if untested else one
+    def checked(verdict: Verdict) -> Verdict:
+        alike = rests.get(verdict.decision)
+        if verdict.document in odd and verdict.score is not None and not apart:
+            reason = odd[verdict.document]
+            if plan.accept_unlike:
+                return replace(verdict, reason=f"{reason}: not exact")
+            return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reason)
+        unlike = alike and alike.unlike and not plan.accept_unlike
+        if verdict.decision in rests and (apart or unlike):
+            reason = template.format(verdict.decision.value)
+            return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reason)
+        untested = verdict.decision is Decision.OUT and alike and not alike.tested
+        return replace(verdict, reason=_UNTESTED) if untested else verdict
 
-    return tuple(map(kept, verdicts))
+    return tuple(map(checked, verdicts))
 
 
 def doubts(
-    plan: AuditPlan, calibration: Calibration, documents: int, seen: PlanLikeness | None = None
+    plan: AuditPlan, calibration: Calibration, documents: int, seen: PlanLikeness
 ) -> list[str]:
-    """Say what does not hold, for the warnings of a result with so many scored documents.
+    """Return warnings about the assumptions of a result.
 
     Args:
         plan: Documents and settings.
-        calibration: As the result keeps it.
-        documents: Those that were scored.
-        seen: What comparing the texts found; None compares them now.
+        calibration: That of the result.
+        documents: Number of scored documents in question.
+        seen: Comparison of the texts.
     """
-    found = []
+    warnings = []
     if calibration.unlike:
-        what = "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
+        consequence = "No verdict says in; --accept-unlike keeps such verdicts, at your own risk."
         if plan.accept_unlike:
-            what = "Verdicts in are kept because of --accept-unlike: do not accuse on them."
-        found.append(f"Not exact: {calibration.note} {what}")
-    if seen and seen.odd:
-        how = "Verdicts on them are kept by --accept-unlike, and are not exact."
+            consequence = "Verdicts in are kept because of --accept-unlike: do not accuse on them."
+        warnings.append(f"Not exact: {calibration.note} {consequence}")
+    if seen.odd:
+        consequence = "Verdicts on them are kept by --accept-unlike, and are not exact."
         if not plan.accept_unlike:
-            how = (
+            consequence = (
                 "No verdict says in or out of them; --accept-unlike keeps such verdicts, not exact."
             )
-        found.append(odd_told(seen.odd, calibration.n, how))
-    known_in = seen.known_in if seen else None
-    if seen is None and plan.known_in:
-        known_in = likeness(plan.documents, plan.known_in)
+        warnings.append(_odd_remark(seen.odd, calibration.n, consequence))
+    known_in = seen.known_in
     if known_in is not None and (known_in.unlike or not known_in.tested):
-        told = _capital(known_in.told.replace("calibration", "known-in"))
+        remark = _capital(known_in.told.replace("calibration", "known-in"))
         how = "cannot be relied on" if known_in.unlike else "are not exact"
-        found.append(f"{told} So verdicts out {how}.")
+        warnings.append(f"{remark} So verdicts out {how}.")
     if documents and (reach := VerdictReach(plan.alpha, documents, calibration.votes)).hardly:
-        found.append(reach.told)
-    return found
+        warnings.append(reach.told)
+    return warnings
 
 
-def odd_told(odd: Sequence[str], known: int, how: str) -> str:
-    """Say which documents are unlike the known ones, and what follows."""
+def _odd_remark(odd: Sequence[str], known: int, consequence: str) -> str:
+    """Name documents that are unlike the known ones."""
     named = ", ".join(odd[:_NAMED_ODD]) + ", …" * (len(odd) > _NAMED_ODD)
     verb = "is" if len(odd) == 1 else "are"
-    return _ODD_ONES.format(len(odd), verb, max(ODD, 1 / (known + 1)), named, how)
+    return _ODD_REMARK.format(len(odd), verb, max(ODD, 1 / (known + 1)), named, consequence)
 
 
 def _capital(text: str) -> str:

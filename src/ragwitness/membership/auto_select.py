@@ -1,27 +1,246 @@
 """``--method auto``: the first audit that the target, the documents and the caps admit.
 
-A pilot must have shown that it can read this target (:mod:`ragwitness.membership.pilot`).
-
-The order of the candidates is that of what they find on chat models that nobody here trained
-(``docs/design/methods.md``); the first needs a system that shows what it retrieved.
+A pilot must have shown that the method can read this target. The candidates are ordered by their
+results on chat models of other makers (``docs/design/methods.md``); the first needs a system that
+shows its passages.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import logging
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from ragwitness.core.errors import CapabilityError, InputError
-from ragwitness.core.types import Audit, Capability, Document
+from ragwitness.core.run_files import PILOT
+from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
 from ragwitness.membership.forecast import refuse_all_unscorable, rehearse
 from ragwitness.membership.methods.method_registry import build_audit, configure
-from ragwitness.membership.pilot import Pilot, needs_pilot, pilot_use
+from ragwitness.membership.methods.response_parsing.replies import (
+    DECLINED,
+    AnswerOutcome,
+    read_answer,
+)
 from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
 from ragwitness.membership.prepared import fitted_config
+from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import OPTIONS, Budget, Use
 from ragwitness.runner.capabilities import CapabilityReport
+from ragwitness.runner.response_store import ResponseStore
+from ragwitness.runner.worker import Progress, Spender, Worker
+from ragwitness.text.sample import load_sample
+from ragwitness.text.words import cut_characters
+
+_log = logging.getLogger(__name__)
+
+# A pilot: can a method read this target at all? It runs before anything in question is sent.
+#
+# A few documents known to be outside are asked about twice. Once the question shows the text, so
+# that any system can answer as if it held it; once it does not. A method is possible at this target
+# if its scores differ between the two. A pilot has a separate response store: its answers calibrate
+# nothing, since they come before all others.
+
+FIRST = 4
+"""Documents of a pilot, each asked about twice."""
+
+DOCUMENTS = 8
+"""The same if some of the first stood out, but too few: small models answer some questions."""
+
+_NEEDED = 3
+"""Shown texts that must stand out from every hidden text. With eight texts, one more may do so from
+all hidden texts but one, which another document of the index may hold in part. By chance one pilot
+of five passes.
+"""
+
+_EXAMPLES = 2  # questions of each side that are kept for the user
+_EXCERPT = 800  # characters of a document that are asked about and shown
+_SHOWN = "Context: {passage}\n\n{question}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """Scores of texts that were shown in the question, and of the same texts hidden.
+
+    Attributes:
+        method: The audit's name.
+        shown: Scores of the texts shown.
+        hidden: Scores of the same texts, not shown.
+        queries: Sent for it, those answered from its response store included.
+        examples: Some questions with their answers, of texts shown first.
+        declined: Whether every answer about a text that was shown declined.
+    """
+
+    method: str
+    shown: tuple[Score, ...]
+    hidden: tuple[Score, ...]
+    queries: int
+    examples: tuple[tuple[str, str], ...] = ()
+    declined: bool = False
+
+    def standing_out(self, exceptions: int = 0) -> int:
+        """Count the shown texts that score above all hidden texts but so many."""
+        hidden = sorted((s.value for s in self.hidden if s.value is not None), reverse=True)
+        bar = hidden[exceptions] if len(hidden) > exceptions else -math.inf
+        return sum(s.value is not None and s.value > bar for s in self.shown)
+
+    @property
+    def possible(self) -> bool:
+        """Whether the method reads this target."""
+        read = min(sum(s.value is not None for s in side) for side in (self.shown, self.hidden))
+        allowed = range(2 if len(self.shown) > FIRST else 1)
+        return read >= _NEEDED and any(self.standing_out(n) >= _NEEDED + n for n in allowed)
+
+    @property
+    def told(self) -> str:
+        """The outcome of the pilot, in words."""
+        but_one = self.standing_out() < _NEEDED and self.possible
+        start = f"in a pilot of {self.queries} questions"
+        count = f"{self.standing_out(but_one)} of {len(self.shown)} texts shown in the question"
+        if self.possible:
+            return f"{start} {count} stood out from texts not shown{', all but one' * but_one}"
+        if len(self.shown) < _NEEDED:
+            return f"it can ask about {len(self.shown)} pilot texts, and {_NEEDED} are needed"
+        # The side with fewer scores says why they are missing.
+        sides = (self.hidden, self.shown)
+        unread = max(([s.reason or "" for s in side if s.value is None] for side in sides), key=len)
+        if len(unread) > len(self.shown) - _NEEDED:
+            ((reason, times),) = Counter(unread).most_common(1)
+            return f"{times} of {len(self.shown)} pilot answers cannot be read: {reason}"
+        if self.declined:
+            return f"{start} all about texts that were shown were declined: {DECLINED}"
+        return f"{start} only {count} stood out from texts not shown"
+
+
+class _ShownAudit:
+    """An audit whose every question shows the document first."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.name = f"{audit.name}, shown"
+        self.requires = audit.requires
+        self._audit = audit
+
+    def probe(self, document: Document) -> Probe:
+        generator = self._audit.probe(document)
+        answers: list[Answer] | None = None
+        while True:
+            try:
+                queries = generator.send(answers)  # type: ignore[arg-type]  # None starts it
+            except StopIteration as stop:
+                score: Score = stop.value
+                return score
+            answers = yield [_showing(query, document) for query in queries]
+
+
+def _showing(query: Query, document: Document) -> Query:
+    # The question goes in last and once: a document may itself contain "{question}".
+    before, after = _SHOWN.split("{question}")
+    return replace(query, prompt=before.replace("{passage}", document.text) + query.prompt + after)
+
+
+def pilot_documents(known_out: Sequence[Document], audit: Audit) -> list[Document]:
+    """Return excerpts that a method has questions for: of documents known to be outside.
+
+    If they are too few, generated ones of the package follow, which no system holds.
+    """
+    chosen: list[Document] = []
+    for document in (*known_out, *load_sample()):
+        if len(chosen) == DOCUMENTS:
+            break
+        # Of a document that is asked about in windows, the first window.
+        windows = audit.windows(document) if isinstance(audit, WindowedAudit) else [document]
+        text = windows[0].text if windows else ""
+        excerpt = replace(document, text=cut_characters(text.strip(), _EXCERPT)[0])
+        if _asks(audit.probe(excerpt)):
+            chosen.append(excerpt)
+    return chosen
+
+
+def _asks(generator: Generator[list[Query], list[Answer], Score]) -> bool:
+    """Whether a probe has a question at all."""
+    try:
+        next(generator)
+    except StopIteration:
+        return False
+    generator.close()
+    return True
+
+
+def needs_pilot(audit: Audit) -> bool:
+    """Whether a method reads answers; one that reads passages alone needs no pilot."""
+    return audit.requires != frozenset({Capability.CONTEXTS})
+
+
+async def run_pilot(
+    target: Target,
+    limiter: Spender | None,
+    run: Path | None,
+    audit: Audit,
+    known_out: Sequence[Document],
+    progress: Progress | None = None,
+) -> Pilot:
+    """Ask a target about texts shown in the question and not shown, and read the answers.
+
+    Args:
+        target: The system under audit.
+        limiter: Lets the questions pass; None does not count them.
+        run: Folder of the pilot's response store; None keeps nothing.
+        audit: The method.
+        known_out: Documents known to be outside; excerpts of the first few are asked about.
+        progress: Called after each text.
+
+    Raises:
+        InputError: The pilot would pass a cap.
+        TargetUnreachableError: No connection.
+    """
+    documents = pilot_documents(known_out, audit)
+    pilot = Pilot(audit.name, (), (), 0)
+    examples: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    declined: list[bool] = []  # of each text shown
+
+    def watch(_document: Document, query: Query, answer: Answer) -> None:
+        is_shown = query.prompt.startswith(_SHOWN.partition("{")[0])
+        examples[is_shown] = [*examples[is_shown], (query.prompt, answer.text)][:_EXAMPLES]
+        if is_shown:
+            declined.append(read_answer(answer).outcome is AnswerOutcome.DECLINED)
+
+    with ExitStack() as files:
+        journal = files.enter_context(ResponseStore(run / PILOT)) if run else None
+        worker = Worker(target, journal, watch=watch, limiter=limiter)
+        # The first few; the rest if some of these stood out, but too few.
+        for batch in (documents[:FIRST], documents[FIRST:]):
+            if pilot.shown and (pilot.possible or not pilot.standing_out(1)):
+                break
+            visible = await worker.run(_ShownAudit(audit), batch, "pilot, shown", progress)
+            # Shown texts that cannot be read need no comparison.
+            read = sum(outcome.score.value is not None for outcome in visible) >= _NEEDED
+            compared = batch if read or pilot.standing_out(1) else ()
+            hidden = await worker.run(audit, compared, "pilot, hidden", progress)
+            if any(outcome.capped for outcome in (*visible, *hidden)):
+                raise InputError(
+                    f"A cap ended the pilot of {audit.name}, which asks whether its answers can be"
+                    " read.",
+                    f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name"
+                    " a --method, which is not piloted.",
+                )
+            pilot = Pilot(
+                audit.name,
+                (*pilot.shown, *(outcome.score for outcome in visible)),
+                (*pilot.hidden, *(outcome.score for outcome in hidden)),
+                pilot.queries + sum(outcome.queries for outcome in (*visible, *hidden)),
+                (*examples[True], *examples[False]),
+                {*declined} == {True},
+            )
+    _log.info("pilot of %s: %s", audit.name, pilot.told)
+    return pilot
+
+
+# The choice.
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -34,11 +253,10 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 """Methods with their options, the best first; the last asks least."""
 
 USUAL = CANDIDATES[1]
-"""What is foreseen before the target was asked: few systems show what they retrieved."""
+"""The method of a forecast without a target: few systems show their passages."""
 
 Piloting: TypeAlias = Callable[[Audit, Sequence[Document]], Awaitable[Pilot]]
-"""Tries an audit on documents known to be outside, as
-:func:`~ragwitness.membership.pilot.run_pilot` does once it has the target."""
+"""Tries an audit on documents known to be outside: :func:`run_pilot` with a target."""
 
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for
@@ -51,28 +269,14 @@ class Choice:
     Attributes:
         method: Registered name.
         config: Its configuration.
-        why: One line: what it is, what it costs, and why none before it.
-        asked: Queries so far: those that say what the target gives, and of all pilots.
+        why: One line: its name, its cost, and why no candidate before it.
+        asked: Queries so far: those that measured the target, and of all pilots.
     """
 
     method: str
     config: Any
     why: str
     asked: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """How a candidate fits, what it and its pilot take, and what speaks against it in words."""
-
-    audit: Audit
-    method: str
-    config: Any
-    queries: float = 0.0
-    whole: Use = Use()  # noqa: RUF009  # frozen
-    trial: Use = Use()  # noqa: RUF009
-    unusable: str = ""
-    over: str = ""
 
 
 async def choose(
@@ -84,12 +288,12 @@ async def choose(
 ) -> Choice:
     """Return the first candidate that the target, the documents and the caps admit.
 
-    Where none stays within the caps, it is the one that asks least; a run that a cap ends can be
-    resumed.
+    If none stays within the caps, it is the one with the fewest queries; a run that a cap ends can
+    be resumed.
 
     Args:
         plan: Documents in question and known to be outside.
-        seen: What the target was seen to give, and what that took.
+        seen: Measured abilities of the target, and their cost.
         proxy: The auditor's own model.
         budget: Caps and prices.
         piloting: Tries whether answers can be read, candidate by candidate until they can.
@@ -98,35 +302,47 @@ async def choose(
         CapabilityError: No candidate can be used at all.
         InputError: A cap ended a pilot.
     """
-    stages, passed = stages_of(plan, shadow=False), list[str]()
-    known, spent = stages.reference.documents, Use(seen.requests)
+    stages, passed, spent = stages_of(plan, shadow=False), list[str](), seen.requests
+    reference, dear = stages.reference.documents, list[tuple[float, str, Any, Audit]]()
 
-    async def in_turn() -> AsyncIterator[_Fit]:
-        # In the order given; what would pass a cap comes last, and what asks least of it first.
-        dear = []
-        for method, options in CANDIDATES:
-            config = fitted_config(configure(method, options), seen.alternatives)
-            audit = among(build_audit(method, proxy, config), plan.every_document)
-            fit = await _fit(_Fit(audit, method, config), stages, seen, proxy)
-            used = spent + fit.trial
-            why = fit.unusable or _over("its pilot, with what is asked before it,", used, budget)
-            over = _over("the whole", used + fit.whole, budget)
-            if why or over:
-                passed.append(f"not {audit.name}: {why or over}")
-                dear += [] if why else [replace(fit, over=over)]
-            else:
-                yield fit
-        for fit in sorted(dear, key=lambda one: one.queries):
-            yield fit
+    async def readable(
+        queries: float, method: str, config: Any, audit: Audit, beyond: str = ""
+    ) -> Choice | None:
+        """Return the choice if a pilot can read the answers."""
+        nonlocal spent
+        evidence = "the target shows the passages that it retrieves"
+        if needs_pilot(audit):
+            pilot = await piloting(audit, reference)
+            spent, evidence = spent + pilot.queries, pilot.told
+            if not pilot.possible:
+                passed.append(f"not {audit.name}: {evidence}")
+                return None
+        many = "1 query" if queries == 1 else f"{queries:.3g} queries"
+        chosen = f"auto chose {audit.name}: {many} a document{beyond}"
+        return Choice(method, config, "; ".join((chosen, evidence, *passed)) + ".", spent)
 
-    async for fit in in_turn():
-        # Its answers must be readable; that is tried where nothing else speaks against it.
-        found = await piloting(fit.audit, known) if needs_pilot(fit.audit) else None
-        if found:
-            spent += replace(fit.trial, queries=found.queries)
-        if found is None or found.possible:
-            return Choice(fit.method, fit.config, _why(fit, found, passed), spent.queries)
-        passed.append(f"not {fit.audit.name}: {found.told}")
+    # 1. In the order given; candidates beyond a cap are set aside.
+    for method, options in CANDIDATES:
+        config = fitted_config(configure(method, options), seen.alternatives)
+        audit = among(build_audit(method, proxy, config), plan.every_document)
+        use, unusable = await _use_of(audit, stages, seen, proxy)
+        queries = use.queries / stages.count
+        if cap := not unusable and budget.passed(use + Use(spent)):
+            unusable = (
+                f"the whole would take {use.queries + spent:,} queries and {use.tokens:,} tokens,"
+                f" more than {OPTIONS[cap]} allows"
+            )
+            dear.append((queries, method, config, audit))
+        if unusable:
+            _log.info("auto passes over %s: %s", audit.name, unusable)
+            passed.append(f"not {audit.name}: {unusable}")
+        elif choice := await readable(queries, method, config, audit):
+            return choice
+    # 2. Where none stays within the caps: the one that asks least.
+    beyond = "; no method stays within the caps, this one asks least"
+    for candidate in sorted(dear, key=lambda one: one[0]):
+        if choice := await readable(*candidate, beyond):
+            return choice
     raise CapabilityError(
         f"No method can be chosen ({'; '.join(passed)}).",
         "Look at answers of the target: ragwitness doctor TARGET. A method that is named with"
@@ -134,55 +350,34 @@ async def choose(
     )
 
 
-async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel, budget: Budget) -> None:
-    """Refuse, before anything is sent, what no candidate can do.
+async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel) -> None:
+    """Refuse documents that no candidate could score, before anything is sent.
 
     Raises:
-        InputError: There is nothing that could be scored, or each pilot alone would pass a cap.
+        InputError: Nothing could be scored.
     """
     audits = [
         among(build_audit(m, proxy, configure(m, options)), plan.every_document)
         for m, options in CANDIDATES
     ]
     await refuse_all_unscorable(audits, plan)
-    least = audits[-1]
-    pilot = await pilot_use(least, plan.known_out, proxy)
-    if over := _over(f"the pilot of {least.name}, which asks least,", pilot, budget):
-        raise InputError(
-            f"No pilot stays within the caps, so nothing was sent: {over}.",
-            "Raise it; or name a --method, which is not piloted.",
-        )
 
 
-async def _fit(fit: _Fit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel) -> _Fit:
-    # 1. What it needs, the target must give.
-    if missing := sorted(fit.audit.requires - seen.capabilities):
+async def _use_of(
+    audit: Audit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel
+) -> tuple[Use, str]:
+    """Return the cost of an audit, and why it cannot be used; empty if it can."""
+    # 1. The target must give everything it requires.
+    if missing := sorted(audit.requires - seen.capabilities):
         silent = f": {seen.silence}" if seen.silence and Capability.TEXT in missing else ""
-        return replace(fit, unusable=f"the target does not give {', '.join(missing)}{silent}")
+        return Use(), f"the target does not give {', '.join(missing)}{silent}"
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
-    for part in filter(None, stages.documents.values()):
-        tried = part[:_SAMPLE]
-        outcomes, each = await rehearse(fit.audit, tried, proxy)
-        read = sum(bool(one.queries) for one in outcomes)
+    for documents in filter(None, stages.documents.values()):
+        tried = documents[:_SAMPLE]
+        outcomes, cost = await rehearse(audit, tried, proxy)
+        read = sum(bool(outcome.queries) for outcome in outcomes)
         if read < _READABLE * len(tried):
-            return replace(fit, unusable=f"it can ask about {read} of {len(tried)} documents tried")
-        use += each.of(len(part))
-    trial = await pilot_use(fit.audit, stages.reference.documents, proxy)
-    return replace(fit, queries=use.queries / stages.count, whole=use, trial=trial)
-
-
-def _over(what: str, use: Use, budget: Budget) -> str:
-    """Say which cap would be passed, if one would."""
-    if cap := budget.passed(use):
-        took = f"{what} would take {use.queries:,} queries and {use.tokens:,} tokens"
-        return f"{took}, more than {OPTIONS[cap]} allows"
-    return ""
-
-
-def _why(fit: _Fit, pilot: Pilot | None, passed: Sequence[str]) -> str:
-    beyond = "; no method stays within the caps, this one asks least" if fit.over else ""
-    queries = "1 query" if fit.queries == 1 else f"{fit.queries:.3g} queries"
-    told = f"auto chose {fit.audit.name}: {queries} a document{beyond}"
-    seen = pilot.told if pilot else "the target shows the passages that it retrieves"
-    return "; ".join((told, seen, *passed)) + "."
+            return Use(), f"it can ask about {read} of {len(tried)} documents tried"
+        use += cost.of(len(documents))
+    return use, ""

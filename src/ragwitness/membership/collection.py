@@ -16,7 +16,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Audit, Document, Target, left_out_of, notes_of
 from ragwitness.membership.assumptions import likeness, outlier_ids
-from ragwitness.membership.plan import AuditPlan, auxiliary_of, without_drafts
+from ragwitness.membership.plan import AuditPlan, auxiliary_of, learns, without_drafts
 from ragwitness.membership.prior_queries import Disclosed, sent_before
 from ragwitness.membership.results.assumptions import FEW
 from ragwitness.membership.results.collection import CollectionResult
@@ -26,7 +26,7 @@ from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.score_store import sets_of, start_for
 from ragwitness.runner.worker import Outcome, Progress, Worker
-from ragwitness.stats.p_values import LabelBets, permutation_test
+from ragwitness.stats.p_values import LabelBets
 
 _FEW = (
     "Too few documents to decide anything at alpha {}: there are {} of the collection and {} known"
@@ -46,20 +46,23 @@ _APART = (
 
 
 def undecidable(plan: AuditPlan) -> str:
-    """Say why nothing about the collection could be decided; empty where something could."""
-    parts = (plan.documents, plan.known_out)
-    mine, known = (len(by_group(without_drafts(part))) for part in parts)
+    """Say why nothing about the collection could be decided; empty if something could."""
+    documents, outside = (
+        len(_by_group(without_drafts(row))) for row in (plan.documents, plan.known_out)
+    )
     # The martingale cannot exceed 1 / (the chance of one arrangement of all labels).
-    enough = math.comb(mine + known, mine) * plan.alpha >= 1
-    return "" if enough and min(mine, known) >= FEW else _FEW.format(f"{plan.alpha:g}", mine, known)
+    enough = math.comb(documents + outside, documents) * plan.alpha >= 1
+    if enough and min(documents, outside) >= FEW:
+        return ""
+    return _FEW.format(f"{plan.alpha:g}", documents, outside)
 
 
-def by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
+def _by_group(documents: Sequence[Document]) -> list[tuple[Document, ...]]:
     """Return documents of one group together, and each without a group by itself, in order."""
-    found: dict[object, list[Document]] = {}
-    for at, one in enumerate(documents):
-        found.setdefault(at if one.group is None else one.group, []).append(one)
-    return [tuple(part) for part in found.values()]
+    groups: dict[object, list[Document]] = {}
+    for at, document in enumerate(documents):
+        groups.setdefault(at if document.group is None else document.group, []).append(document)
+    return [tuple(members) for members in groups.values()]
 
 
 async def run_collection(
@@ -78,8 +81,8 @@ async def run_collection(
         plan: ``documents`` is the collection; ``known_out`` must be given.
         target: The system under audit.
         audit: The method with its proxy model.
-        seed: Of the permutation test; the order is drawn anew for each run.
-        run: Folder of the journal; None keeps nothing.
+        seed: Part of the name of the run's order, which is drawn anew for each run.
+        run: Folder of the response store; None keeps nothing.
         progress: Called after each document.
         limiter: Lets queries to the target pass; None makes one without caps for ``run``.
 
@@ -93,26 +96,26 @@ async def run_collection(
     documents, others = (without_drafts(p) for p in (plan.documents, plan.known_out))
     # The bet is that the collection is not like the others: texts that differ anyway would win it.
     alike = likeness(plan.documents, plan.known_out, getattr(audit, "config", None))
-    caution = f"Not exact: {alike.told}" if alike.unlike else None
+    caution = f"Not exact: {alike.told}" if alike.unlike else ""
     if caution and not plan.accept_unlike:
         raise InputError(
             f"{caution} Nothing was sent.",
             "Give --known-out of the same source, date and kind; or rely on nothing, with"
             " --accept-unlike.",
         )
-    # One that is unlike the others each by itself may be known by heart; as odd ones of both kinds
-    # are left out, so that neither is chosen otherwise than the other.
-    told = list(notes_of(plan.left_out))
+    # A document unlike the others may be known by heart. Equally odd ones of both kinds are left
+    # out, so that neither kind is chosen otherwise than the other.
+    cautions = list(notes_of(plan.left_out))
     if not plan.accept_unlike and not doubt:
         odd = outlier_ids(documents, others)
         documents, others = (
-            tuple(one for one in part if one.id not in ids)
-            for part, ids in zip((documents, others), odd, strict=True)
+            tuple(document for document in members if document.id not in ids)
+            for members, ids in zip((documents, others), odd, strict=True)
         )
-        told += [_LEFT_OUT.format(*map(len, odd))] * bool(odd[0])
-    # 2. Order: one random order of both kinds, of which the bets know no more than anybody does.
+        cautions += [_LEFT_OUT.format(*map(len, odd))] * bool(odd[0])
+    # 2. Order: one random order of both kinds, which the bets know no better than anybody else.
     # Documents of one group are asked about together, and bet on as one, by their mean.
-    kinds = [by_group(part) for part in (documents, others)]
+    kinds = [_by_group(members) for members in (documents, others)]
     order = [(unit, kind == 0) for kind, units in enumerate(kinds) for unit in units]
     before = sent_before(run, target.name, documents, others) if run else Disclosed()
     doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
@@ -122,47 +125,49 @@ async def run_collection(
             limiter = files.enter_context(RateLimiter.of_run(run, pace=pace))
         journal = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         statistic = Statistic()
-        if getattr(audit, "learns", False):
+        if learns(audit):
             statistic = await learn(plan, audit, auxiliary_of(plan), journal, progress)
         # Drawn anew for each run, so that no two share their luck, and kept with its answers.
         start = start_for({"": documents, "known outside": others}, plan.alpha, seed)
         earlier = (str(row.get("start", "")) for row in (journal.rows() if journal else ()))
-        whole = start.rpartition(" ")[0]
-        start = next((one for one in earlier if one.rpartition(" ")[0] == whole), start)
+        prefix = start.rpartition(" ")[0]
+        start = next((name for name in earlier if name.rpartition(" ")[0] == prefix), start)
         random.Random(start).shuffle(order)
         worker = Worker(target, journal, plan.in_flight, limiter=limiter, start=start)
         # 3. Ask batch by batch, and bet on each; stop once the e-value reaches 1 / alpha (Ville).
-        asked: list[Outcome] = []
+        outcomes_so_far: list[Outcome] = []
         scores: dict[bool, list[float | None]] = {True: [], False: []}
         bets, done = LabelBets(*map(len, kinds), alpha=plan.alpha), 0
-        while done < len(order) and not bets.decided and not any(o.capped for o in asked):
+        while done < len(order) and not bets.decided and not any(o.capped for o in outcomes_so_far):
             batch = order[done : done + max(1, plan.in_flight)]
-            found = await worker.run(audit, [one for unit, _ in batch for one in unit], _STAGE)
-            asked, done, values = asked + found, done + len(batch), iter(statistic.values(found))
-            for unit, mine in batch:
-                own = [value for value in islice(values, len(unit)) if value is not None]
-                scores[mine].append(fmean(own) if own else None)
+            outcomes = await worker.run(audit, [d for unit, _ in batch for d in unit], _STAGE)
+            outcomes_so_far, done, values = (
+                outcomes_so_far + outcomes,
+                done + len(batch),
+                statistic.values(outcomes),
+            )
+            remaining = iter(values)
+            for unit, collected in batch:
+                scored = [v for v in islice(remaining, len(unit)) if v is not None]
+                scores[collected].append(fmean(scored) if scored else None)
                 if not bets.decided:
-                    bets.add(scores[mine][-1], mine)
+                    bets.add(scores[collected][-1], collected)
             if progress:
                 progress(_STAGE, done, len(order))
-        if len(sets_of(asked)) > 1:  # of other documents, at another level or seed
+        if len(sets_of(outcomes_so_far)) > 1:  # of other documents, at another level or seed
             doubt = _APART
-    # 4. Result: the permutation test only where nothing was stopped early.
-    for mine, name in ((False, "known-outside documents"), (True, "documents of the collection")):
-        if not bets.decided and all(score is None for score in scores[mine]):
+    # 4. Result.
+    for name, collected, members in (
+        ("known-outside documents", False, others),
+        ("documents of the collection", True, documents),
+    ):
+        if not bets.decided and all(score is None for score in scores[collected]):
             limiter.refuse_if_capped(name)
-            part = documents if mine else others
-            lost = [one for one in asked if one.document in part]
+            unscored = [outcome for outcome in outcomes_so_far if outcome.document in members]
             raise InputError(
-                f"None of {len(lost)} {name} could be scored: {_reason(lost)}.",
+                f"None of {len(unscored)} {name} could be scored: {_main_reason(unscored)}.",
                 "Give documents that the method can ask about, or try another --method.",
             )
-    # After an early stop, which chooses high scores, a permutation test would say too much.
-    permuted = None
-    if done == len(order):
-        sides = ([v for v in scores[mine] if v is not None] for mine in (True, False))
-        permuted = permutation_test(*sides, rng=random.Random(seed))
     last = bets.path[-1] if bets.path else 0.0
     return CollectionResult(
         method=audit.name,
@@ -174,19 +179,18 @@ async def run_collection(
         p_value=math.exp(-max(0.0, bets.best)),
         path=tuple(value / _LN10 for value in bets.path),
         unscorable=sum(score is None for score in scores[True]),
-        permutation_p_value=permuted,
         documents_asked=len(scores[True]),
         documents=len(kinds[0]),
         known_out=sum(score is not None for score in scores[False]),
-        queries=sum(outcome.queries for outcome in asked),
+        queries=sum(outcome.queries for outcome in outcomes_so_far),
         seconds=time.monotonic() - clock,
-        spent=spending(limiter.spent, limiter.budget, limiter.cap, asked),
-        caution=" ".join([*told, *filter(None, [doubt or caution])]) or None,
+        spent=spending(limiter.spent, limiter.budget, limiter.cap, outcomes_so_far),
+        caution=" ".join(filter(None, [*cautions, doubt or caution])) or None,
         left_out=left_out_of(plan.left_out),
     )
 
 
-def _reason(outcomes: Sequence[Outcome]) -> str:
+def _main_reason(outcomes: Sequence[Outcome]) -> str:
     """Return why documents could not be scored, in most cases."""
     reasons = Counter(outcome.score.reason for outcome in outcomes if outcome.score.reason)
     return reasons.most_common(1)[0][0] if reasons else "no reason was given"

@@ -12,36 +12,33 @@ from pathlib import Path
 from typing import ClassVar
 
 from ragwitness.core.errors import InputError
+from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
-from ragwitness.membership.baselines import (
+from ragwitness.membership.measure import (
     CorpusSplit,
+    DecisionRule,
     blind_controls,
     divide,
+    measure,
     near_duplicates,
-    questions_of,
     rate_of,
-    weigh_defense,
 )
-from ragwitness.membership.measure import DecisionRule, measure, paired_differences
 from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
-from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.results.evaluation import Battery, Cost, Measured
 from ragwitness.membership.run import Statistic, described, learn
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.models.base import LanguageModel
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.defenses.cost import DefenseCost
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Progress, Worker
 from ragwitness.stats.evaluation import Rate
 
-# What is evaluated and how, and what was found.
-
 
 @dataclass(frozen=True, slots=True)
 class BatteryPlan:
-    """What is evaluated and how.
+    """Audits, sizes and systems of an evaluation.
 
     Attributes:
         audits: Registered names.
@@ -54,7 +51,6 @@ class BatteryPlan:
         options: Per audit: fields of its configuration.
         thresholds: Per audit: threshold of the decision, where it is given beforehand.
         control: Whether every audit also runs with retrieval switched off.
-        benign: Benign questions that a defended system is asked; 0 asks none.
         in_flight: Documents probed at the same time.
     """
 
@@ -70,7 +66,7 @@ class BatteryPlan:
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
     control: bool = True
-    benign: int = 100
+    benign: int = field(default=100, init=False)  # left: it still names the run folders of 0.3.0
     in_flight: int = 4
 
     def __post_init__(self) -> None:
@@ -79,18 +75,16 @@ class BatteryPlan:
             raise InputError("There is no audit to evaluate.", f"Known: {', '.join(AUDITS)}.")
         for name in self.audits:
             configure(name, self.options.get(name))
-        if lost := sorted(set(self.options) - set(self.audits)):
+        if unknown := sorted(set(self.options) - set(self.audits)):
             raise InputError(
-                f"There are options for {lost[0]!r}, which is not evaluated.",
+                f"There are options for {unknown[0]!r}, which is not evaluated.",
                 f"Evaluated: {', '.join(self.audits)}.",
             )
         if min(self.members, self.non_members, self.calibration) < 2:
             raise InputError("Every part of the split needs at least two documents.")
-        if self.benign < 0:
-            raise InputError(f"There cannot be {self.benign} benign questions; 0 asks none.")
 
 
-# What the outcomes of one audit say: variants of its score, named outcomes, costs.
+# Reading the outcomes of one audit: variants of its score, named outcomes, costs.
 
 _VARIANT = "score/"
 
@@ -100,7 +94,7 @@ Read = Callable[[Sequence[Outcome]], list[float | None]]
 
 @dataclass
 class AnswersSeen:
-    """Collects what every answer shows; retrieval is looked up when the clock has stopped."""
+    """Collects tokens and questions of every answer; retrieval is looked up after the timing."""
 
     target: LabTarget
     tokens: int = 0
@@ -118,58 +112,58 @@ class AnswersSeen:
         """Whether any of its queries retrieved each document."""
         system = self.target.system
         indexed = {passage.document for passage in system.passages}
-        # A query may be rewritten by a model first: none is looked up in vain.
+        # A model may rewrite a query first, so documents outside the index are not looked up.
         return {
-            one.id: one.id in indexed
+            document.id: document.id in indexed
             and any(
-                system.passages[hit.index].document == one.id
-                for prompt in self.asked[one.id]
+                system.passages[hit.index].document == document.id
+                for prompt in self.asked[document.id]
                 for hit in system.retrieve(prompt)
             )
-            for one in documents
+            for document in documents
         }
 
 
-def variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Read]:
+def _variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Read]:
     """The audit's statistic under "", and each further score of the same answers."""
     keys = {key for o in outcomes for key in o.score.details if key.startswith(_VARIANT)}
 
     def reader(key: str) -> Read:
-        # A variant may score what the audit itself does not: a published rule counts silence.
-        return lambda asked: [o.score.details.get(key) for o in asked]
+        # A variant may score documents that the audit itself does not: a published rule counts
+        # silence.
+        return lambda outcomes: [o.score.details.get(key) for o in outcomes]
 
-    own = statistic.values(outcomes)
+    values = statistic.values(outcomes)
     return {"": statistic.values} | {
         "/" + key.removeprefix(_VARIANT): reader(key)
         for key in sorted(keys)
-        if reader(key)(outcomes) != own
+        if reader(key)(outcomes) != values
     }
 
 
-def by_id(outcomes: Sequence[Outcome], read: Read) -> dict[str, float]:
+def _by_id(outcomes: Sequence[Outcome], read: Read) -> dict[str, float]:
     """Return the statistics of scored documents by their ids."""
     values = read(outcomes)
     return {o.document.id: v for o, v in zip(outcomes, values, strict=True) if v is not None}
 
 
-def cost_of(outcomes: Sequence[Outcome], seen: AnswersSeen, seconds: float) -> Cost:
-    """Return what one document cost on average."""
-    asked = max(1, len(outcomes))
+def _cost_of(outcomes: Sequence[Outcome], seen: AnswersSeen, seconds: float) -> Cost:
+    """Return the average cost of one document."""
+    documents = max(1, len(outcomes))
     queries = sum(outcome.queries for outcome in outcomes)
-    known = seen.counted == queries and queries > 0
-    kept = sum(outcome.sent for outcome in outcomes) < queries
-    return Cost(
-        queries / asked, seen.tokens / asked if known else None, None if kept else seconds / asked
-    )
+    # Tokens are known if every answer counts them; the time, if no answer is from an earlier start.
+    tokens = seen.tokens / documents if seen.counted == queries > 0 else None
+    earlier = sum(outcome.sent for outcome in outcomes) < queries
+    return Cost(queries / documents, tokens, None if earlier else seconds / documents)
 
 
-def main_reason(outcomes: Sequence[Outcome]) -> str:
+def _main_reason(outcomes: Sequence[Outcome]) -> str:
     """Return the most frequent reason for no score."""
     reasons = Counter(o.score.reason or "no score" for o in outcomes if o.score.value is None)
     return reasons.most_common(1)[0][0] if reasons else "too few documents of one kind"
 
 
-def named_outcomes(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def _named_outcomes(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Mean per document of every named outcome, and the share of each reason for no score."""
     total: dict[str, float] = defaultdict(float)
     for outcome in outcomes:
@@ -187,7 +181,7 @@ _FEWEST_SHADOW = 40  # documents; with fewer the shadow uses the generated corpu
 
 
 @dataclass
-class _Stage:
+class _Bench:
     """One corpus, one target, one control target: everything the audits share."""
 
     plan: BatteryPlan
@@ -202,16 +196,17 @@ class _Stage:
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
-    def asked(self) -> list[Document]:
+    def audited(self) -> list[Document]:
         """The audited documents in one random order."""
         documents = [*self.split.members, *self.split.non_members]
         random.Random(self.plan.seed).shuffle(documents)
         return documents
 
-    async def learnt(self, name: str, audit: Audit) -> Statistic:
-        """The statistic of an audit, trained on a shadow system where it learns."""
-        if not getattr(audit, "learns", False):
+    async def learn(self, name: str, audit: Audit) -> Statistic:
+        """Return the statistic of an audit, trained on a shadow system where it learns."""
+        if not learns(audit):
             return Statistic()
+        # 1. The shadow's documents: given ones, else the rest of the corpus, else the package's.
         shadow, source = self.auxiliary or self.split.shadow, "given"
         if not self.auxiliary:
             source = "rest of the corpus"
@@ -219,35 +214,21 @@ class _Stage:
             from ragwitness.text.sample import load_sample
 
             shadow, source = tuple(load_sample()), "generated corpus of the package"
-        part = self.split
-        taken = {d.text for d in (*part.indexed, *part.non_members, *part.known_out)}
+        split = self.split
+        taken = {d.text for d in (*split.indexed, *split.non_members, *split.known_out)}
         shadow = tuple(document for document in shadow if document.text not in taken)
         self.settings["shadow documents"] = f"{len(shadow)}, {source}"
+        # 2. A classifier of the shadow's answers.
+        rag = self.plan.shadow or replace(self.plan.rag, retrieve=True)
         plan = AuditPlan(
-            documents=tuple(self.asked),
-            shadow=ShadowConfig(
-                rag=self.plan.shadow or replace(self.plan.rag, retrieve=True), seed=self.plan.seed
-            ),
+            documents=tuple(self.audited),
+            shadow=ShadowConfig(rag=rag, seed=self.plan.seed),
             in_flight=self.plan.in_flight,
         )
-        found = await learn(plan, audit, shadow, self.journal, self.progress)
-        if found.classifier is not None:
-            self.settings[f"{name}: audit classifier"] = found.classifier.name
-        return found
-
-    async def benign(self) -> DefenseCost | None:
-        """What the target's defense costs, before anything is spent on audits."""
-        plan = self.plan
-        if self.target.system.defense is None or not plan.benign:
-            return None
-        return await weigh_defense(
-            self.target,
-            questions_of(self.split, plan.benign, plan.seed),
-            seed=plan.seed,
-            journal=self.journal,
-            in_flight=plan.in_flight,
-            progress=self.progress,
-        )
+        statistic = await learn(plan, audit, shadow, self.journal, self.progress)
+        if statistic.classifier is not None:
+            self.settings[f"{name}: audit classifier"] = statistic.classifier.name
+        return statistic
 
 
 async def run_battery(
@@ -268,7 +249,7 @@ async def run_battery(
         proxy: The auditor's own model.
         auxiliary: Documents for the shadow system; the corpus' own rest where empty.
         build: Makes the system under audit.
-        run: Folder of the journal; None keeps nothing.
+        run: Folder of the response store; None keeps nothing.
         progress: Called after each document.
 
     Raises:
@@ -276,7 +257,7 @@ async def run_battery(
     """
     clock = time.monotonic()
     # 1. Divide, index, and measure the controls that ask nobody.
-    made = [
+    audits = [
         build_audit(name, proxy, configure(name, plan.options.get(name))) for name in plan.audits
     ]
     split = divide(
@@ -285,34 +266,30 @@ async def run_battery(
         non_members=plan.non_members,
         calibration=plan.calibration,
         seed=plan.seed,
-        # Only an audit that learns needs documents of a shadow system, where none are given.
-        shadow=not auxiliary and any(getattr(audit, "learns", False) for audit in made),
+        # Only an audit that learns needs documents of a shadow system, if none are given.
+        shadow=not auxiliary and any(map(learns, audits)),
     )
     target = build(split.indexed, plan.rag)
     bare = build(split.indexed, replace(plan.rag, retrieve=False))
-    if any(Capability.CONTEXTS in audit.requires for audit in made):
+    if any(Capability.CONTEXTS in audit.requires for audit in audits):
         target, bare = target.for_owner(), bare.for_owner()
     near, likeness = near_duplicates(split)
     measured: list[Measured] = []
     controls = blind_controls(split)
     skipped: dict[str, str] = {}
-    # 2. What the defense costs, then every audit, each with its own controls.
-    with ResponseStore(run / "answers.jsonl") if run else nullcontext() as journal:
-        stage = _Stage(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
-        benign = await stage.benign()
-        for name in plan.audits:
-            found, checked, why = await _evaluate(stage, name)
-            measured += found
-            controls |= checked
-            if not found:
-                skipped[name] = f"too few of its documents could be scored ({why})"
-    # 3. Paired differences over the documents that both audits scored.
-    truth = {document.id: bool(document.member) for document in stage.asked}
+    # 2. Every audit, each with its own controls.
+    with ResponseStore(run / ANSWERS) if run else nullcontext() as journal:
+        bench = _Bench(plan, split, target, bare, proxy, journal, progress, near, tuple(auxiliary))
+        for name, audit in zip(plan.audits, audits, strict=True):
+            results, own_controls, reason = await _evaluate(bench, name, audit)
+            measured += results
+            controls |= own_controls
+            if not results:
+                skipped[name] = f"too few of its documents could be scored ({reason})"
     return Battery(
         audits=tuple(measured),
         controls=controls,
         skipped=skipped,
-        paired=paired_differences(measured, truth, seed=plan.seed),
         sizes={
             "indexed": len(split.indexed),
             "members": len(split.members),
@@ -327,84 +304,83 @@ async def run_battery(
             "seed": str(plan.seed),
             "documents in flight": str(plan.in_flight),
             **{key: str(value) for key, value in target.system.describe().items()},
-            **stage.settings,
+            **bench.settings,
         },
         seconds=time.monotonic() - clock,
-        benign=benign,
     )
 
 
 def _decision(
     plan: BatteryPlan, audit: Audit, statistic: Statistic, label: str
 ) -> DecisionRule | None:
-    """What calls a document in, where the calibration documents do not choose it."""
-    if (given := plan.thresholds.get(label)) is not None:
-        return DecisionRule(given, f"threshold {given:g}, given")
-    if statistic.classifier and "/" not in label:
+    """Return the rule of a decision; None if the calibration documents choose the threshold."""
+    if (threshold_given := plan.thresholds.get(label)) is not None:
+        return DecisionRule(threshold_given, f"threshold {threshold_given:g}, given")
+    # A variant of the score has another scale than the method's own decision.
+    if "/" in label:
+        return None
+    if statistic.classifier:
         return DecisionRule(0.0, "classifier at one half")
-    # The method's own decision; a variant of its score has another scale.
-    own: float | None = getattr(audit, "threshold", None)
-    if own is not None and "/" not in label:
-        return DecisionRule(own, f"threshold {own:g}, the method's own")
-    return None
+    threshold: float | None = getattr(audit, "threshold", None)
+    if threshold is None:
+        return None
+    return DecisionRule(threshold, f"threshold {threshold:g}, the method's own")
 
 
-async def _evaluate(stage: _Stage, name: str) -> tuple[list[Measured], dict[str, Rate], str]:
+async def _evaluate(
+    bench: _Bench, name: str, audit: Audit
+) -> tuple[list[Measured], dict[str, Rate], str]:
     """Run one audit: one entry per variant of its score, its controls, why scores are missing."""
-    audit = build_audit(name, stage.proxy, configure(name, stage.plan.options.get(name)))
-    audit = among(audit, (*stage.asked, *stage.split.known_out, *stage.split.known_in))
-    # 1. Train where the audit learns, on a shadow system of its own.
-    statistic = await stage.learnt(name, audit)
-    stage.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}
-    seen = AnswersSeen(stage.target)
-    worker = Worker(stage.target, stage.journal, stage.plan.in_flight, seen)
+    plan, split, audited = bench.plan, bench.split, bench.audited
+    audit = among(audit, (*audited, *split.known_out, *split.known_in))
+    # 1. Train an audit that learns, on its shadow system.
+    statistic = await bench.learn(name, audit)
+    bench.settings |= {f"{name}: {key}": value for key, value in described(audit).items()}
+    answers = AnswersSeen(bench.target)
+    worker = Worker(bench.target, bench.journal, plan.in_flight, answers)
 
-    async def ask(documents: Sequence[Document], what: str) -> list[Outcome]:
-        return await worker.run(audit, documents, f"{name}, {what}", stage.progress)
+    async def ask(documents: Sequence[Document], stage: str) -> list[Outcome]:
+        return await worker.run(audit, documents, f"{name}, {stage}", bench.progress)
 
     # 2. Calibrate outside and inside, then ask about the audited documents; only these are timed.
-    outside = await ask(stage.split.known_out, "calibration outside")
-    inside = await ask(stage.split.known_in, "calibration inside")
-    seen.tokens, seen.counted = 0, 0
+    outside = await ask(split.known_out, "calibration outside")
+    inside = await ask(split.known_in, "calibration inside")
+    answers.tokens, answers.counted = 0, 0
     clock = time.monotonic()
-    audited = await ask(stage.asked, "audited")
-    cost = cost_of(audited, seen, time.monotonic() - clock)
-    retrieved = seen.retrieved(stage.split.members)
-    # 3. The same without retrieval: what is found then was never in the index.
-    control = Worker(stage.bare, stage.journal, stage.plan.in_flight)
-    off = (
-        await control.run(audit, stage.asked, f"{name}, retrieval off", stage.progress)
-        if stage.plan.control
-        else []
-    )
+    outcomes = await ask(audited, "audited")
+    cost = _cost_of(outcomes, answers, time.monotonic() - clock)
+    retrieved = answers.retrieved(split.members)
+    # 3. The same without retrieval: members found then were never found by the index.
+    off: list[Outcome] = []
+    if plan.control:
+        control = Worker(bench.bare, bench.journal, plan.in_flight)
+        off = await control.run(audit, audited, f"{name}, retrieval off", bench.progress)
     # 4. Measure the audit and every further score of the same answers.
-    found: list[Measured] = []
+    results: list[Measured] = []
     controls: dict[str, Rate] = {}
-    truth = {document.id: bool(document.member) for document in stage.asked}
-    for variant, read in variants(statistic, audited).items():
+    truth = {document.id: bool(document.member) for document in audited}
+    for variant, read in _variants(statistic, outcomes).items():
         label = name + variant
-        scores = by_id(audited, read)
-        one = measure(
+        scores = _by_id(outcomes, read)
+        measured = measure(
             label,
             scores,
             truth,
-            known_in=list(by_id(inside, read).values()),
-            known_out=list(by_id(outside, read).values()),
+            known_in=list(_by_id(inside, read).values()),
+            known_out=list(_by_id(outside, read).values()),
             retrieved=retrieved,
-            outcomes=named_outcomes(audited),
+            outcomes=_named_outcomes(outcomes),
             cost=cost,
-            decision=_decision(stage.plan, audit, statistic, label),
+            decision=_decision(plan, audit, statistic, label),
         )
-        if one is None:
+        if measured is None:
             continue
-        found.append(one)
+        results.append(measured)
         members = [value for key, value in scores.items() if truth[key]]
-        twins = [value for key, value in scores.items() if key in stage.near]
+        twins = [value for key, value in scores.items() if key in bench.near]
         controls[f"near-duplicates: {label}"] = rate_of(members, twins)
-        if stage.plan.control:
-            bare = by_id(off, read)
-            controls[f"retrieval off: {label}"] = rate_of(
-                [value for key, value in bare.items() if truth[key]],
-                [value for key, value in bare.items() if not truth[key]],
-            )
-    return found, controls, main_reason(audited)
+        if plan.control:
+            bare = _by_id(off, read)
+            sides = ([v for key, v in bare.items() if truth[key] is side] for side in (True, False))
+            controls[f"retrieval off: {label}"] = rate_of(*sides)
+    return results, controls, _main_reason(outcomes)

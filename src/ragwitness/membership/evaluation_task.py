@@ -1,4 +1,4 @@
-"""The task of an evaluation: how well do audits do on this corpus, and would a guesser too?"""
+"""The task of an evaluation: how well audits do on a corpus, beside guessers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ragwitness.core.options import Opt, PathRole
+from ragwitness.core.options import PathRole
 from ragwitness.runner.task_options import (
     AuditSettings,
     HowRead,
@@ -39,11 +39,8 @@ class EvaluateTask(HowRead, OwnSystem):
         audits: The audits: all, or names with commas between them. NAME:paper is the audit as its
             paper has it.
         limit: The number of audited documents, half of them inside.
-        members: The number of audited documents inside.
-        non_members: The number of audited documents outside.
         calibration: The number of calibration documents inside, and again outside.
         defense: A defense before the system; ragwitness lab serve lists them.
-        benign: The number of benign questions that show what the defense costs.
         control: Run every audit with retrieval switched off too.
         seed: The seed of the random split.
         concurrency: The number of documents that are asked about at once.
@@ -56,12 +53,9 @@ class EvaluateTask(HowRead, OwnSystem):
     _: KW_ONLY
     audits: str | Sequence[str] = "all"
     limit: int = 200
-    members: Annotated[int | None, Opt(shown="half of --limit")] = None
-    non_members: Annotated[int | None, Opt(shown="half of --limit")] = None
     calibration: int = 100
     options: AuditSettings = None
     defense: str = "none"
-    benign: Annotated[int, Opt(least=0)] = 100
     proxy: Proxy = "reader"
     control: bool = True
     seed: int = 0
@@ -73,7 +67,7 @@ class EvaluateTask(HowRead, OwnSystem):
         """Check the options, and then read the corpus: no figure can choose how it is split.
 
         Args:
-            note: Told of what reading it came to.
+            note: Called with remarks on the files that were read.
 
         Raises:
             InputError: An option cannot be used, or nothing in the corpus can.
@@ -86,14 +80,13 @@ class EvaluateTask(HowRead, OwnSystem):
         listed = self.audits.split(",") if isinstance(self.audits, str) else self.audits
         plan = BatteryPlan(
             audits=tuple(AUDITS) if self.audits == "all" else tuple(n.strip() for n in listed),
-            members=half if self.members is None else self.members,
-            non_members=half if self.non_members is None else self.non_members,
+            members=half,
+            non_members=half,
             calibration=self.calibration,
             seed=self.seed,
             rag=self.rag,
             options=per_method(self.options),
             control=self.control,
-            benign=self.benign,
             in_flight=self.concurrency,
         )
         return plan, as_documents(self.corpus, self, note=note, paragraphs=self.paragraphs)
@@ -105,7 +98,7 @@ class EvaluateTask(HowRead, OwnSystem):
         folder: Path | None,
         progress: Progress | None = None,
     ) -> Battery:
-        """Run every audit, every control and every benign question."""
+        """Run every audit and every control."""
         from ragwitness.membership.evaluation import run_battery
         from ragwitness.models.model_registry import load_language_model
         from ragwitness.rag.lab import lab_target

@@ -1,8 +1,8 @@
-"""A membership audit as evidence: what it commits to, and how its verdicts are recomputed.
+"""A membership audit as evidence: its commitment, and the recomputation of its verdicts.
 
 Audits are generators without I/O, so their scores are computed again from the answers alone. Where
-texts are hidden, the scores stand as they are said, and everything behind them is recomputed: the
-classifier, the calibration, each p-value and each verdict.
+texts are hidden, the sealed scores are taken as given, and everything behind them is recomputed:
+the classifier, the calibration, each p-value and each verdict.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.membership.assumptions import PlanLikeness
 from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
-from ragwitness.membership.prepared import Order, fitted, order_from, parts_of, stored_settings
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
@@ -63,46 +64,43 @@ _ROW = {
 }
 
 _LOOKS = re.compile(re.escape(LOOKS.partition("{")[0]) + "([0-9]{1,3})")
+_SIMULATED = ("found", "low", "high", "inside", "source")
 _SHADOW = re.compile(r"summary\.settings\.(shadow .*|audit classifier|auxiliary documents)")
 
 
-# Sealed.
+# The seal.
 
 
-def subject_of(order: Order) -> SealSubject:
-    """Return what an audit commits to before its first query.
+def subject_of(order: PreparedAudit) -> SealSubject:
+    """Return the commitment of an audit before its first query.
 
     Raises:
         InputError: The address of the target holds a key, the configuration cannot be written
             down, or there are too few documents.
     """
-    stages = order.stages()
-    # How many at a time is no part of it: it decides no answer.
-    settings = stored_settings(replace(order, plan=replace(order.plan, in_flight=1)))
-    seen = PlanLikeness.of(order.plan, stages.reference, order.config)
-    texts = tuple(
-        SealedText(part, one.id, one.text, one.member)
-        for part, documents in parts_of(order).items()
-        for one in documents
-    )
-    units = [(stage, one.id) for stage, part in stages.documents.items() for one in part]
-    # Which documents share a group, by number: its name may be anybody's.
+    stages, documents_by_part = order.stages(), order.parts()
+    # The number of queries at a time decides no answer, so it is no part of the commitment.
+    settings = replace(order, plan=replace(order.plan, in_flight=1)).stored()
+    comparison = PlanLikeness.of(order.plan, stages.reference, order.config)
+    documents = [(name, document) for name, row in documents_by_part.items() for document in row]
+    texts = tuple(SealedText(name, d.id, d.text, d.member) for name, d in documents)
+    units = [(stage, d.id) for stage, row in stages.documents.items() for d in row]
+    # Groups are sealed by number: a name may identify somebody.
     numbers: dict[str, int] = {}
     groups = [
-        [part, one.id, numbers.setdefault(one.group, len(numbers))]
-        for part, documents in parts_of(order).items()
-        for one in documents
-        if one.group is not None
+        [name, d.id, numbers.setdefault(d.group, len(numbers))]
+        for name, d in documents
+        if d.group is not None
     ]
     settings |= {"groups": groups} if groups else {}
-    asked = hashlib.sha256(dense(sorted(one.text for one in order.plan.documents))).digest()
+    digest = hashlib.sha256(dense(sorted(d.text for d in order.plan.documents))).digest()
     return SealSubject(
         "audit",
-        settings | {"likeness": asdict(seen)},
+        settings | {"likeness": asdict(comparison)},
         texts,
         units,
         looks=1,
-        series=order.target.encode() + asked,
+        series=order.target.encode() + digest,
     )
 
 
@@ -112,22 +110,22 @@ def rows_of(run: SealedRun) -> list[dict[str, Any]]:
     Raises:
         InputError: The run is not finished.
     """
-    kept = read_scores(run.folder / FINISHED)
-    found = []
+    scores = read_scores(run.folder / FINISHED)
+    rows = []
     try:
         for line in lines_of(run.folder / SCORES):
             row = json.loads(line)
             unit = {"stage": row["stage"], "document": row["document"]}
-            found.append(unit | outcome_row(kept[row["unit"]]))
+            rows.append(unit | outcome_row(scores[row["unit"]]))
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"{run.folder / SCORES} is missing or malformed: the audit is not finished.",
             "Issue the command that made the run again: it resumes.",
         ) from error
-    return found
+    return rows
 
 
-# Read again, with hidden texts in the shape of texts.
+# Reading a pack, with stand-ins for hidden texts.
 
 
 @dataclass(frozen=True)
@@ -136,18 +134,18 @@ class _Recorded:
 
     Attributes:
         order: With a stand-in for every text that is hidden.
-        stages: What was asked about.
+        stages: Documents by stage.
         audit: The method.
-        found: What the pack says was found, by stage.
+        outcomes: By stage, as the pack has them.
         whole: Whether every text is shown.
         replies: The answers that are shown.
-        seen: What comparing the texts found, as it was sealed.
+        seen: Comparison of the texts, as it was sealed.
     """
 
-    order: Order
+    order: PreparedAudit
     stages: Stages
     audit: Audit
-    found: Mapping[str, Sequence[Outcome]]
+    outcomes: Mapping[str, Sequence[Outcome]]
     whole: bool
     replies: Replies
     seen: PlanLikeness
@@ -163,83 +161,76 @@ def _recorded(case: PackCase) -> _Recorded:
             raise NotCheckedError(
                 f"the scores and verdicts need a model that is not here: {error}", needed=True
             ) from error
-    found: _Recorded = case.kept["audit"]
-    return found
+    recorded: _Recorded = case.kept["audit"]
+    return recorded
 
 
 def _read(case: PackCase) -> _Recorded:
     pack, settings = case.pack, dict(case.pack.seal.settings)
     likeness = settings.pop("likeness")
-    # A method that left since, or another package's, is no lie of whoever sealed the run.
+    # A method that left since, or another package's, is no lie of the signer.
     if settings["method"].partition(":")[0] not in AUDITS.names():
         raise NotCheckedError(
             f"the method {settings['method'][:40]!r} is not in this version: verify with the one"
             " that sealed it",
             needed=True,
         )
-    groups = {(part, name): str(group) for part, name, group in settings.pop("groups", ())}
-    reference, known_in = (_alike(likeness[name]) for name in ("reference", "known_in"))
-    seen = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))  # type: ignore[arg-type]
+    groups = {
+        (row_documents, name): str(group)
+        for row_documents, name, group in settings.pop("groups", ())
+    }
+    reference, known_in = (
+        row and SetLikeness(**{**row, "differences": tuple(row["differences"])})
+        for row in (likeness["reference"], likeness["known_in"])
+    )
+    comparison = PlanLikeness(reference, known_in, tuple(likeness.get("odd", ())))
     # 1. The order, as it was sealed.
-    parts: dict[str, list[Document]] = {
-        name: [] for name in ("documents", "known_out", "known_in", "auxiliary")
+    documents_by_part: dict[str, list[Document]] = {
+        name: [] for name in (*_STAGES.values(), "auxiliary")
     }
     for text in pack.texts:
-        # No two hidden texts are alike here, whatever they are.
-        shown = f"hidden {text.commitment}" if text.text is None else text.text
-        parts[text.part].append(
-            Document(text.id, shown, text.member, groups.get((text.part, text.id)))
-        )
-    order = order_from(settings, parts)
-    # 2. What was asked about: from the texts where all are shown, else as the sealed units say.
-    whole = not pack.hidden
-    stages = order.stages() if whole else _stages(order, pack.rows)
-    found: dict[str, list[Outcome]] = {stage: [] for stage in stages.documents}
-    documents = {stage: iter(part) for stage, part in stages.documents.items()}
+        # No two hidden texts have the same stand-in.
+        content = f"hidden {text.commitment}" if text.text is None else text.text
+        group = groups.get((text.part, text.id))
+        documents_by_part[text.part].append(Document(text.id, content, text.member, group))
+    order = PreparedAudit.from_stored(settings, documents_by_part)
+    # 2. The stages: from the texts if all are shown, else from the sealed units.
+    complete = not pack.hidden
+    stages = order.stages() if complete else _stages(order, pack.rows)
+    outcomes: dict[str, list[Outcome]] = {stage: [] for stage in stages.documents}
+    documents = {stage: iter(row_documents) for stage, row_documents in stages.documents.items()}
     for row in pack.rows:
         if row.keys() != _ROW:
-            raise refuse("rows.form", "A row of what was found lacks a field or has another.")
+            raise refuse("rows.form", "A row of the outcomes lacks a field or has another.")
         document = next(documents[row["stage"]], None)
         if document is None or document.id != row["document"]:
             raise refuse("units.order", f"{row['document']!r} is not asked about in this place.")
-        found[row["stage"]].append(stored_score(row).of(document))
+        outcomes[row["stage"]].append(stored_score(row).of(document))
     if any(next(rest, None) is not None for rest in documents.values()):
         raise refuse("units.order", "A document was to be asked about, and no row is about it.")
     # 3. The method, as the target's answers allowed it.
-    most = pack.manifest.chain.alternatives
-    audit, _ = fitted(order.method, order.config, order.proxy, most, order.plan)
-    return _Recorded(order, stages, audit, found, whole, Replies(case.exchanges), seen)
+    audit, _ = order.fitted(pack.manifest.chain.alternatives)
+    return _Recorded(order, stages, audit, outcomes, complete, Replies(case.exchanges), comparison)
 
 
-def _alike(stored: Mapping[str, Any] | None) -> SetLikeness | None:
-    return (
-        None
-        if stored is None
-        else SetLikeness(**{**stored, "differences": tuple(stored["differences"])})
-    )
-
-
-def _stages(order: Order, rows: Sequence[Mapping[str, Any]]) -> Stages:
-    """Return the stages of an order whose texts are hidden: which are copies is not known here."""
+def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
+    """Return the stages of an order whose texts are hidden: copies are not known as such."""
     plan = order.plan
-    documents: dict[str, tuple[Document, ...]] = {}
+    documents: dict[str, tuple[Document, ...]] = dict.fromkeys(_STAGES, ())
     for stage in dict.fromkeys(row["stage"] for row in rows):
-        name = _STAGES.get(stage, "auxiliary")
-        own: Sequence[Document] = getattr(plan, name)
-        if stage in SHADOW_STAGES or (stage == "known outside" and not own):
-            own = plan.auxiliary or auxiliary_of(plan)
-        known = iter(own if stage not in SHADOW_STAGES else ())
-        by_id = {one.id: one for one in own}
+        row_documents: Sequence[Document] = getattr(plan, _STAGES.get(stage, "auxiliary"))
+        if stage in SHADOW_STAGES or (stage == "known outside" and not row_documents):
+            row_documents = plan.auxiliary or auxiliary_of(plan)
+        # In the order of the part, as far as the rows keep it; else by id.
+        in_order = iter(row_documents if stage not in SHADOW_STAGES else ())
+        by_id = {document.id: document for document in row_documents}
         picked = []
-        for row in (row for row in rows if row["stage"] == stage):
-            one = next((one for one in known if one.id == row["document"]), None)
-            one = one or by_id.get(row["document"])
-            if one is None:
-                raise refuse("units.order", f"{row['document']!r} is no sealed document.")
-            picked.append(one)
+        for name in (row["document"] for row in rows if row["stage"] == stage):
+            document = next((d for d in in_order if d.id == name), None) or by_id.get(name)
+            if document is None:
+                raise refuse("units.order", f"{name!r} is no sealed document.")
+            picked.append(document)
         documents[stage] = tuple(picked)
-    for stage in _STAGES:
-        documents.setdefault(stage, ())
     known_out = documents["known outside"]
     reference = choose_reference(
         known_out if plan.known_out else (), bool(plan.auxiliary), known_out
@@ -247,10 +238,10 @@ def _stages(order: Order, rows: Sequence[Mapping[str, Any]]) -> Stages:
     return Stages(documents, reference)
 
 
-# Recomputed.
+# The recomputation.
 
 
-def _likeness(case: PackCase) -> str:
+def _check_likeness(case: PackCase) -> str:
     """The comparison of texts, which was sealed before the first answer."""
     it = _recorded(case)
     if not it.whole:
@@ -259,96 +250,93 @@ def _likeness(case: PackCase) -> str:
             " recomputed: their texts are hidden",
             needed=True,
         )
-    mine = PlanLikeness.of(it.order.plan, it.stages.reference, it.order.config)
-    if bad := next(differences(asdict(mine), asdict(it.seen)), None):
-        raise refuse("likeness", f"The texts compare otherwise than was sealed, at {bad}.")
+    recomputed = PlanLikeness.of(it.order.plan, it.stages.reference, it.order.config)
+    if field := next(differences(asdict(recomputed), asdict(it.seen)), None):
+        raise refuse("likeness", f"The texts compare otherwise than was sealed, at {field}.")
     return "the texts compare as was sealed"
 
 
-def _counts(case: PackCase) -> str:
+def _check_counts(case: PackCase) -> str:
     """As many answers as questions, and none about a document that has no score."""
     it = _recorded(case)
-    rows: dict[tuple[str, str], int] = {}
-    asked: dict[tuple[str, str], int] = {}
-    for one in case.pack.answers:
-        if one.asked[3] == "answer":
-            place = (one.asked[1], one.asked[2])
-            rows[place] = rows.get(place, 0) + 1
-    for stage, outcomes in it.found.items():
+    answered = Counter(
+        (answer.asked[1], answer.asked[2])
+        for answer in case.pack.answers
+        if answer.asked[3] == "answer"
+    )
+    queries: Counter[tuple[str, str]] = Counter()
+    for stage, outcomes in it.outcomes.items():
         for outcome in outcomes:
-            place = (stage, outcome.document.id)
-            asked[place] = asked.get(place, 0) + outcome.queries
-    for place, count in rows.items():
-        if count > asked.get(place, 0):
-            raise refuse("counts", f"{place[1]!r} has more answers than questions.")
-    target = case.pack.result["summary"]["target"]
-    names = {one.asked[0] for one in case.pack.answers if one.asked[1] not in SHADOW_STAGES}
+            queries[stage, outcome.document.id] += outcome.queries
+    if extra := next((pair for pair, n in answered.items() if n > queries[pair]), None):
+        raise refuse("counts", f"{extra[1]!r} has more answers than questions.")
+    summary = case.pack.result["summary"]
+    target, spent = summary["target"], summary["spent"]
+    names = {item.asked[0] for item in case.pack.answers if item.asked[1] not in SHADOW_STAGES}
     if not names <= {target}:
         raise refuse("counts.target", f"Not every answer is of {target!r}.")
-    spent = case.pack.result["summary"]["spent"]
     check_spent(case, spent, target, it.order.budget)
-    capped = [one for outcomes in it.found.values() for one in outcomes if one.capped]
+    capped = [item for outcomes in it.outcomes.values() for item in outcomes if item.capped]
     if capped and spent["stopped_by"] is None:
         raise refuse("counts.cap", "Rows were stopped by a cap, and the result names none.")
-    if scored := next((one for one in capped if one.score.value is not None), None):
+    if scored := next((item for item in capped if item.score.value is not None), None):
         raise refuse("counts.cap", f"A cap stopped {scored.document.id!r}, which has a score.")
-    total = fmt.count(sum(asked.values()))
-    return f"{total} questions about {fmt.count(len(asked))} documents, calibration included"
+    total = fmt.count(queries.total())
+    return f"{total} questions about {fmt.count(len(queries))} documents, calibration included"
 
 
-def _scores(case: PackCase) -> str:
+def _check_scores(case: PackCase) -> str:
     """Every score again, from the answers."""
     it = _recorded(case)
-    own = getattr(it.audit, "elsewhere", None) is not None
-    total = sum(map(len, it.found.values()))
-    replayed: dict[tuple[str, int], Outcome] = {}
-    shown = {(one.part, one.id) for one in case.pack.texts if one.text is not None}
-    for stage, outcomes in it.found.items():
-        for place, outcome in enumerate(outcomes):
-            part = _STAGES.get(stage, "auxiliary")
-            of_package = part == "auxiliary" and not it.order.plan.auxiliary
-            # Which windows a document has follows from all texts, too.
-            of_set = own or of_package or "windows" in outcome.score.details
-            if not it.whole and (of_set or (part, outcome.document.id) not in shown):
+    by_other_texts = getattr(it.audit, "elsewhere", None) is not None
+    total = sum(map(len, it.outcomes.values()))
+    recomputed: dict[tuple[str, int], Outcome] = {}
+    visible = {(text.part, text.id) for text in case.pack.texts if text.text is not None}
+    for stage, outcomes in it.outcomes.items():
+        for number, outcome in enumerate(outcomes):
+            section = _STAGES.get(stage, "auxiliary")
+            of_package = section == "auxiliary" and not it.order.plan.auxiliary
+            # The windows of a document follow from all texts, too.
+            of_set = by_other_texts or of_package or "windows" in outcome.score.details
+            if not it.whole and (of_set or (section, outcome.document.id) not in visible):
                 continue
-            replayed[stage, place] = _replayed(it, stage, outcome)
-            case.progress("scores", len(replayed), total)
-    case.kept["replayed"] = replayed
-    for (stage, place), again in replayed.items():
-        said = it.found[stage][place]
-        one, other = outcome_row(again), outcome_row(said)
+            recomputed[stage, number] = _replayed(it, stage, outcome)
+            case.progress("scores", len(recomputed), total)
+    case.kept["replayed"] = recomputed
+    for (stage, number), again in recomputed.items():
+        outcome = it.outcomes[stage][number]
+        recomputed_row, sealed = outcome_row(again), outcome_row(outcome)
         # Words are shown with all texts, or not at all.
-        if not it.whole or not other["evidence"]:
-            one, other = without_words(one), without_words(other)
-        if bad := next(differences(one, other), None):
+        if not it.whole or not sealed["evidence"]:
+            recomputed_row, sealed = without_words(recomputed_row), without_words(sealed)
+        if field := next(differences(recomputed_row, sealed), None):
             raise refuse(
                 "scores",
-                f"{said.document.id!r}: the answers give another {bad} than the pack says.",
+                f"{outcome.document.id!r}: the answers give another {field} than the pack says.",
             )
-    if len(replayed) < total:
-        hidden = total - len(replayed)
+    if hidden := total - len(recomputed):
         raise NotCheckedError(
             f"the scores of {fmt.count(hidden)} of {fmt.count(total)} documents were not"
             " recomputed from answers: texts are hidden"
-            + ("; those of the others agree" if replayed else ""),
+            + ("; those of the others agree" if recomputed else ""),
             needed=True,
         )
     return f"{fmt.count(total)} scores recomputed from the answers"
 
 
-def _replayed(it: _Recorded, stage: str, said: Outcome) -> Outcome:
-    document = said.document
+def _replayed(it: _Recorded, stage: str, sealed: Outcome) -> Outcome:
+    document = sealed.document
     steps, answers, queries = probe_of(it.audit, document), None, 0
     while True:
         step = advance(steps, answers)
         if isinstance(step, Done):
-            return replace(said, score=step.value, queries=queries)
+            return replace(sealed, score=step.value, queries=queries)
         queries += len(step)
         answers = []
         for query in step:
             answer = it.replies.get(stage, document.id, query)
-            if answer is None and said.capped:
-                return said  # a cap refused this question: there is nothing to recompute
+            if answer is None and sealed.capped:
+                return sealed  # a cap refused this question: there is nothing to recompute
             if answer is None:
                 raise refuse(
                     "scores.unanswered",
@@ -357,26 +345,25 @@ def _replayed(it: _Recorded, stage: str, said: Outcome) -> Outcome:
             answers.append(answer)
 
 
-def _verdicts(case: PackCase) -> str:
-    """Calibration, p-values and verdicts again, from the scores; then all that the result says."""
+def _check_verdicts(case: PackCase) -> str:
+    """Calibration, p-values and verdicts again, from the scores; then the whole result."""
     it = _recorded(case)
-    said = case.pack.result
-    if said.get("kind") != "audit":
+    stored = case.pack.result
+    if stored.get("kind") != "audit":
         raise refuse("result.form", "result.json is no result of an audit.")
-    RESULT_TYPE.opened(said)  # every field is there, and of its type
-    # 1. Scores as they were recomputed, and as they are said where they could not be.
+    RESULT_TYPE.opened(stored)  # every field is there, and of its type
+    # 1. Recomputed scores, and sealed ones where texts are hidden.
     again: Mapping[tuple[str, int], Outcome] = case.kept.get("replayed", {})
-    found = {
-        stage: [again.get((stage, place), one) for place, one in enumerate(outcomes)]
-        for stage, outcomes in it.found.items()
+    outcomes = {
+        stage: [again.get((stage, number), outcome) for number, outcome in enumerate(section)]
+        for stage, section in it.outcomes.items()
     }
-    # 2. What is ranked, and the verdicts.
-    statistic = _statistic(it, found)
-    summary = said["summary"]
-    reasons = [one.get("reason") or "" for one in said["documents"]]
-    if not it.whole and any(one.startswith(SAME.partition("{")[0]) for one in reasons):
+    # 2. The ranked statistic, and the verdicts.
+    summary, documents = stored["summary"], stored["documents"]
+    spent, warnings = summary["spent"], summary["warnings"]
+    reasons = {row["id"]: row.get("reason") or "" for row in documents}
+    if not it.whole and any(r.startswith(SAME.partition("{")[0]) for r in reasons.values()):
         raise NotCheckedError("which texts share their questions is hidden", needed=True)
-    spent = summary["spent"]
     effort = Effort(
         summary["started"],
         summary["seconds"],
@@ -384,42 +371,57 @@ def _verdicts(case: PackCase) -> str:
         it.order.budget,
         spent["stopped_by"],
     )
-    # When it was asked, and how often judged, stands in no answer. To say so only takes verdicts
-    # back.
-    plan, apart = it.order.plan, APART in summary["warnings"]
-    looked = filter(None, map(_LOOKS.match, summary["warnings"]))
-    looks = next((int(one[1]) for one in looked), 0)
-    its = (plan, it.audit, summary["target"], it.stages, statistic, found, effort)
-    sent_told = (
-        one for one in summary["warnings"] if one.startswith(SENT_BEFORE.partition("{")[0])
+    # No answer shows when it was asked, how often it was judged, or what was sent before. These
+    # remarks only take verdicts back, so the result's own word is taken.
+    looks = next((int(form[1]) for form in map(_LOOKS.match, warnings) if form), 0)
+    start = SENT_BEFORE.partition("{")[0]
+    before = Disclosed(
+        next((line for line in warnings if line.startswith(start)), ""),
+        tuple(name for name, reason in reasons.items() if reason.startswith(SENT)),
     )
-    sent = tuple(one["id"] for one in said["documents"] if (one["reason"] or "").startswith(SENT))
-    result = conclude(*its, it.seen, apart, looks, Disclosed(next(sent_told, ""), sent))
+    result = conclude(
+        it.order.plan,
+        it.audit,
+        summary["target"],
+        it.stages,
+        _statistic(it, outcomes),
+        outcomes,
+        effort,
+        it.seen,
+        APART in warnings,
+        looks,
+        before,
+    )
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
-    mine = json.loads(
-        json.dumps(RESULT_TYPE.stored(replace(result, ragwitness=summary["version"])))
-    )
+    result = replace(result, ragwitness=summary["version"])
     # 3. Compared, place by place.
-    for one in (mine, said := json.loads(json.dumps(said))):
-        warnings = one["summary"]["warnings"]
-        one["summary"]["warnings"] = [line for line in warnings if not KEPT.match(line)]
+    recomputed, sealed = (
+        json.loads(json.dumps(row)) for row in (RESULT_TYPE.stored(result), stored)
+    )
+    for row in (recomputed, sealed):
+        lines = row["summary"]["warnings"]
+        row["summary"]["warnings"] = [line for line in lines if not KEPT.match(line)]
+        # Version 0.3.0 also simulated the power; no report of this version shows these figures.
+        for name in _SIMULATED:
+            row["summary"]["calibration"].get("power", {}).pop(name, None)
     if not it.whole:
-        mine, said = without_words(mine), without_words(said)
+        recomputed, sealed = without_words(recomputed), without_words(sealed)
     loose = {f"summary.{name}" for name in TAKEN}
-    same_result(case, "verdicts", mine, said, loose, None if it.whole else _SHADOW)
-    counts = {name: n for name, n in mine["summary"]["counts"].items() if name != "documents"}
-    told = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
-    return f"{fmt.count(len(mine['documents']))} verdicts recomputed ({told}), as the result says"
+    same_result(case, "verdicts", recomputed, sealed, loose, None if it.whole else _SHADOW)
+    counts = {name: n for name, n in recomputed["summary"]["counts"].items() if name != "documents"}
+    listed = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
+    total = fmt.count(len(recomputed["documents"]))
+    return f"{total} verdicts recomputed ({listed}), as the result says"
 
 
-def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statistic:
+def _statistic(it: _Recorded, outcomes: Mapping[str, Sequence[Outcome]]) -> Statistic:
     if not learns(it.audit):
         return Statistic()
     shadow: Shadow | None = None
     if it.whole:
         shadow = build_shadow(it.stages.auxiliary, it.order.plan.shadow)
-    inside, outside = (found[stage] for stage in SHADOW_STAGES)
+    inside, outside = (outcomes[stage] for stage in SHADOW_STAGES)
     # Without its texts the shadow system cannot be built; its recorded scores train the classifier.
     return trained(it.audit, shadow, inside, outside, automl=it.order.plan.automl)  # type: ignore[arg-type]
 
@@ -427,10 +429,10 @@ def _statistic(it: _Recorded, found: Mapping[str, Sequence[Outcome]]) -> Statist
 TASK = PackTask(
     rows_of,
     (
-        VerifierStep("likeness", _likeness),
-        VerifierStep("counts", _counts),
-        VerifierStep("scores", _scores),
-        VerifierStep("verdicts", _verdicts),
+        VerifierStep("likeness", _check_likeness),
+        VerifierStep("counts", _check_counts),
+        VerifierStep("scores", _check_scores),
+        VerifierStep("verdicts", _check_verdicts),
     ),
     "every score, p-value and verdict was recomputed",
 )

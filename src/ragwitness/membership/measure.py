@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
+import math
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
 from ragwitness.membership.results.evaluation import Cost, Measured
-from ragwitness.stats.evaluation import (
-    Rate,
-    auc,
-    auc_difference,
-    auc_interval,
-    evaluate,
-    share_of,
-    tpr_at_fpr,
-)
+from ragwitness.stats.evaluation import Rate, auc, auc_interval, evaluate, share_of, tpr_at_fpr
 from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.text.overlap import without_copies
+from ragwitness.text.words import core, split_words
 
 Scores = Mapping[str, float]
 """Statistic by document id; documents without one are unscorable."""
@@ -86,7 +84,7 @@ def measure(
         cost: Per document.
         decision: Threshold; None takes the best one on the calibration documents.
     """
-    # 1. What has no score is counted below as unscorable and never as an outsider.
+    # 1. A document without a score is counted below as unscorable and never as an outsider.
     names = [name for name in truth if name in scores]
     labels = np.array([truth[name] for name in names], dtype=np.bool_)
     if min(int(labels.sum()), int((~labels).sum())) < 2 or not known_out:
@@ -101,7 +99,7 @@ def measure(
     # 3. Conformal p-values against documents known outside: exact if those are exchangeable with
     # the audited ones that are outside.
     p_values = conformal_p_values(values, known_out)
-    found = evaluate(
+    evaluation = evaluate(
         values.tolist(),
         labels.tolist(),
         decisions=called.tolist(),
@@ -117,14 +115,14 @@ def measure(
         near = area(inside, values[~labels].tolist())
     return Measured(
         audit=audit,
-        auc=found.auc,
-        accuracy=found.accuracy,
+        auc=evaluation.auc,
+        accuracy=evaluation.accuracy,
         precision=share_of(labels[called]) if called.any() else None,
         recall=share_of(called[labels]),
-        f1=found.f1,
+        f1=evaluation.f1,
         threshold=cut,
-        decided_by=found.decided_by,
-        tpr_at_1_fpr=found.tpr_at_1_fpr,
+        decided_by=evaluation.decided_by,
+        tpr_at_1_fpr=evaluation.tpr_at_1_fpr,
         # Low false-positive rates, as Carlini et al. (2022) ask: what an accusation would run at.
         tpr_at_01_fpr=tpr_at_fpr(values, labels, 0.001),
         false_positives={f"{a:g}": share_of(p_values[~labels] <= a) for a in _LEVELS},
@@ -137,47 +135,199 @@ def measure(
         outcomes=dict(outcomes),
         cost=cost,
         scores={name: float(scores[name]) for name in names},
-        roc=found.roc,
+        roc=evaluation.roc,
     )
 
 
-def paired_differences(
-    measured: Sequence[Measured], truth: Mapping[str, bool], *, seed: int = 0
-) -> dict[tuple[str, str], Rate]:
-    """AUC differences of audits, bootstrap over the documents that both scored.
+# Controls of an audit: guessers that see no target, and near-duplicates.
 
-    Audits are paired with each other, and the variants of a score with their audit.
+
+# One random split of a corpus: inside, outside, calibration, shadow.
+
+_FEWEST_SPLIT = 40  # documents; with fewer no part is worth a figure
+_FEWEST_PART = 2  # documents of a part: an area under a curve needs two of each class
+_OUTSIDE_SPLIT = 0.75  # share of the documents outside that may be audited or calibrate
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSplit:
+    """Disjoint parts of one corpus.
+
+    Attributes:
+        indexed: Documents in the target; ``members`` and ``known_in`` are part of it.
+        members: Audited documents inside.
+        non_members: Audited documents outside.
+        known_in: Calibration documents inside: thresholds are chosen on them.
+        known_out: Calibration documents outside: thresholds and p-values rest on them.
+        shadow: Documents for the shadow system, outside.
+    """
+
+    indexed: tuple[Document, ...]
+    members: tuple[Document, ...]
+    non_members: tuple[Document, ...]
+    known_in: tuple[Document, ...]
+    known_out: tuple[Document, ...]
+    shadow: tuple[Document, ...]
+
+
+def divide(
+    corpus: Sequence[Document],
+    *,
+    members: int,
+    non_members: int,
+    calibration: int,
+    seed: int,
+    shadow: bool = True,
+) -> CorpusSplit:
+    """Index a random half of the corpus and draw the other parts.
+
+    Copies of a text count once, or the same text would stand inside and outside. Where the
+    corpus is too small for what is asked, the parts outside shrink alike.
 
     Args:
-        measured: Audits on the same documents.
-        truth: Whether each document is a member.
-        seed: Of the resampling.
+        corpus: Documents of one source.
+        members: Audited documents inside.
+        non_members: Audited documents outside.
+        calibration: Calibration documents, inside and outside each.
+        seed: Of the split.
+        shadow: Whether a quarter of the documents outside is left for a shadow system.
+
+    Raises:
+        InputError: Fewer than 40 different documents, or a part outside would hold fewer than 2.
+    """
+    shuffled = list(without_copies(corpus))
+    needed = max(_FEWEST_SPLIT, _documents_needed(non_members, calibration))
+    if len(shuffled) < needed:
+        raise InputError(
+            f"{len(shuffled)} different documents are too few to divide into an index and, outside"
+            f" it, {non_members} non-members with {calibration} for calibration.",
+            f"Give a corpus of at least {needed}"
+            + (
+                f", or set --calibration {non_members}."
+                if _documents_needed(non_members, non_members) <= len(shuffled) >= _FEWEST_SPLIT
+                else "."
+            ),
+        )
+    random.Random(seed).shuffle(shuffled)
+    # 1. A random half is the database.
+    half = len(shuffled) // 2
+    inside, outside = shuffled[:half], shuffled[half:]
+    # 2. Both parts outside shrink by one share, so that a quarter is left for the shadow system.
+    usable = (_OUTSIDE_SPLIT if shadow else 1.0) * len(outside)
+    share = min(1.0, usable / (non_members + calibration))
+    audited, spared = int(non_members * share), int(calibration * share)
+    # 3. Inside, calibration has what it asks for, or a quarter.
+    members = min(members, max(3 * half // 4, half - calibration))
+    return CorpusSplit(
+        indexed=tuple(inside),
+        members=tuple(replace(d, member=True) for d in inside[:members]),
+        non_members=tuple(replace(d, member=False) for d in outside[:audited]),
+        known_in=tuple(inside[members : members + calibration]),
+        known_out=tuple(outside[audited : audited + spared]),
+        shadow=tuple(outside[audited + spared :]),
+    )
+
+
+def _documents_needed(first: int, second: int) -> int:
+    """Documents of which both parts outside, shrunk by one share, keep two."""
+    # floor(part * share) >= 2 with share = 0.75 * outside / (first + second), half of all outside.
+    share = _FEWEST_PART / min(first, second)
+    return 2 * math.ceil(share * (first + second) / _OUTSIDE_SPLIT)
+
+
+_FEWEST = 10  # documents per class that the guesser learns from
+
+
+def _words(text: str) -> list[str]:
+    """Words of any script; punctuation alone counts as one, so no text is without any."""
+    return [core(word.text).casefold() or word.text for word in split_words(text)]
+
+
+def blind_words(
+    inside: Sequence[Document],
+    outside: Sequence[Document],
+    learnt_inside: Sequence[Document],
+    learnt_outside: Sequence[Document],
+) -> Rate | None:
+    """AUC of a classifier that reads the texts alone: TF-IDF and logistic regression.
+
+    It never asks the target. If it tells members from non-members, the split leaks, and no
+    figure of any audit on this split means what it seems to. It learns from documents that are
+    not audited, so its scores of the audited ones are fixed beforehand and their interval holds.
+
+    Args:
+        inside: Audited documents of the database.
+        outside: Audited documents that are not in it.
+        learnt_inside: Other documents of the database.
+        learnt_outside: Other documents that are not in it.
+    """
+    if min(len(learnt_inside), len(learnt_outside)) < _FEWEST:
+        return None
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    guesser = make_pipeline(
+        TfidfVectorizer(sublinear_tf=True, tokenizer=_words, token_pattern=None),
+        LogisticRegression(C=10.0, max_iter=1000, class_weight="balanced"),
+    )
+    texts = [document.text for document in (*learnt_inside, *learnt_outside)]
+    guesser.fit(texts, [1] * len(learnt_inside) + [0] * len(learnt_outside))
+    guessed = guesser.predict_proba([document.text for document in (*inside, *outside)])[:, 1]
+    return area(guessed[: len(inside)].tolist(), guessed[len(inside) :].tolist())
+
+
+def blind_length(inside: Sequence[Document], outside: Sequence[Document]) -> Rate | None:
+    """AUC of the number of words: members longer than non-members by chance or by bias."""
+    return area(
+        [float(len(document.text.split())) for document in inside],
+        [float(len(document.text.split())) for document in outside],
+    )
+
+
+def nearest_likeness(asked: Sequence[Document], indexed: Sequence[Document]) -> NDArray[np.float64]:
+    """TF-IDF cosine of each document to its nearest one in the index, itself left out.
+
+    Args:
+        asked: Documents, n of them.
+        indexed: The database.
 
     Returns:
-        Difference (first minus second) by pair of names, 95 % percentile interval.
+        Likeness, shape (n,), 0 to 1.
     """
-    found = {}
-    # Paired: both audits saw the same documents, whose ease would otherwise count as noise.
-    for first, second in itertools.combinations(measured, 2):
-        if _comparable(first.audit, second.audit):
-            rate = _difference(first, second, truth, seed)
-            if rate is not None:
-                found[first.audit, second.audit] = rate
-    return found
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(sublinear_tf=True, tokenizer=_words, token_pattern=None)
+    vectors = vectorizer.fit_transform([document.text for document in indexed])
+    texts = np.array([document.text for document in indexed], dtype=object)
+    nearest = []
+    for document in asked:
+        likeness = (vectors @ vectorizer.transform([document.text]).T).toarray()[:, 0]
+        likeness[texts == document.text] = 0.0
+        nearest.append(float(likeness.max(initial=0.0)))
+    return np.array(nearest)
 
 
-def _comparable(first: str, second: str) -> bool:
-    # A variant of a score ("score/text") meets its own audit and its sisters alone.
-    return "/" not in first + second or first.partition("/")[0] == second.partition("/")[0]
+def near_duplicates(split: CorpusSplit) -> tuple[frozenset[str], float]:
+    """Return the quarter of the non-members most like the index, and its median likeness."""
+    likeness = nearest_likeness(split.non_members, split.indexed)
+    order = likeness.argsort()[::-1][: max(2, len(likeness) // 4)]
+    ids = frozenset(split.non_members[int(index)].id for index in order)
+    return ids, float(sorted(likeness[order])[len(order) // 2])
 
 
-def _difference(
-    first: Measured, second: Measured, truth: Mapping[str, bool], seed: int
-) -> Rate | None:
-    # Documents that both could score: an audit must not win by leaving out the hard ones.
-    shared = [name for name in truth if name in first.scores and name in second.scores]
-    labels = np.array([truth[name] for name in shared], dtype=np.bool_)
-    if min(int(labels.sum()), int((~labels).sum())) < 2:
-        return None
-    one, other = (np.array([m.scores[name] for name in shared]) for m in (first, second))
-    return auc_difference(one, other, labels, seed=seed)
+def rate_of(inside: Sequence[float], outside: Sequence[float]) -> Rate:
+    """Return the AUC; a control that could not be measured stays in sight, without a value."""
+    nothing = Rate(math.nan, math.nan, math.nan, len(inside) + len(outside))
+    return area(inside, outside) or nothing
+
+
+def blind_controls(split: CorpusSplit) -> dict[str, Rate]:
+    """AUC of guessers that never ask the target, for before anything is spent on it."""
+    audited = {document.id for document in split.members}
+    learnable = [document for document in split.indexed if document.id not in audited]
+    words = blind_words(
+        split.members, split.non_members, learnable, (*split.known_out, *split.shadow)
+    )
+    length = blind_length(split.members, split.non_members)
+    return {"blind words": words or rate_of([], []), "blind length": length or rate_of([], [])}

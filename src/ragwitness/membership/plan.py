@@ -1,11 +1,11 @@
-"""What is to be audited and how."""
+"""The plan of an audit: documents, settings, calibration and stages."""
 
 from __future__ import annotations
 
 import functools
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar, TypeVar
@@ -24,7 +24,7 @@ from ragwitness.text.overlap import Vocabulary, same_text, without_copies
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """What is to be audited and how.
+    """Documents and settings of an audit.
 
     Attributes:
         documents: The documents in question.
@@ -38,7 +38,7 @@ class AuditPlan:
         in_flight: Documents probed at the same time.
         accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
             in question; they are not exact then.
-        left_out: What reading the documents came to.
+        left_out: Files and rows that could not be read.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -61,35 +61,35 @@ class AuditPlan:
         return (*self.documents, *(self.known_out or auxiliary_of(self)), *self.known_in)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot give a verdict."""
+        """Refuse a plan that cannot give a verdict."""
         if not self.documents:
             raise InputError("There is no document to audit.")
         if not (isinstance(self.alpha, int | float) and 0 < self.alpha < 1):
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha!r}.")
-        for part in (self.documents, self.known_out, self.known_in):
-            ids = Counter(one for one, _ in {(document.id, document.text) for document in part})
-            if twice := next((one for one, times in ids.items() if times > 1), None):
+        for row in (self.documents, self.known_out, self.known_in):
+            ids = Counter(name for name, _ in {(d.id, d.text) for d in row})
+            if twice := next((name for name, times in ids.items() if times > 1), None):
                 raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
-        # Told apart by text: one document under two ids would calibrate its own p-value.
+        # Compared by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}
-        for option, known, others, where in (
+        for option, documents, others, other_option in (
             ("--known-out", self.known_out, audited, "--documents"),
             ("--known-in", self.known_in, audited, "--documents"),
             ("--known-in", self.known_in, outside, "--known-out"),
         ):
-            if shared := [one for one in known if same_text(one) in others]:
-                first, theirs = shared[0], others[same_text(shared[0])]
+            if shared := [document for document in documents if same_text(document) in others]:
+                first, other_id = shared[0], others[same_text(shared[0])]
                 raise InputError(
-                    f"{len(shared)} documents stand both in {option} and in {where}"
-                    f" (first: {first.id!r}, there {theirs!r}; case, spacing and punctuation"
+                    f"{len(shared)} documents stand both in {option} and in {other_option}"
+                    f" (first: {first.id!r}, there {other_id!r}; case, spacing and punctuation"
                     " make no other document).",
                     "A document cannot be known and in question, or inside and outside;"
                     " remove it from one.",
                 )
 
 
-# Which documents the p-values are ranked against, and what that assumes.
+# The documents that p-values are ranked among, and the assumption behind that.
 
 _MOST = 200  # auxiliary documents asked of the target for calibration
 
@@ -103,7 +103,7 @@ class CalibrationSet:
         source: ``"known-out"``, ``"auxiliary"`` or ``"generated"``.
         exact: Whether the user vouches that they are like the audited non-members.
         note: The assumption, in one sentence.
-        warning: What to beware of; None where there is nothing.
+        warning: A caution; None where there is none.
     """
 
     documents: tuple[Document, ...]
@@ -129,22 +129,24 @@ def draft_groups(documents: tuple[Document, ...]) -> Sequence[Sequence[Document]
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import extractOne
 
-    groups = [[one] for one in without_copies(documents)]
+    groups = [[document] for document in without_copies(documents)]
     texts = Vocabulary().tokenize(group[0].text for group in groups)
-    often, kept = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
-    seen: dict[int, list[str]] = {}
+    frequency, drafts = np.bincount(texts.ids, minlength=1), dict[str, list[Document]]()
+    by_rare_word: dict[int, list[str]] = {}
     for at, group in enumerate(groups):
-        # Texts so alike share a fifteenth of their words among the rarest quarter of each.
-        own, said = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
-        rare = own[np.lexsort((own, often[own]))][: len(own) // 4 + 1].tolist()
-        shared = Counter(text for word in rare for text in seen.get(word, ()))
-        others = [text for text, times in shared.items() if 15 * times >= len(own)]
-        alike = Indel.normalized_similarity
-        like = extractOne(said, others, scorer=alike, score_cutoff=_NEAR) or (said,)
-        kept.setdefault(like[0], []).extend(group)
+        # Such near copies share a fifteenth of their words among the rarest quarter of each.
+        words, spelled = texts[at], "".join(map(chr, texts[at] % 0x10FFFF))
+        rare = words[np.lexsort((words, frequency[words]))][: len(words) // 4 + 1].tolist()
+        shared = Counter(text for word in rare for text in by_rare_word.get(word, ()))
+        others = [text for text, times in shared.items() if 15 * times >= len(words)]
+        similarity = Indel.normalized_similarity
+        nearest_text, *_ = extractOne(spelled, others, scorer=similarity, score_cutoff=_NEAR) or (
+            spelled,
+        )
+        drafts.setdefault(nearest_text, []).extend(group)
         for word in {*rare}:
-            seen.setdefault(word, []).append(like[0])
-    return [*kept.values()]
+            by_rare_word.setdefault(word, []).append(nearest_text)
+    return [*drafts.values()]
 
 
 def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
@@ -153,9 +155,9 @@ def without_drafts(documents: tuple[Document, ...]) -> tuple[Document, ...]:
 
 
 def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return each text's likeness to the one of the others most like it that is no draft of it.
+    """Return the similarity of each text to its nearest neighbour that is no draft of it.
 
-    It is high where a set holds versions of a few documents, or texts of one template.
+    It is high in a set of versions of a few documents, or of texts of one template.
 
     Returns:
         ROUGE-L F1 of their first 2,048 characters, shape (texts,).
@@ -163,10 +165,10 @@ def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import cdist
 
-    read = Vocabulary().tokenize(text[:_READ] for text in texts)
-    spelled = ["".join(map(chr, read[at] % 0x10FFFF)) for at in range(len(read))]
-    alike = cdist(spelled, spelled, scorer=Indel.normalized_similarity, score_cutoff=_VERSION)
-    return np.asarray(np.where(alike < _NEAR, alike, 0.0).max(axis=1, initial=0.0))
+    words = Vocabulary().tokenize(text[:_READ] for text in texts)
+    spelled = ["".join(map(chr, words[at] % 0x10FFFF)) for at in range(len(words))]
+    similarity = cdist(spelled, spelled, scorer=Indel.normalized_similarity, score_cutoff=_VERSION)
+    return np.asarray(np.where(similarity < _NEAR, similarity, 0.0).max(axis=1, initial=0.0))
 
 
 def choose_reference(
@@ -187,12 +189,12 @@ def choose_reference(
         source,
         False,
         f"P-values hold as far as the {source} documents are like the audited ones that are"
-        " outside, which nobody has said.",
+        " outside, which nobody has confirmed.",
         "No --known-out was given: the p-values are approximate. Do not accuse on them alone.",
     )
 
 
-# What an audit asks about, stage by stage, and which system each stage asks.
+# The stages of an audit, and the system that each asks.
 
 D = TypeVar("D")
 
@@ -214,12 +216,12 @@ class Systems:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Everything that an audit asks about.
+    """The documents of an audit by stage.
 
     Attributes:
         documents: By stage, in the order in which they are reported; those of the target are
             asked about in a random one.
-        reference: Those that calibrate, and what that assumes.
+        reference: Those that calibrate, and the assumption behind that.
         auxiliary: Documents of the shadow system, where there is one.
     """
 
@@ -238,31 +240,15 @@ class Stages:
             for document in documents:
                 yield AuditUnit(stage, document, unit_id(identity, systems.at(stage), document))
 
-    def part(self, mine: Callable[[int], bool]) -> dict[str, tuple[Document, ...]]:
-        """Return the documents at places that are ``mine``, by stage.
-
-        Copies of a document at one system have one place: they are one unit.
-        """
-        places: dict[tuple[bool, str, str], int] = {}
-        found = {}
-        for stage, documents in self.documents.items():
-            chosen: dict[int, Document] = {}
-            for document in documents:
-                key = (stage in SHADOW_STAGES, document.id, document.text)
-                if mine(place := places.setdefault(key, len(places))):
-                    chosen[place] = document
-            found[stage] = tuple(chosen.values())
-        return found
-
 
 def at_shadow(documents: Mapping[str, D]) -> dict[str, D]:
     """Return those stages that ask the shadow system."""
-    return {stage: part for stage, part in documents.items() if stage in SHADOW_STAGES}
+    return {stage: row for stage, row in documents.items() if stage in SHADOW_STAGES}
 
 
 def at_target(documents: Mapping[str, D]) -> dict[str, D]:
     """Return those stages that ask the target."""
-    return {stage: part for stage, part in documents.items() if stage not in SHADOW_STAGES}
+    return {stage: row for stage, row in documents.items() if stage not in SHADOW_STAGES}
 
 
 def learns(audit: object) -> bool:
@@ -277,8 +263,8 @@ def among(audit: Audit, documents: Sequence[Document]) -> Audit:
     the document as its paper does. Where all are short and their own, nothing is cut.
     """
     texts, windows = _texts_of(tuple(documents))
-    if place := getattr(audit, "among", None):
-        audit = place(texts)
+    if specialise := getattr(audit, "among", None):
+        audit = specialise(texts)
     config = getattr(audit, "config", None)
     presets = getattr(config, "presets", {}).values()
     published = any(
@@ -292,63 +278,58 @@ def among(audit: Audit, documents: Sequence[Document]) -> Audit:
 
 @functools.lru_cache(maxsize=2)  # for every method that is tried
 def _texts_of(documents: tuple[Document, ...]) -> tuple[list[Document], Windows | None]:
-    """Return the texts of a set, drafts of one as one text, and what cuts windows where any are."""
-    # What a document shares with a draft of its own is not what others say of it, and what any of
-    # its drafts shares with others is: so they are one text.
+    """Return the texts of a set, drafts joined, and their windows; None if no text is cut."""
+    # Words that a document shares with its own draft are not words of others, but those that any of
+    # its drafts shares with others are: so drafts are one text.
     groups = draft_groups(documents)
-    texts = [replace(g[0], text="\n\n".join(one.text for one in g)) for g in groups]
+    texts = [replace(group[0], text="\n\n".join(d.text for d in group)) for group in groups]
     windows = Windows.among(texts)
-    whole = all(windows.of(one.text) == (one.text,) for one in documents)
-    return texts, None if whole else windows
+    uncut = all(windows.of(document.text) == (document.text,) for document in documents)
+    return texts, None if uncut else windows
 
 
 def folded(plan: AuditPlan) -> list[str]:
-    """Say how many documents are copies or near copies of others, and what follows."""
-    told = []
-    for name, part in (
+    """Say how many documents are copies or near copies of others."""
+    remarks = []
+    for name, row in (
         ("known-out documents", plan.known_out),
         ("documents in question", plan.documents),
     ):
-        once = without_copies(part)
-        counts = (
-            (len(part) - len(once), len(part)),
-            (len(once) - len(without_drafts(once)), len(once)),
-        )
-        for text, (lost, total) in zip((_COPIES, _DRAFTS), counts, strict=True):
-            told += [text.format(lost, total, name)] if lost else []
-    return told
+        once = without_copies(row)
+        if copies := len(row) - len(once):
+            remarks.append(_COPIES.format(copies, len(row), name))
+        if drafts := len(once) - len(without_drafts(once)):
+            remarks.append(_DRAFTS.format(drafts, len(once), name))
+    return remarks
+
+
+_OPENING = 80  # letters: texts with other openings ask other questions
 
 
 def same_questions(audit: Audit, documents: Iterable[Document]) -> list[list[Document]]:
-    """Return documents together of which an audit asks the very same first questions.
+    """Group documents of which an audit asks the very same first questions.
 
-    Texts that differ only behind what the method reads have one answer, which is about none.
+    Texts that differ only behind the method's reading have one answer, which is about none.
     """
+    # 1. Only texts with the same first letters and figures can share a question.
     openings: dict[str, list[Document]] = {}
-    for one in documents:
-        read = audit.windows(one) if isinstance(audit, WindowedAudit) else [one]
-        openings.setdefault(_opening(read[0].text if read else ""), []).append(one)
+    for document in documents:
+        windows = audit.windows(document) if isinstance(audit, WindowedAudit) else [document]
+        text = unicodedata.normalize("NFKC", windows[0].text if windows else "").casefold()
+        opening = "".join(islice(filter(str.isalnum, text), _OPENING))
+        openings.setdefault(opening, []).append(document)
+    # 2. The questions before the first answer; later ones follow from the answers.
     groups: dict[tuple[Query, ...], list[Document]] = {}
-    for one in (one for alike in openings.values() if alike[1:] for one in alike):
-        # The questions before the first answer; later ones follow from what is answered.
-        if not isinstance(step := advance(probe_of(audit, one), None), Done):
-            said = [same_text(Document("", query.prompt)).hex() for query in step]
-            asked = tuple(replace(query, prompt=p) for query, p in zip(step, said, strict=True))
-            groups.setdefault(asked, []).append(one)
+    for document in (d for group in openings.values() if group[1:] for d in group):
+        if not isinstance(step := advance(probe_of(audit, document), None), Done):
+            prompts = (same_text(Document("", query.prompt)).hex() for query in step)
+            key = tuple(replace(q, prompt=p) for q, p in zip(step, prompts, strict=True))
+            groups.setdefault(key, []).append(document)
     return [group for group in groups.values() if group[1:]]
 
 
-_OPENING = 80  # letters: texts that begin otherwise ask otherwise
-
-
-def _opening(text: str) -> str:
-    """The first letters and figures, without case: texts that share none share no question."""
-    read = filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold())
-    return "".join(islice(read, _OPENING))
-
-
 def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
-    """Return what is asked about, and where; with ``shadow`` also what a shadow system is asked.
+    """Return the documents by stage; with ``shadow`` also those of a shadow system.
 
     Raises:
         InputError: Too few auxiliary documents for that.
@@ -358,15 +339,15 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
     reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
-    asked = without_copies(plan.documents)  # copies have the verdict of one
     warning = " ".join(filter(None, (reference.warning, *folded(plan))))
     reference = replace(reference, warning=warning or None)
-    probed = dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
-    documents = {
-        **probed,
+    documents = (
+        dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}
+    )
+    documents |= {
         "known outside": reference.documents,
         "known inside": without_drafts(plan.known_in),
-        "documents": asked,
+        "documents": without_copies(plan.documents),  # copies have the verdict of one
     }
     return Stages(documents, reference, auxiliary)
 
@@ -379,5 +360,5 @@ def auxiliary_of(plan: AuditPlan) -> list[Document]:
 
         source = load_sample()
     # None of them may be in question: a shadow that was trained on it would know its answer.
-    taken = {same_text(one) for one in (*plan.documents, *plan.known_out, *plan.known_in)}
+    taken = {same_text(d) for d in (*plan.documents, *plan.known_out, *plan.known_in)}
     return [document for document in without_copies(source) if same_text(document) not in taken]

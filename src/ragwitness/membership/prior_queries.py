@@ -1,13 +1,14 @@
-"""What was sent to a target before: a system that remembers would know those documents by it.
+"""Earlier queries to a target: a system that remembers them would know the documents in them.
 
-Every run folder keeps what it asked (``answers.jsonl``, ``pilot.jsonl``), whatever the task, so
-runs that lie beside this one, or in the usual place, are read. Of runs in this process that keep no
-folder, the target itself is remembered, and digests of the documents.
+Every run folder keeps its questions (``answers.jsonl``, ``pilot.jsonl``), whatever the task, so
+neighbouring runs, and those in the usual place, are read. For runs of this process without a
+folder, the target is kept in memory with digests of the documents.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections import Counter
@@ -28,9 +29,11 @@ from ragwitness.runner.response_store import files_of
 from ragwitness.text.domain_shift import kind_words
 from ragwitness.text.overlap import same_text
 
-_WORDS = 8  # in a row: a question that holds many such rows of one document quotes it
+_log = logging.getLogger(__name__)
+
+_WORDS = 8  # in a row: a question with many such rows of one document quotes it
 _NEAR = 4  # in a row, where the question was about a document of the same id
-_PART = 4
+_PART = 4  # a quotation is at least this part of the document or of the question
 SENT = "sent to this target before, as the known-outside documents were not"
 SENT_BEFORE = (
     "Not exact, as to what was sent to this target before: {} of {} documents in question and {} of"
@@ -51,7 +54,7 @@ class Disclosed:
     """Documents of an audit that earlier runs sent to its target, where the two kinds differ.
 
     Attributes:
-        told: What follows, for the warnings of a result; empty where both kinds are alike.
+        told: The warning of a result; empty where both kinds are alike.
         withheld: Ids of documents in question that a memory would tell from the known ones.
     """
 
@@ -60,7 +63,7 @@ class Disclosed:
 
 
 def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Document]) -> Disclosed:
-    """Return what this process sent to a target in runs without a folder, and add these documents.
+    """Return the documents that this process sent in runs without a folder, and add these.
 
     Args:
         target: The system under audit.
@@ -74,13 +77,13 @@ def sent_unkept(target: Target, asked: Sequence[Document], known: Sequence[Docum
             earlier = _hosts.setdefault(_remembering(target.name), set())
         else:
             earlier = _unkept.setdefault(target, set())
-    found = frozenset(one.id for one in every if same_text(one) in earlier)
+    sent = frozenset(document.id for document in every if same_text(document) in earlier)
     earlier.update(map(same_text, every))
-    return _compared({"this process": found}, asked, known)
+    return _compared({"this process": sent}, asked, known)
 
 
 def _remembering(target: str) -> str:
-    """What would remember: the host of an address, whatever model or path is named there."""
+    """Return the system that would remember: the host of an address, whatever its model or path."""
     host = _HOST.match(target)
     return _HERE.sub("127.0.0.1", host[1]) if host else target
 
@@ -88,7 +91,7 @@ def _remembering(target: str) -> str:
 def sent_before(
     run: Path, target: str, asked: Sequence[Document], known: Sequence[Document]
 ) -> Disclosed:
-    """Return what other runs sent to a target before this one was finished, and keep it there.
+    """Return the documents that other runs sent before this run was finished, and keep them there.
 
     Args:
         run: Folder of the run.
@@ -97,35 +100,35 @@ def sent_before(
         known: Documents that calibrate.
 
     Raises:
-        InputError: What the folder keeps of it is damaged.
+        InputError: The record in the folder is damaged.
     """
-    # A finished run is not changed by what others ask after it.
-    kept = run / BEFORE
-    if kept.exists() and (run / RESULT).exists():
+    # Later queries of other runs do not change a finished run.
+    record = run / BEFORE
+    if record.exists() and (run / RESULT).exists():
         try:
-            return TypeAdapter(Disclosed).validate_json(kept.read_bytes())
+            return TypeAdapter(Disclosed).validate_json(record.read_bytes())
         except ValidationError:
             raise InputError(
-                f"{kept} is damaged: it says what was sent to the target before.",
+                f"{record} is damaged: it says what was sent to the target before.",
                 "Take a fresh --run folder.",
             ) from None
     result = _compared(_in_journals(run, target, (*asked, *known)), asked, known)
     run.mkdir(parents=True, exist_ok=True)
-    replace_file(kept, json.dumps(asdict(result)) + "\n")
+    replace_file(record, json.dumps(asdict(result)) + "\n")
     return result
 
 
 def _compared(
-    found: Mapping[str, frozenset[str]], asked: Sequence[Document], known: Sequence[Document]
+    by_run: Mapping[str, frozenset[str]], asked: Sequence[Document], known: Sequence[Document]
 ) -> Disclosed:
     """Say where one kind was sent and the other was not."""
-    sent = frozenset[str]().union(*found.values())
-    mine, others = ([one.id for one in part if one.id in sent] for part in (asked, known))
-    if len(mine) in (0, len(asked)) and len(others) == len(known) * bool(mine):
+    sent = frozenset[str]().union(*by_run.values())
+    asked_ids, known_ids = ([d.id for d in row if d.id in sent] for row in (asked, known))
+    if len(asked_ids) in (0, len(asked)) and len(known_ids) == len(known) * bool(asked_ids):
         return Disclosed()
-    runs = ", ".join(name for name, ids in found.items() if ids)
-    withheld = tuple(mine) if len(others) < len(known) else ()
-    counts = (len(mine), len(asked), len(others), len(known))
+    runs = ", ".join(name for name, ids in by_run.items() if ids)
+    withheld = tuple(asked_ids) if len(known_ids) < len(known) else ()
+    counts = (len(asked_ids), len(asked), len(known_ids), len(known))
     return Disclosed(SENT_BEFORE.format(*counts, runs, _NO_VERDICT * bool(withheld)), withheld)
 
 
@@ -133,62 +136,65 @@ def _in_journals(
     run: Path, target: str, documents: Sequence[Document]
 ) -> dict[str, frozenset[str]]:
     """Ids of documents by the folder of the run that sent a part of them to the target."""
-    beside = {path.resolve(): path for base in (run.parent, RUNS) for path in base.glob("*/")}
-    beside.pop(run.resolve(), None)
-    open_to_us = (path for path in sorted(beside.values()) if os.access(path, os.R_OK | os.X_OK))
-    files = {one: [*files_of(one, ANSWERS), *files_of(one, PILOT)] for one in open_to_us}
+    folders = {path.resolve(): path for base in (run.parent, RUNS) for path in base.glob("*/")}
+    folders.pop(run.resolve(), None)
+    readable = (path for path in sorted(folders.values()) if os.access(path, os.R_OK | os.X_OK))
+    files = {path: [*files_of(path, ANSWERS), *files_of(path, PILOT)] for path in readable}
     if not any(files.values()):
         return {}
-    finder = _Finder(documents)
-    return {
+    finder = _QuotationFinder(documents)
+    by_run = {
         str(folder): frozenset(
-            own for path in paths for row in _questions(path, target) for own in finder.quoted(*row)
+            name for path in paths for row in _questions(path, target) for name in finder.ids(*row)
         )
         for folder, paths in files.items()
         if paths
     }
+    _log.info("looked for earlier queries to %s in %d runs", target, len(by_run))
+    return by_run
 
 
-class _Finder:
-    """Finds which documents a question quotes, by words in a row that one of them alone holds."""
+class _QuotationFinder:
+    """Finds the documents that a question quotes, by rows of words that one of them alone holds."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        words = {one.id: kind_words(one.text) for one in documents}
-        self._runs = {own: _runs(part, _WORDS) for own, part in words.items()}
-        self._near = {own: _runs(part, _NEAR) for own, part in words.items()}
-        self._owner: dict[int, str | None] = {}
-        for own, runs in self._runs.items():
-            self._owner |= {run: None if run in self._owner else own for run in runs}
+        words = {document.id: kind_words(document.text) for document in documents}
+        self._rows = {name: _rows(tokens, _WORDS) for name, tokens in words.items()}
+        self._near = {name: _rows(tokens, _NEAR) for name, tokens in words.items()}
+        # A row of several documents belongs to none.
+        self._holder: dict[int, str | None] = {}
+        for name, rows in self._rows.items():
+            self._holder |= {row: None if row in self._holder else name for row in rows}
 
-    def quoted(self, document: str, prompt: str) -> set[str]:
-        """Return the ids of those that a question about a document of this id quotes."""
+    def ids(self, document: str, prompt: str) -> set[str]:
+        """Return the ids of the documents that a question about a document of this id quotes."""
         words = kind_words(prompt)
-        runs = _runs(words, _WORDS)
-        shared = Counter(own for run in runs if (own := self._owner.get(run)) is not None)
+        rows = _rows(words, _WORDS)
+        shared = Counter(name for row in rows if (name := self._holder.get(row)) is not None)
         # A phrase that many texts share is no quotation of one: a fourth of it or of the question.
-        found = {
-            own for own, n in shared.items() if _PART * n >= min(len(runs), len(self._runs[own]))
+        quoted = {
+            name for name, n in shared.items() if _PART * n >= min(len(rows), len(self._rows[name]))
         }
-        if not self._near.get(document, set()).isdisjoint(_runs(words, _NEAR)):
-            found.add(document)
-        return found
+        if not self._near.get(document, set()).isdisjoint(_rows(words, _NEAR)):
+            quoted.add(document)
+        return quoted
 
 
-def _runs(words: Sequence[str], most: int) -> set[int]:
-    """Hashes of so many words in a row; of all of them where there are fewer."""
-    return {*map(hash, zip(*(words[at:] for at in range(min(most, len(words)))), strict=False))}
+def _rows(words: Sequence[str], length: int) -> set[int]:
+    """Hashes of ``length`` words in a row; of all of them where there are fewer."""
+    return {*map(hash, zip(*(words[at:] for at in range(min(length, len(words)))), strict=False))}
 
 
 def _questions(path: Path, target: str) -> Iterator[tuple[str, str]]:
-    """Documents and questions to a target in a journal; a line cut short by a crash is none."""
+    """Yield documents and questions to a target; a line cut short by a crash is skipped."""
     try:
         for line in lines_of(path):
             with suppress(ValueError, KeyError, TypeError):
-                asked = json.loads(line)["asked"]
-                if _remembering(asked["target"]) == _remembering(target):
-                    yield asked["document"], asked["query"]["prompt"]
+                query = json.loads(line)["asked"]
+                if _remembering(query["target"]) == _remembering(target):
+                    yield query["document"], query["query"]["prompt"]
     except OSError as error:
         raise InputError(
-            f"Cannot read {path}, where an earlier run says what it sent: {error}.",
+            f"Cannot read {path}, the queries of an earlier run: {error}.",
             "Repair it, or move that folder away.",
         ) from error

@@ -1,9 +1,10 @@
-"""A whole membership audit in one process: shadow system, calibration, documents, verdicts."""
+"""A whole membership audit: shadow system, calibration, documents, verdicts."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import time
 from collections import Counter
@@ -35,8 +36,7 @@ from ragwitness.membership.assumptions import (
     PlanLikeness,
     calibration_of,
     doubts,
-    power_of,
-    withheld,
+    take_back,
 )
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
@@ -51,6 +51,7 @@ from ragwitness.membership.plan import (
     stages_of,
 )
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
+from ragwitness.membership.results.assumptions import VerdictPower
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.membership.shadow import (
     AuditClassifier,
@@ -77,7 +78,9 @@ from ragwitness.text.overlap import same_text
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
 
-# What p-values are computed from: an audit's own score, or a classifier trained on a shadow.
+_log = logging.getLogger(__name__)
+
+# The ranked statistic: an audit's own score, or a classifier trained on a shadow.
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,12 @@ class Statistic:
             return [o.score.value for o in outcomes]
         p = self.classifier.member_probability([score.features for score in scores])
         clipped = np.clip(p, 1e-6, 1 - 1e-6)
-        found = iter(np.log(clipped / (1 - clipped)).tolist())
-        return [None if o.score.value is None else next(found) for o in outcomes]
+        log_odds = iter(np.log(clipped / (1 - clipped)).tolist())
+        return [None if o.score.value is None else next(log_odds) for o in outcomes]
+
+    def running(self, outcome: Outcome, value: float) -> list[float]:
+        """Return the statistic after each window of a document; a classifier reads it whole."""
+        return [value] if self.classifier else running_scores(outcome.score)
 
     def judged(self, outcomes: Sequence[Outcome]) -> list[Judged]:
         """Set each outcome beside its statistic."""
@@ -133,8 +140,10 @@ async def learn(
     """
     shadow = build_shadow(auxiliary, plan.shadow)
     worker = Worker(shadow.target, journal, plan.in_flight)
-    parts = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
-    inside, outside = [await worker.run(audit, part, stage, progress) for stage, part in parts]
+    stages = zip(SHADOW_STAGES, (shadow.inside, shadow.outside), strict=True)
+    inside, outside = [
+        await worker.run(audit, documents, stage, progress) for stage, documents in stages
+    ]
     return trained(audit, shadow, inside, outside, automl=plan.automl)
 
 
@@ -146,7 +155,7 @@ def trained(
     *,
     automl: bool = False,
 ) -> Statistic:
-    """Train the audit classifier: as the audit itself says, where it has a ``train``.
+    """Train the audit classifier, by the audit's own ``train`` if it has one.
 
     Args:
         audit: The method.
@@ -166,37 +175,35 @@ def trained(
     return Statistic(classifier, shadow, (*inside, *outside))
 
 
-# What a reader must be told beside the verdicts: what was in use, and what to beware of.
+# Remarks beside the verdicts: the settings, and cautions.
 
 _SHORT = 60  # characters; longer settings are prompts
 
 
-def in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
+def _in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
-    found = {"method": audit.name, **described(audit)}
+    settings = {"method": audit.name, **described(audit)}
     if isinstance(audit, WindowedAudit):
-        found["text asked about"] = (
+        settings["text asked about"] = (
             f"what no other document here has, in up to {MOST} windows of {SIZE:,} characters"
         )
     if proxy := getattr(audit, "proxy", None):  # some methods count its tokens alone
-        found["difficulty"] = f"{proxy.name}, no context"
+        settings["difficulty"] = f"{proxy.name}, no context"
     if statistic.classifier and statistic.shadow:
-        inside = {
-            key: str(value) for key, value in statistic.shadow.target.system.describe().items()
-        }
-        found["audit classifier"] = statistic.classifier.name
-        found["auxiliary documents"] = (
+        system = statistic.shadow.target.system.describe()
+        settings["audit classifier"] = statistic.classifier.name
+        settings["auxiliary documents"] = (
             "given" if plan.auxiliary else "generated corpus of the package"
         )
-        found |= {f"shadow {key}": value for key, value in inside.items()}
-    return found | {"correction": "Benjamini-Hochberg over all scored documents"}
+        settings |= {f"shadow {key}": str(value) for key, value in system.items()}
+    return settings | {"correction": "Benjamini-Hochberg over all scored documents"}
 
 
 def described(audit: Audit) -> dict[str, str]:
     """The audit's own words about its parameters, else every field that is short enough."""
-    own = getattr(audit, "describe", None)
-    if own is not None:
-        return dict(own())
+    describe = getattr(audit, "describe", None)
+    if describe is not None:
+        return dict(describe())
     config = getattr(audit, "config", None)
     if config is None:
         return {}
@@ -206,18 +213,16 @@ def described(audit: Audit) -> dict[str, str]:
 
 def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """Say how many probe words could be read, and how many only up to a bound."""
-    total = {
-        key: int(sum(o.score.details.get(key, 0.0) for o in outcomes))
-        for key in ("probes", "unread", "censored")
-    }
-    if said := sum("said again" in o.score.details for o in outcomes):
-        again = sum(o.score.details.get("said again", 0.0) > 0 for o in outcomes)
-        return {"documents whose words were said again": f"{again} of {said}"}
-    if not total["probes"]:
+    details = [outcome.score.details for outcome in outcomes]
+    if continued := [row["said again"] > 0 for row in details if "said again" in row]:
+        return {"documents whose words were said again": f"{sum(continued)} of {len(continued)}"}
+    probes, unread, censored = (
+        int(sum(row.get(key, 0.0) for row in details)) for key in ("probes", "unread", "censored")
+    )
+    if not probes:
         return {}
     return {
-        "probe words read": f"{total['probes'] - total['unread']} of {total['probes']},"
-        f" {total['censored']} of them only as a bound"
+        "probe words read": f"{probes - unread} of {probes}, {censored} of them only as a bound"
     }
 
 
@@ -227,89 +232,94 @@ LOOKS = (
 )
 
 
-def looks_at(
-    run: Path | None, audit: str, found: Mapping[str, Sequence[Outcome]], plan: AuditPlan
+def _looks_at(
+    run: Path | None, audit: str, outcomes: Mapping[str, Sequence[Outcome]], alpha: float
 ) -> int:
-    """Count the looks of an ``audit`` at a part of the documents, and remember this one.
+    """Count the interim analyses of an ``audit`` on a part of the documents, and keep this one.
 
-    Each spends half of what is left of the level, so that all together never exceed it. Where no
+    Each spends half of the remaining level, so that all together never exceed it. Where no
     document could be called in, whatever its score, nothing is spent.
     """
     if run is None:  # nothing can be continued: the first look is the last
         return 0
-    asked = [one for part in at_target(found).values() for one in part]
-    answered, capped = sum(o.score.value is not None for o in asked), any(o.capped for o in asked)
+    every = [outcome for row in at_target(outcomes).values() for outcome in row]
+    answered, capped = sum(o.score.value is not None for o in every), any(o.capped for o in every)
     looks: dict[str, list[int]] = {}
     with suppress(FileNotFoundError):
         try:
             looks = TypeAdapter(dict[str, list[int]]).validate_json((run / LOOK).read_bytes())
-        except ValidationError:  # how often it was judged is not known
+        except ValidationError:  # the number of looks is lost
             raise InputError(
                 f"{run / LOOK} is damaged: it says how often this audit was judged.",
                 "Take a fresh --run folder.",
             ) from None
-    # To look again at the same answers is no further chance.
+    # Another look at the same answers is no further chance.
     earlier = {n for n in looks.get(audit, ()) if n != answered}
-    known = sum(one.score.value is not None for one in found["known outside"])
-    capped = capped and plan.alpha * (known + 1) >= 1
+    calibrating = sum(outcome.score.value is not None for outcome in outcomes["known outside"])
+    capped = capped and alpha * (calibrating + 1) >= 1
     if capped:
         looks[audit] = sorted({*earlier, answered})
         replace_file(run / LOOK, json.dumps(looks) + "\n")
     return sum(n < answered for n in earlier) + capped
 
 
-def cautions(
-    alpha: float, reference: CalibrationSet, known: Sequence[Outcome], lost: tuple[int, int]
+def _cautions(
+    alpha: float, reference: CalibrationSet, known: Sequence[Outcome], judged: Sequence[Judged]
 ) -> list[str]:
-    """Say what to beware of before relying on a verdict.
+    """Return warnings about missing scores.
 
     Args:
         alpha: Level of the verdicts.
         reference: Documents outside.
-        known: What was found of them.
-        lost: Documents in question without a score, and all in question.
+        known: Their outcomes.
+        judged: Documents in question.
     """
-    found = [reference.warning] if reference.warning else []
-    calibrated = sum(one.score.value is not None for one in known)
-    reasons = Counter(one.score.reason for one in known if one.score.reason)
-    why = "".join(f"In most cases: {reason}." for reason, _ in reasons.most_common(1))
-    needed, given = documents_needed(alpha), len(reference.documents)
+    cautions = [reference.warning] if reference.warning else []
+    calibrated = sum(outcome.score.value is not None for outcome in known)
+    needed, given_out = documents_needed(alpha), len(reference.documents)
     if calibrated < needed:
         # More documents help only where documents can be scored.
-        most = 2 * calibrated < given
-        found.append(
-            f"Only {calibrated} of {given} known-outside documents could be scored; no p-value can"
-            f" reach {alpha:g} with fewer than {needed}."
-            + (f" {why} Try another --method." if most else " Give more with --known-out.")
+        hint = " Give more with --known-out."
+        if 2 * calibrated < given_out:
+            reasons = Counter(o.score.reason for o in known if o.score.reason).most_common(1)
+            cause = "".join(f" In most cases: {reason}." for reason, _ in reasons)
+            hint = f"{cause} Try another --method."
+        cautions.append(
+            f"Only {calibrated} of {given_out} known-outside documents could be scored; no p-value"
+            f" can reach {alpha:g} with fewer than {needed}.{hint}"
         )
-    without, documents = lost
-    if without * 5 > documents:
-        found.append(f"{without} of {documents} documents could not be scored; see the reasons.")
-    return found
+    unscorable, total = sum(document.statistic is None for document in judged), len(judged)
+    if unscorable * 5 > total:
+        cautions.append(f"{unscorable} of {total} documents could not be scored; see the reasons.")
+    return cautions
 
 
 SAME = "asks the same question as {}, whose text differs further on"
 
 
-def drop_duplicate_questions(
-    audit: Audit, found: Mapping[str, Sequence[Outcome]]
+def _drop_duplicate_questions(
+    audit: Audit, outcomes: Mapping[str, Sequence[Outcome]]
 ) -> dict[str, list[Outcome]]:
     """Take the score from documents that ask the very questions of another.
 
-    Where one of them is in question, from all; known ones alone count once.
+    All of them lose it if one of them is in question; known ones alone count once.
     """
-    every = dict.fromkeys(outcome.document for part in found.values() for outcome in part)
-    mine = {outcome.document for outcome in found["documents"]}
-    other: dict[Document, str] = {}
-    for group in same_questions(audit, every):
-        first, lost = group[0], group[mine.isdisjoint(group) :]
-        other |= {one: group[one == first].id for one in lost}
-
-    def left(one: Outcome) -> Outcome:
-        lost = other.get(one.document)
-        return one if lost is None else replace(one, score=Score(None, reason=SAME.format(lost)))
-
-    return {stage: [left(one) for one in part] for stage, part in found.items()}
+    documents = dict.fromkeys(o.document for row in outcomes.values() for o in row)
+    in_question = {outcome.document for outcome in outcomes["documents"]}
+    reasons: dict[Document, str] = {}
+    for group in same_questions(audit, documents):
+        first = group[0]
+        for document in group[in_question.isdisjoint(group) :]:
+            reasons[document] = SAME.format(group[document == first].id)
+    return {
+        stage: [
+            replace(outcome, score=Score(None, reason=reasons[outcome.document]))
+            if outcome.document in reasons
+            else outcome
+            for outcome in row
+        ]
+        for stage, row in outcomes.items()
+    }
 
 
 APART = (
@@ -323,29 +333,29 @@ def confounded_by_time(
     alpha: float, outcomes: Sequence[Outcome], others: Sequence[Outcome]
 ) -> bool:
     """Whether a system that changed between starts could decide about documents by that alone."""
-    parts = [[one for one in part if one.score.value is not None] for part in (outcomes, others)]
-    every = [*parts[0], *parts[1]]
+    scored_rows = [[o for o in row if o.score.value is not None] for row in (outcomes, others)]
+    scored = [*scored_rows[0], *scored_rows[1]]
     # Starts for one set of documents share one random order, wherever they were broken off.
-    if len(sets := sets_of(every)) > 1 or any(one.startswith(IN_TURN) for one in sets):
+    if len(sets := sets_of(scored)) > 1 or any(name.startswith(IN_TURN) for name in sets):
         return True
-    # And if what was asked at one, or at the others, scores highest, no p-value must be enough.
-    asked, known = map(len, parts)
+    # If one start's documents, or all others, score highest, no p-value must be small enough.
+    items, references = map(len, scored_rows)
     shares = (
-        [sum((start in one.starts) == there for one in part) for part in parts]
-        for start in {start for one in every for start in one.starts}
-        for there in (True, False)
+        [sum((start in outcome.starts) == within for outcome in row) for row in scored_rows]
+        for start in {start for outcome in scored for start in outcome.starts}
+        for within in (True, False)
     )
-    return any(n and (beside + 1) * asked <= alpha * (known + 1) * n for n, beside in shares)
+    return any(n and (calib + 1) * items <= alpha * (references + 1) * n for n, calib in shares)
 
 
-# From what was found of every document to verdicts: the end of every audit, whoever asked.
+# From outcomes to verdicts: the end of every audit.
 
 _DECISIVE = 5  # words of evidence kept per document
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an audit took.
+    """Time and spending of an audit.
 
     Attributes:
         started: When it began, ISO 8601 in UTC.
@@ -368,86 +378,103 @@ def conclude(
     target: str,
     stages: Stages,
     statistic: Statistic,
-    found: Mapping[str, Sequence[Outcome]],
+    outcomes: Mapping[str, Sequence[Outcome]],
     effort: Effort,
     seen: PlanLikeness | None = None,
     apart: bool | None = None,
     looks: int = 0,
     before: Disclosed = Disclosed(),  # noqa: B008  # frozen
 ) -> AuditResult:
-    """Calibrate, judge and put together what a reader must be told.
+    """Calibrate, judge, and add the warnings.
 
     Args:
         plan: Documents and settings.
         audit: The method.
         target: Name of the system.
-        stages: What was asked about.
-        statistic: What is ranked.
-        found: Outcomes by stage, each in the order of ``stages``.
-        effort: What it took.
-        seen: What comparing the texts found; None compares them now.
-        apart: Whether known documents were asked earlier or later; None says so by their starts.
-        looks: At a part of the documents, from :func:`looks_at`.
-        before: What earlier runs sent to the target.
+        stages: Documents by stage.
+        statistic: The ranked statistic.
+        outcomes: By stage, each in the order of ``stages``.
+        effort: Time and spending.
+        seen: Comparison of the texts; None compares them now.
+        apart: Whether known documents were asked earlier or later; None decides by their starts.
+        looks: Interim analyses on a part of the documents.
+        before: Documents that earlier runs sent to the target.
     """
-    ordered, plan = plan.alpha, replace(plan, alpha=plan.alpha * 0.5**looks) if looks else plan
-    seen = seen or PlanLikeness.of(plan, stages.reference, getattr(audit, "config", None))
-    found = drop_duplicate_questions(audit, at_target(found))
-    known, held, outcomes = (found[s] for s in ("known outside", "known inside", "documents"))
-    asked = [*known, *held, *outcomes]
+    ordered, alpha = plan.alpha, plan.alpha * 0.5**looks
+    plan = replace(plan, alpha=alpha)
+    reference = stages.reference
+    seen = seen or PlanLikeness.of(plan, reference, getattr(audit, "config", None))
+    outcomes = _drop_duplicate_questions(audit, at_target(outcomes))
+    calibrating, inside, in_question = (
+        outcomes[stage] for stage in ("known outside", "known inside", "documents")
+    )
+    every = [*calibrating, *inside, *in_question]
     if apart is None:
-        apart = any(confounded_by_time(plan.alpha, outcomes, part) for part in (known, held))
-    # 1. What is ranked: one statistic per document, of the calibration documents too.
-    ranked, running, by = {}, {}, {}
-    for name, part in (("outside", known), ("inside", held)):
-        pairs = zip(statistic.values(part), part, strict=True)
-        scored = [(value, one) for value, one in pairs if value is not None]
-        ranked[name] = [value for value, _ in scored]
-        running[name] = [
-            [value] if statistic.classifier else running_scores(one.score) for value, one in scored
-        ]
-        by[name] = [one.document.group for _, one in scored]
-    groups = (by["outside"], by["inside"]) if any(map(any, by.values())) else None
-    judged = statistic.judged(outcomes)
-    # 2. What a reader must be told beside the verdicts.
-    lost = sum(one.statistic is None for one in judged)
-    spent = spending(effort.spent, effort.budget, effort.stopped_by, asked)
-    settings = in_use(plan, audit, statistic) | words_read(outcomes)
-    calibration = calibration_of(plan, stages.reference, ranked["outside"], seen, by["outside"])
-    scores = {"known-in": ranked["inside"], "audited": _members(judged)}
-    power = power_of(plan, calibration, len(judged) - lost, scores)
-    power = replace(power, withheld=power.withheld or apart)
-    exact = calibration.exact and not apart and not before.told
-    calibration = replace(calibration, power=power, exact=exact)
+        apart = any(confounded_by_time(alpha, in_question, row) for row in (calibrating, inside))
+    # 1. The ranks: one statistic per document, of the calibration documents too.
+    scored = {
+        name: [(v, o) for v, o in zip(statistic.values(row), row, strict=True) if v is not None]
+        for name, row in (("outside", calibrating), ("inside", inside))
+    }
+    values = {name: [value for value, _ in pairs] for name, pairs in scored.items()}
+    running = {name: [statistic.running(o, v) for v, o in pairs] for name, pairs in scored.items()}
+    groups = {name: [o.document.group for _, o in pairs] for name, pairs in scored.items()}
+    judged = statistic.judged(in_question)
+    # 2. Calibration and power. Nothing is exact if a memory or a change could decide.
+    tested = sum(scored_document.statistic is not None for scored_document in judged)
+    alike = seen.reference
+    calibration = calibration_of(
+        plan, reference, values["outside"], alike, seen.odd, groups["outside"]
+    )
+    scores = calibration.scores
+    calibration = replace(
+        calibration,
+        power=VerdictPower(
+            documents=tested,
+            known=calibration.votes,
+            smallest=1 / (calibration.votes + 1),
+            tied=min(calibration.votes, scores.count(max(scores, default=0.0))),
+            withheld=apart or (alike.unlike and not plan.accept_unlike),
+            ranked_out=len(values["inside"]),
+            alpha=alpha,
+        ),
+        exact=calibration.exact and not apart and not before.told,
+    )
+    spent = spending(effort.spent, effort.budget, effort.stopped_by, every)
     warnings = (
         *notes_of(plan.left_out),
         *([APART] if apart else []),
         *([before.told] if before.told else []),
-        *unasked(spent, len(asked)),
-        *([LOOKS.format(looks, plan.alpha, ordered)] if looks else []),
-        *doubts(plan, calibration, len(judged) - lost, seen),
-        *cautions(plan.alpha, stages.reference, known, (lost, len(judged))),
-        *answers_kept([*statistic.asked, *asked]),
+        *unasked(spent, len(every)),
+        *([LOOKS.format(looks, alpha, ordered)] if looks else []),
+        *doubts(plan, calibration, tested, seen),
+        *_cautions(alpha, reference, calibrating, judged),
+        *answers_kept([*statistic.asked, *every]),
     )
-    # 3. Conformal p-values, corrected for the number of documents asked about; what rests on
-    # documents unlike those in question is taken back.
+    # 3. Conformal p-values, corrected for the number of documents asked about; verdicts that rest
+    # on documents unlike those in question are taken back.
     odd = dict.fromkeys(before.withheld, SENT) | dict.fromkeys(seen.odd, UNLIKE)
-    left = frozenset[str]() if plan.accept_unlike else odd.keys()
-    verdicts = judge(judged, **running, alpha=plan.alpha, odd=left, groups=groups)
-    verdicts = withheld(plan, seen, verdicts, odd, apart=apart)
+    verdicts = judge(
+        judged,
+        **running,
+        alpha=alpha,
+        odd=frozenset() if plan.accept_unlike else odd.keys(),
+        groups=(groups["outside"], groups["inside"]) if any(map(any, groups.values())) else None,
+    )
+    verdicts = take_back(plan, seen, verdicts, odd, apart=apart)
     return AuditResult(
         method=audit.name,
         target=target,
-        alpha=plan.alpha,
+        alpha=alpha,
         started=effort.started,
         seconds=effort.seconds,
-        queries=sum(outcome.queries for outcome in asked),
+        queries=sum(outcome.queries for outcome in every),
         verdicts=_with_copies(
-            plan, [replace(v, evidence=v.evidence[:_DECISIVE]) for v in verdicts]
+            plan.documents, [replace(v, evidence=v.evidence[:_DECISIVE]) for v in verdicts]
         ),
         calibration=calibration,
-        evaluation=_evaluation(verdicts, plan.alpha),
-        settings=settings,
+        evaluation=_evaluation(verdicts, alpha),
+        settings=_in_use(plan, audit, statistic) | words_read(in_question),
         warnings=warnings,
         left_out=left_out_of(plan.left_out),
         ragwitness=version("ragwitness"),
@@ -455,26 +482,25 @@ def conclude(
     )
 
 
-def _with_copies(plan: AuditPlan, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts of all documents: a copy has that of its original, and was no test of its own."""
-    by_id = {one.document: one for one in verdicts}
-    first = {same_text(one): by_id[one.id] for one in plan.documents if one.id in by_id}
-    found = []
-    for one in plan.documents:
-        own = first[same_text(one)]
-        copied = f"a copy of “{own.document}”" + (f": {own.reason}" if own.reason else "")
-        copy = replace(own, document=one.id, member=one.member, queries=0, reason=copied)
-        found.append(by_id.get(one.id, copy))
-    return tuple(found)
-
-
-def _members(judged: Sequence[Judged]) -> list[float]:
-    """Statistics of the documents in question that are said to be inside."""
-    return [one.statistic for one in judged if one.document.member and one.statistic is not None]
+def _with_copies(documents: Sequence[Document], verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts of all documents: a copy has that of its original, and was no separate test."""
+    by_id = {verdict.document: verdict for verdict in verdicts}
+    originals = {same_text(d): by_id[d.id] for d in documents if d.id in by_id}
+    complete = []
+    for document in documents:
+        original = originals[same_text(document)]
+        reason = f"a copy of “{original.document}”" + (
+            f": {original.reason}" if original.reason else ""
+        )
+        copy = replace(
+            original, document=document.id, member=document.member, queries=0, reason=reason
+        )
+        complete.append(by_id.get(document.id, copy))
+    return tuple(complete)
 
 
 def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:
-    """Evaluate where every document's membership is known and both kinds are there."""
+    """Evaluate if every document's membership is known and both kinds are there."""
     if any(verdict.member is None for verdict in verdicts):
         return None
     scored = [v for v in verdicts if v.score is not None and v.p_value is not None]
@@ -505,7 +531,6 @@ async def run_audit(
     progress: Progress | None = None,
     limiter: RateLimiter | None = None,
     identity: str | None = None,
-    ahead: int | None = None,
 ) -> AuditResult:
     """Run the audit; answers already in ``run`` are not asked for again.
 
@@ -516,14 +541,12 @@ async def run_audit(
         plan: Documents and settings.
         target: The system under audit.
         audit: The method with its proxy model.
-        run: Folder of the journal; None keeps nothing.
+        run: Folder of the response store; None keeps nothing.
         progress: Called after each document.
         limiter: Lets queries to the target pass; None makes one without caps for ``run``.
-        identity: From :func:`~ragwitness.runner.score_store.audit_identity`. With it, scores are
-            kept in ``run`` as well as answers; without it they are computed anew from the answers,
-            because an audit made by hand may be another one under the same name.
-        ahead: How many known-outside documents are asked about before those in question join in
-            turns, so that first verdicts can be shown early; None asks about all in a random order.
+        identity: From :func:`~ragwitness.runner.score_store.audit_identity`. With it, ``run`` keeps
+            scores as well as answers. Without it they are computed anew from the answers: an audit
+            made by hand may be another one under the same name.
 
     Raises:
         TargetUnreachableError: The target cannot be reached at all.
@@ -537,40 +560,40 @@ async def run_audit(
     # 1. Plan: which documents are asked about, and of which system.
     stages = stages_of(plan, learns(audit))
     to_shadow, to_target = at_shadow(stages.documents), at_target(stages.documents)
-    parts = {"documents": plan.documents, "known-out documents": stages.reference.documents}
-    await refuse_unscorable(audit, parts)
-    shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
-    asked, known = stages.documents["documents"], stages.reference.documents
-    before = (
-        sent_unkept(target, asked, known)
-        if run is None
-        else sent_before(run, target.name, asked, known)
+    in_question, calibrating = stages.documents["documents"], stages.reference.documents
+    await refuse_unscorable(
+        audit, {"documents": plan.documents, "known-out documents": calibrating}
     )
-    # 2. Ask: the shadow system of our own first, then the target.
+    shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
+    before = (
+        sent_unkept(target, in_question, calibrating)
+        if run is None
+        else sent_before(run, target.name, in_question, calibrating)
+    )
+    # 2. Ask: the auditor's own shadow system first, then the target.
     with ExitStack() as files:
         if limiter is None:
             pace = Pace.at_most(plan.in_flight)
             limiter = files.enter_context(RateLimiter.of_run(run, pace=pace))
         folder = files.enter_context(RunFolder.of_run(run, identity))
-        found: dict[str, list[Outcome]] = {}
-        if shadow is not None:
-            worker = folder.worker(shadow.target, plan.in_flight)
-            found |= await worker.run_stages(audit, to_shadow, progress)
+        outcomes: dict[str, list[Outcome]] = {}
         statistic = Statistic()
         if shadow is not None:
-            statistic = trained(audit, shadow, *found.values(), automl=plan.automl)
-        start = start_for(to_target, *([] if ahead is None else [ahead]))
-        worker = folder.worker(target, plan.in_flight, limiter, start)
-        found |= await worker.run_stages(
-            audit, to_target, progress, ahead, mixed=True, patience=PATIENCE
+            worker = folder.worker(shadow.target, plan.in_flight)
+            outcomes |= await worker.run_stages(audit, to_shadow, progress)
+            statistic = trained(audit, shadow, *outcomes.values(), automl=plan.automl)
+            _log.info("trained %s on a shadow system", statistic.classifier)
+        worker = folder.worker(target, plan.in_flight, limiter, start_for(to_target))
+        outcomes |= await worker.run_stages(
+            audit, to_target, progress, mixed=True, patience=PATIENCE
         )
     if run is not None and identity is not None:
         systems = Systems(target.name, shadow.target.name if shadow else None)
-        write_scores(run / SCORES, stages.units(identity, systems), found)
+        write_scores(run / SCORES, stages.units(identity, systems), outcomes)
     # 3. Result: calibrate and judge.
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, limiter.spent, limiter.budget, limiter.cap)
-    apart = None if ahead is None else False  # who asks one kind ahead gives that check up
-    looks = looks_at(run, identity or audit.name, found, plan)
-    its = (plan, audit, target.name, stages, statistic, found, effort)
-    return conclude(*its, None, apart, looks, before)
+    looks = _looks_at(run, identity or audit.name, outcomes, plan.alpha)
+    return conclude(
+        plan, audit, target.name, stages, statistic, outcomes, effort, looks=looks, before=before
+    )

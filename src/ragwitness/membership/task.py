@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
@@ -41,7 +41,7 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 class AuditTask(HowRead, Sending, Computing, Sealing):
     """Ask whether documents are in a RAG system's database.
 
-    Carried out, it gives one verdict per document, in the order given, with what they rest on.
-    Where so many documents can hardly decide anything, or those known to be outside are unlike
-    those in question, nothing is sent; ``yes`` goes on all the same.
+    It gives one verdict per document, in the order given, with its evidence. Nothing is sent if the
+    documents can hardly decide anything, or if those known to be outside are unlike those in
+    question; ``yes`` goes on all the same.
 
     Attributes:
         target: The system under audit: an address (docs/targets.md), a target, or any RAG system
@@ -182,11 +182,11 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         ours = self.cluster if str(self.target).startswith("lab:") else None
         return max(4, 2 * ours.workers) if ours else 4
 
-    def order(self, note: Note = warn, *, collection: bool = False) -> Order:
-        """Read and check everything, and return what is to be done; nothing is sent.
+    def order(self, note: Note = warn, *, collection: bool = False) -> PreparedAudit:
+        """Read and check everything, and return the audit; nothing is sent.
 
         Args:
-            note: Told of what reading the documents came to.
+            note: Called with remarks on the files that were read.
             collection: Whether the documents are asked about as a whole.
 
         Raises:
@@ -195,7 +195,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         from ragwitness.membership.auto_select import AUTO, USUAL
         from ragwitness.membership.methods.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
-        from ragwitness.membership.prepared import Order, trains
+        from ragwitness.membership.prepared import PreparedAudit, trains
         from ragwitness.membership.shadow import ShadowConfig
         from ragwitness.rag.lab import rag_config
 
@@ -223,10 +223,10 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         reject_inapplicable_options(
             self, {name for name, true in traits.items() if true}, self.method
         )
-        # 2. The documents: whom to ask about, and what the p-values are ranks among.
-        lost: list[LeftOut | str] = []
+        # 2. The documents: those in question, and those that p-values are ranked among.
+        unread: list[LeftOut | str] = []
         grouped = partial(
-            as_documents, how=self, lost=lost, note=note, paragraphs=self.paragraphs,
+            as_documents, how=self, lost=unread, note=note, paragraphs=self.paragraphs,
             group_field=self.group_field,
         )  # fmt: skip
         plan = AuditPlan(
@@ -244,18 +244,18 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             accept_unlike=self.accept_unlike,
         )
         target = self.target if isinstance(self.target, str) else ""
-        plan = replace(plan, left_out=tuple(lost))
-        return Order(target, plan, method, config, self.proxy, reach, budget)
+        plan = replace(plan, left_out=tuple(unread))
+        return PreparedAudit(target, plan, method, config, self.proxy, reach, budget)
 
-    def identity(self, order: Order) -> tuple[object, ...]:
-        """Return what a run folder is named by, besides its target.
+    def identity(self, order: PreparedAudit) -> tuple[object, ...]:
+        """Return the inputs that name a run folder, besides its target.
 
-        How many at a time decides no answer: another ``concurrency`` resumes the same run.
+        Concurrency decides no answer: with another ``concurrency`` the same run is resumed.
         """
         named = (self.method,) if self.method == "auto" else (order.method, order.config)
         return (replace(order.plan, in_flight=1), *named, self.proxy)
 
-    def carry_out(self, order: Order | None = None) -> AuditResult:
+    def carry_out(self, order: PreparedAudit | None = None) -> AuditResult:
         """Do it, and return the verdicts.
 
         Args:
@@ -267,18 +267,18 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         named = (self.documents, self.known_out, self.known_in, self.auxiliary)
         folder = own_folder(self.run, *named)
         order = self.order() if order is None else order
-        told, doubtful = order.beforehand()
+        remarks, doubtful = order.beforehand()
         if doubtful and not self.yes:
-            raise undecidable(told)
+            raise undecidable(remarks)
 
         async def ask(target: Target) -> AuditResult:
             ordered = order
             if self.method == "auto":
-                ordered = await chosen(order, target, limiter, folder)
+                ordered = await choose_method(order, target, limiter, folder)
             await ordered.refuse_unscorable()
             if self.seal is not None:
                 seal_run(self, folder, self.target, target.name, lambda _: subject_of(ordered))
-            return await asked(ordered, target, limiter, folder)
+            return await run_prepared(ordered, target, limiter, folder)
 
         with (
             models_on(self.cluster) if self.cluster else nullcontext(),
@@ -296,82 +296,79 @@ _VARIABLE = re.compile(r"\w+")  # no address of a target is one word
 
 def as_accounts(
     task: AuditTask, accounts: Mapping[str, object], note: Note = warn
-) -> dict[str, tuple[AuditTask, Order]]:
+) -> dict[str, tuple[AuditTask, PreparedAudit]]:
     """Return the audit by each account, of documents that are read once.
 
     Args:
         task: The audit that all of them make, at the level of all together.
         accounts: By name: the variable with its key, or the system as this account reaches it.
-        note: Told of what reading the documents came to.
+        note: Called with remarks on the files that were read.
 
     Raises:
         InputError: An option cannot be used.
     """
-    for name, why in _NOT_AS.items():
+    for name, reason in _NOT_AS.items():
         if getattr(task, name) is not None:
             raise InputError(
-                f"--{name.replace('_', '-')} does not apply to --as: {why}.", "Leave it out."
+                f"--{name.replace('_', '-')} does not apply to --as: {reason}.", "Leave it out."
             )
     # An equal part of the level each: together they keep the whole (membership/results/scope.py).
     task = replace(task, alpha=task.alpha / len(accounts))
     order, audits = task.order(note), {}
     for name, whose in accounts.items():
         if isinstance(whose, str) and _VARIABLE.fullmatch(whose):
-            own = replace(task, key_env=whose)
+            account_task = replace(task, key_env=whose)
         else:
-            own = replace(task, target=whose)
-        audits[name] = own, replace(order, reach=own.reach)
+            account_task = replace(task, target=whose)
+        audits[name] = account_task, replace(order, reach=account_task.reach)
     return audits
 
 
-def undecidable(told: Sequence[str]) -> InputError:
-    """Return what to say of an audit that could hardly decide anything."""
+def undecidable(remarks: Sequence[str]) -> InputError:
+    """Return the refusal of an audit that could hardly decide anything."""
     return InputError(
-        f"{' '.join(told)} Nothing was sent.",
+        f"{' '.join(remarks)} Nothing was sent.",
         "Give more documents, --known-out ones of the same kind; or go on all the same: --yes"
         " (in Python yes=True)",
     )
 
 
-async def chosen(
-    order: Order,
+async def choose_method(
+    order: PreparedAudit,
     target: Target,
     limiter: RateLimiter,
     folder: Path | None,
     progress: Progress | None = None,
-) -> Order:
-    """Measure a target, try the methods on it, and return the order with the one that was chosen.
+) -> PreparedAudit:
+    """Measure a target, try the methods on it, and return the audit with the chosen one.
 
     Raises:
         CapabilityError: No method can be chosen.
         InputError: No method has a question for any document; then nothing was sent.
     """
-    from ragwitness.membership.auto_select import choose, refuse_beforehand
-    from ragwitness.membership.pilot import run_pilot
+    from ragwitness.membership.auto_select import choose, refuse_beforehand, run_pilot
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.runner.capabilities import measured_once
 
     proxy = load_language_model(order.proxy)
-    await refuse_beforehand(order.plan, proxy, order.budget)
-    seen = await measured_once(target, limiter, folder)
+    await refuse_beforehand(order.plan, proxy)
+    report = await measured_once(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
-    choice = await choose(order.plan, seen, proxy, order.budget, piloting)
+    choice = await choose(order.plan, report, proxy, order.budget, piloting)
     return replace(order, method=choice.method, config=choice.config, why=choice.why)
 
 
-async def asked(
-    order: Order,
+async def run_prepared(
+    order: PreparedAudit,
     target: Target,
     limiter: RateLimiter,
     folder: Path | None,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Ask about every document of an order, and return the verdicts."""
-    from ragwitness.membership.prepared import audit_at
+    """Ask about every document, and return the verdicts."""
     from ragwitness.membership.run import run_audit
 
-    method: tuple[str, Any, str] = order.method, order.config, order.proxy
-    audit, identity = await audit_at(target, method, limiter, folder, order.plan)
+    audit, identity = await order.fitted_to(target, limiter, folder)
     result = await run_audit(
         order.plan, target, audit, run=folder, progress=progress, limiter=limiter,
         identity=identity,

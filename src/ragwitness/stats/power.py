@@ -1,40 +1,26 @@
 """How many members an audit can be expected to find, before it asks anything (ours).
 
-A verdict depends on scores through their ranks alone. So a score is stood for by its
-false-positive rate, the share of documents outside that score at least as high: uniform for a
-document outside, small for a member that is told apart well. What is simulated is then the
-procedure of ``membership/verdicts.py`` itself: conformal p-values among documents known to be
-outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
+A verdict depends on scores through their ranks alone. So the simulation replaces a score by its
+false-positive rate: the share of documents outside that score at least as high. It is uniform for
+a document outside, and small for a member that scores well. The simulated procedure is that of
+``membership/verdicts.py``: conformal p-values among documents known to be outside,
+Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import roc_curve
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
-_DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
+_DRAWS = 1_000_000  # scores drawn in all; larger audits have fewer rounds
 _MIDDLE = (5, 95)  # percentiles of the simulated audits
-
-
-class Separation(Hashable, Protocol):
-    """How well scores tell members from documents outside."""
-
-    @property
-    def auc(self) -> float:
-        """Probability that a member outscores a document outside."""
-
-    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Draw the false-positive rates of ``n`` members' scores, shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +28,7 @@ class Binormal:
     """Normal scores of equal spread on both sides, as far apart as an AUC says.
 
     Attributes:
-        auc: Area under the ROC curve, from .5, where nothing is told apart, to 1.
+        auc: Area under the ROC curve, from .5 for chance to 1.
     """
 
     auc: float
@@ -65,116 +51,8 @@ class Binormal:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredRoc:
-    """What an evaluation found, no finer than its number of documents outside allows.
-
-    Of a member that outscored all but k of N documents outside, the evaluation says that its
-    false-positive rate lies between the k-th and the next smallest of N uniform numbers. Each
-    draw takes such numbers anew, so that N documents without a false positive never pass for
-    none at all.
-
-    Attributes:
-        roc: Corners (false-positive rate, true-positive rate) from (0, 0) to (1, 1).
-        non_members: N, documents outside behind the curve.
-    """
-
-    roc: tuple[tuple[float, float], ...]
-    non_members: int
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a ROC."""
-        corners = np.asarray(self.roc, dtype=np.float64)
-        if self.non_members < 1 or corners.ndim != 2 or corners.shape[1:] != (2,):
-            raise InputError("A measured ROC needs corners and at least one document outside.")
-        ends = corners[[0, -1]].ravel().tolist()
-        if not np.allclose(ends, [0, 0, 1, 1]) or not (np.diff(corners, axis=0) >= 0).all():
-            raise InputError("A ROC rises from (0, 0) to (1, 1).")
-
-    @property
-    def auc(self) -> float:
-        """Area under the corners, ties counted half."""
-        false, true = np.asarray(self.roc, dtype=np.float64).T
-        return float(np.trapezoid(true, false))
-
-    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Draw members of the curve, and where their scores truly lie."""
-        false, true = np.asarray(self.roc, dtype=np.float64).T
-        weights = np.diff(true)
-        # Ties stand at the end of their step: they count against a member, as in a p-value.
-        above = np.rint(false[1:] * self.non_members).astype(np.int64)
-        k = rng.choice(above, n, p=weights / weights.sum())
-        # The k-th smallest of N uniform numbers stands where k of N documents outside lie above.
-        edges = np.concatenate(([0.0], np.sort(rng.random(self.non_members)), [1.0]))
-        return np.asarray(rng.uniform(edges[k], edges[k + 1]), dtype=np.float64)
-
-
-def tied_blocks(scores: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """Return what scores that are equal leave undecided: false-positive rates from and to.
-
-    Args:
-        scores: Scores of documents outside, shape (n,).
-    """
-    counts = np.unique(np.asarray(scores, dtype=np.float64), return_counts=True)[1][::-1]
-    ends = np.cumsum(counts) / max(1, len(scores))  # the highest score first
-    starts, tied = ends - counts / max(1, len(scores)), counts > 1
-    return tuple(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Tied:
-    """A separation at scores that are equal as often as those of real documents outside.
-
-    Equal scores count against a member: a method that says yes or no can tell members apart well
-    and still call none in.
-
-    Attributes:
-        base: Separation where no scores are equal.
-        blocks: Ranges of false-positive rates from :func:`tied_blocks`.
-    """
-
-    base: Separation
-    blocks: tuple[tuple[float, float], ...]
-
-    @property
-    def auc(self) -> float:
-        """That of the base."""
-        return self.base.auc
-
-    def rates(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Draw those of the base, each at the end of its block."""
-        return self.settled(self.base.rates(rng, n))
-
-    def settled(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Put each rate at the end of its block; others stay."""
-        found = np.array(rates, dtype=np.float64)
-        for low, high in self.blocks:
-            found[(found > low) & (found < high)] = high
-        return found
-
-
-FEWEST_INSIDE = 10
-"""Scores of documents inside that say how well they are told apart; fewer do not."""
-
-
-def measured_or_tied(
-    inside: Sequence[float], outside: Sequence[float], auc: float
-) -> MeasuredRoc | Tied:
-    """Say how well an audit tells documents inside apart by the scores that it gave.
-
-    Args:
-        inside: Scores of documents inside; fewer than ``FEWEST_INSIDE`` are not used.
-        outside: Scores of documents outside, at least one.
-        auc: Assumed where there are too few inside; equal scores are as frequent as outside.
-    """
-    if len(inside) < FEWEST_INSIDE:
-        return Tied(Binormal(auc), tied_blocks(outside))
-    labels = np.arange(len(inside) + len(outside)) < len(inside)
-    return MeasuredRoc(roc_curve(np.array([*inside, *outside]), labels), len(outside))
-
-
-@dataclass(frozen=True, slots=True)
 class AuditPower:
-    """What simulated audits came to.
+    """The outcome of simulated audits.
 
     Attributes:
         found: Expected share of members called in; NaN where no audit had a member.
@@ -184,7 +62,7 @@ class AuditPower:
         false_share: Expected share of documents outside among those called in (the false
             discovery rate).
         rounds: Simulated audits.
-        auc: How well the audit tells members from others.
+        auc: Separation of members and others.
     """
 
     found: float
@@ -197,7 +75,7 @@ class AuditPower:
 
 
 def expected_power(
-    separation: Separation,
+    separation: Binormal,
     *,
     documents: int,
     known_out: int,
@@ -230,7 +108,7 @@ def expected_power(
     rng = np.random.default_rng(0)
     counts = np.empty((n, 3))  # members, members called in, others called in
     for row in counts:
-        # One audit: who is inside, who is called in, and how many of both.
+        # One audit: the documents inside, those called in, and both.
         inside = rng.random(documents) < inside_share
         called = _called_in(separation, inside, known_out, alpha, rng)
         row[:] = inside.sum(), (called & inside).sum(), (called & ~inside).sum()
@@ -251,7 +129,7 @@ def expected_power(
 
 
 def _called_in(
-    separation: Separation,
+    separation: Binormal,
     inside: NDArray[np.bool_],
     known_out: int,
     alpha: float,
@@ -261,10 +139,9 @@ def _called_in(
     if not known_out:
         return np.zeros(inside.size, dtype=np.bool_)
     # Documents outside: uniform; members: as the separation says. Low rates are high scores.
-    settled = separation.settled if isinstance(separation, Tied) else np.asarray
-    rates = settled(rng.random(inside.size))
+    rates = rng.random(inside.size)
     rates[inside] = separation.rates(rng, int(inside.sum()))
-    p_values = conformal_p_values(-rates, -settled(rng.random(known_out)))
+    p_values = conformal_p_values(-rates, -rng.random(known_out))
     return np.asarray(benjamini_hochberg(p_values) <= alpha, dtype=np.bool_)
 
 

@@ -14,8 +14,7 @@ from ragwitness.membership.assumptions import (
     calibration_of,
     doubts,
     likeness,
-    power_of,
-    withheld,
+    take_back,
 )
 from ragwitness.membership.plan import AuditPlan, choose_reference, without_drafts
 from ragwitness.text.sample import load_sample
@@ -123,13 +122,13 @@ def _plan(kinds, **more) -> AuditPlan:
 def test_a_verdict_that_rests_on_unlike_documents_is_taken_back(kinds) -> None:
     plan = _plan(kinds)
     alike = likeness(plan.documents, plan.known_out)
-    found = withheld(plan, PlanLikeness(alike), _verdicts(), {})
+    found = take_back(plan, PlanLikeness(alike), _verdicts(), {})
     assert [one.decision.value for one in found] == ["inconclusive", "out", "inconclusive"]
     assert "differ from yours" in found[0].reason
     # Known-in documents of another kind take back the verdict out.
     plan = replace(plan, known_in=plan.known_out[:50], known_out=())
     inside = likeness(plan.documents, plan.known_in)
-    both = withheld(plan, PlanLikeness(alike, inside), _verdicts(), {})
+    both = take_back(plan, PlanLikeness(alike, inside), _verdicts(), {})
     assert [one.decision.value for one in both] == ["inconclusive"] * 3
 
 
@@ -139,11 +138,11 @@ def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> 
     plan = AuditPlan(tuple(one[:1]), tuple(one[1:50]), tuple(other[:50]))
     seen = PlanLikeness.of(plan, choose_reference(plan.known_out, False, ()))
     assert not seen.known_in.tested
-    said = withheld(plan, seen, _verdicts(), {})[1]
+    said = take_back(plan, seen, _verdicts(), {})[1]
     assert said.decision is Decision.OUT
     assert said.reason.startswith("not exact: too few documents to test")
     reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, [0.0] * 49, seen)
+    calibration = calibration_of(plan, reference, [0.0] * 49, seen.reference, seen.odd)
     assert "known-in documents and 1 in question). So verdicts out are not exact." in " ".join(
         doubts(plan, calibration, 1, seen)
     )
@@ -152,12 +151,12 @@ def test_out_says_so_where_the_known_in_documents_could_not_be_tested(kinds) -> 
 def test_who_insists_keeps_verdicts_that_are_not_called_exact(kinds) -> None:
     plan = _plan(kinds, accept_unlike=True)
     reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
+    calibration = _calibration(plan, reference, [0.0] * 97 + [1.0, 2.0, 3.0])
     assert not calibration.exact
     assert calibration.largest_tie == 97
     seen = PlanLikeness(calibration.likeness)
-    assert withheld(plan, seen, _verdicts(), {}) == tuple(_verdicts())
-    assert "do not accuse" in doubts(plan, calibration, 40)[0]
+    assert take_back(plan, seen, _verdicts(), {}) == tuple(_verdicts())
+    assert "do not accuse" in doubts(plan, calibration, 40, seen)[0]
 
 
 def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kinds) -> None:
@@ -183,62 +182,9 @@ def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None
     assert "so few can hardly show" in likeness(ledger[:1], ledger[1:]).told
 
 
-def _power(documents, scores, inside=None, **more):
-    """The power of an audit of so many documents with these calibration scores."""
-    plan = AuditPlan(tuple(documents[:20]), tuple(documents[20:]), **more)
-    reference = choose_reference(plan.known_out, False, ())
-    calibration = calibration_of(plan, reference, scores)
-    return power_of(plan, calibration, len(plan.documents), inside or {})
-
-
-def test_power_follows_the_scores_that_calibration_gave(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    scores = [i / 200 for i in range(200)]
-    strong = _power(documents, scores, {"known-in": [], "audited": [2.0] * 40})
-    assert (strong.inside, strong.source) == (40, "audited")
-    assert strong.found > 0.9
-    assert strong.smallest == 1 / 201
-    assert strong.tied == 1
-    assert "audited documents that are inside, it could call in 9" in strong.told
-    weak = _power(documents, scores, {"known-in": scores[::10]})
-    assert weak.source == "known-in"
-    assert weak.found < 0.1
-
-
-def test_a_method_that_says_yes_or_no_has_no_power_at_any_auc(kinds) -> None:
-    # One in ten documents outside says yes, like nearly every one inside: AUC .94, and none found.
-    documents = next(iter(kinds.values()))
-    scores = [0.0] * 180 + [1.0] * 20
-    found = _power(documents, scores, {"shadow": [1.0] * 39 + [0.0]})
-    assert found.tied == 20
-    assert found.found < 0.01
-    assert (
-        "or 0.10 for a score that only equals the highest of theirs, which 20 share" in found.told
-    )
-
-
-def test_without_documents_inside_the_auc_is_said_to_be_assumed(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    few = {"known-in": [3.0] * 9}  # fewer than ten say nothing
-    found = _power(documents, [i / 200 for i in range(200)], few)
-    assert (found.inside, found.source) == (0, "")
-    assert "is not known" in found.told
-    assert "--known-in" in found.told
-
-
-def test_unlike_documents_leave_no_power_unless_one_insists(kinds) -> None:
-    one, other = list(kinds.values())[:2]
-    mixed = [*one[:20], *other[:50]]
-    inside = {"shadow": [99.0] * 20}
-    assert "could call nothing in" in _power(mixed, list(range(50)), inside).told
-    assert _power(mixed, list(range(50)), inside, accept_unlike=True).found > 0.5
-
-
-def test_nothing_scored_is_no_power_and_no_error(kinds) -> None:
-    documents = next(iter(kinds.values()))
-    found = _power(documents, [])
-    assert "no calibration document could be scored" in found.told
-    assert found.found is None
+def _calibration(plan, reference, scores):
+    seen = PlanLikeness.of(plan, reference)
+    return calibration_of(plan, reference, scores, seen.reference, seen.odd)
 
 
 def _dense(alphabet: str, n: int, seed: int) -> list[Document]:
@@ -261,7 +207,7 @@ def test_scripts_without_spaces_are_compared_by_their_letters() -> None:
 def test_what_hardly_can_be_tested_is_not_called_exact(kinds, documents: int) -> None:
     texts = next(iter(kinds.values()))
     plan = AuditPlan(tuple(texts[:documents]), known_out=tuple(texts[10:]))
-    found = calibration_of(plan, choose_reference(plan.known_out, False, ()), [0.1, 0.2, 0.3])
+    found = _calibration(plan, choose_reference(plan.known_out, False, ()), [0.1, 0.2, 0.3])
     assert not found.exact
     assert "ested" in found.note
     assert "Checked" not in found.note
@@ -339,7 +285,7 @@ def test_words_are_compared_where_the_method_stops_reading(config, says) -> None
 
 def test_an_order_is_compared_as_its_own_method_reads() -> None:
     from ragwitness.membership.methods.method_registry import configure
-    from ragwitness.membership.prepared import Order
+    from ragwitness.membership.prepared import PreparedAudit
 
     rng = random.Random(5)
     texts = [[f"word{rng.randrange(60)}" for _ in range(300)] for _ in range(80)]
@@ -350,6 +296,10 @@ def test_an_order_is_compared_as_its_own_method_reads() -> None:
     ]
     plan = AuditPlan(tuple(documents[:25]), tuple(documents[25:]))
     short = configure("passages", {"max_chars": "200"})
-    assert "differ from yours" in " ".join(Order("", plan, "passages", short).beforehand()[0])
+    assert "differ from yours" in " ".join(
+        PreparedAudit("", plan, "passages", short).beforehand()[0]
+    )
     whole = configure("passages", {"max_chars": "4000"})
-    assert "differ from yours" not in " ".join(Order("", plan, "passages", whole).beforehand()[0])
+    assert "differ from yours" not in " ".join(
+        PreparedAudit("", plan, "passages", whole).beforehand()[0]
+    )

@@ -9,8 +9,7 @@ import pytest
 
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Capability, Document, Score
-from ragwitness.membership.auto_select import choose, refuse_beforehand
-from ragwitness.membership.pilot import FIRST, Pilot
+from ragwitness.membership.auto_select import FIRST, Pilot, choose, refuse_beforehand
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
@@ -70,8 +69,8 @@ def test_a_cap_chooses_a_method_that_asks_less(plan, monkeypatch) -> None:
     monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
     found = _chosen(plan, queries=70)
     assert found.method == "rag-mia"
-    # Three questions about each of 48 documents, and about 16 texts of the pilot.
-    assert "the whole would take 192 queries and " in found.why
+    # Three questions about each of 48 documents.
+    assert "the whole would take 144 queries and " in found.why
     assert "more than --max-queries allows" in found.why
     # Where none stays within the caps, the one that asks least; the run can be resumed.
     none = _chosen(plan, queries=20)
@@ -106,7 +105,7 @@ def test_where_nothing_can_be_used_the_reasons_are_said(plan) -> None:
         asyncio.run(choose(plan, mute, own, Budget(), _readable))
     tiny = AuditPlan(tuple(Document(f"t{i}", "tiny") for i in range(3)), plan.known_out)
     with pytest.raises(InputError, match="nothing was sent"):
-        asyncio.run(refuse_beforehand(tiny, load_language_model("reader"), Budget()))
+        asyncio.run(refuse_beforehand(tiny, load_language_model("reader")))
 
 
 def _pilots(*readable):
@@ -152,26 +151,10 @@ def test_the_cheapest_beyond_the_caps_is_piloted_too(plan, monkeypatch) -> None:
 def test_what_is_asked_before_the_documents_counts(plan, monkeypatch) -> None:
     turned = (("runon", {}), ("mba", {}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
-    # What the target gives 3, the pilot of runon 8 of at most 96, that of rag-mia 16, documents 48.
-    whole = 48 + 16 + 2 * FIRST + 3
+    # Measuring the target took 3 queries, the pilot of mba 8, and documents take 48.
+    whole = 48 + 2 * FIRST + 3
     for spare, over in ((0, False), (-1, True)):
         _, piloting = _pilots("rag-mia")
         found = _chosen(plan, _TEXT, piloting, requests=3, queries=whole + spare)
         assert found.method == "rag-mia"
         assert ("no method stays within the caps" in found.why) == over
-
-
-def test_pilots_beyond_the_caps_are_refused_by_name_before_anything_is_sent(plan) -> None:
-    own = load_language_model("reader")
-    with pytest.raises(InputError, match="so nothing was sent: the pilot of rag-mia") as caught:
-        asyncio.run(refuse_beforehand(plan, own, Budget(queries=15)))
-    assert "would take 16 queries and " in caught.value.message
-    assert "--max-queries" in caught.value.message
-    asyncio.run(refuse_beforehand(plan, own, Budget(queries=16)))
-    with pytest.raises(InputError, match="--max-tokens"):
-        asyncio.run(refuse_beforehand(plan, own, Budget(tokens=500)))
-    # Of one candidate: what its pilot would take, and no question of it.
-    tried, piloting = _pilots("runon", "mba")
-    found = _chosen(plan, _TEXT, piloting, queries=90)
-    assert tried == ["mba"]
-    assert "not runon: its pilot, with what is asked before it, would take 96 queries" in found.why

@@ -9,8 +9,8 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.baselines import CorpusSplit, divide
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
+from ragwitness.membership.measure import CorpusSplit, divide
 from ragwitness.membership.methods.method_registry import AUDITS
 from ragwitness.models import model_registry as registry
 from ragwitness.rag.config import RagConfig
@@ -58,7 +58,7 @@ def test_no_audit_fails_on_a_small_corpus(size: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(registry, "load_language_model", lambda spec: Copier())
     monkeypatch.setattr(sample, "load_sample", lambda: load_sample()[:48])
     names = tuple(AUDITS) if size <= 40 else ("mba", "rag-mia", "s2mia")
-    plan = BatteryPlan(names, 4, 4, calibration=4, rag=RagConfig(k=2), benign=0)
+    plan = BatteryPlan(names, 4, 4, calibration=4, rag=RagConfig(k=2))
     indexed = []
 
     def build(documents, rag):  # type: ignore[no-untyped-def]

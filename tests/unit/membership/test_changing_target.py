@@ -283,14 +283,6 @@ def test_answers_of_before_starts_were_kept_are_of_one_unknown_start(tmp_path) -
     assert not _resumed(plan, _Turning(0), tmp_path).calibration.exact
 
 
-def test_who_asked_known_documents_ahead_has_no_exact_run_in_that_folder(tmp_path) -> None:
-    plan = _plan(20, 100)
-    asyncio.run(run_audit(plan, _Turning(100), _Asks(), run=tmp_path, ahead=100))
-    result = _resumed(plan, _Turning(0), tmp_path)
-    assert result.count(Decision.IN) == 0
-    assert not result.calibration.exact
-
-
 def test_the_order_of_asking_is_another_each_time_and_follows_from_no_count() -> None:
     """Whoever is asked last scores highest; with 108 and 5 that was always one in question."""
     asked: list[str] = []

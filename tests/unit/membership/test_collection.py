@@ -72,7 +72,6 @@ def test_a_held_collection_is_recognised_before_all_of_it_is_asked() -> None:
     assert result.documents_asked < 80
     assert result.e_value is not None
     assert result.e_value >= 20
-    assert result.permutation_p_value is None  # after an early stop it would be too small
     assert len(result.path) <= target.asked == result.queries < 100
     assert 1.3 <= max(result.path) == result.path[-1]
 
@@ -105,8 +104,6 @@ def test_unscorable_documents_are_counted() -> None:
     result, _ = _run(mine, held=False)
     assert result.unscorable == 2
     assert result.documents_asked == 32
-    assert result.permutation_p_value is not None
-    assert result.permutation_p_value > 0.01
 
 
 def test_a_collection_that_cannot_be_scored_says_why() -> None:

@@ -17,9 +17,15 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.baselines import blind_length, blind_words, divide, nearest_likeness
 from ragwitness.membership.evaluation import AnswersSeen, BatteryPlan, run_battery
-from ragwitness.membership.measure import best_threshold, measure, paired_differences
+from ragwitness.membership.measure import (
+    best_threshold,
+    blind_length,
+    blind_words,
+    divide,
+    measure,
+    nearest_likeness,
+)
 from ragwitness.membership.results.evaluation import Battery, Cost, controls_of
 from ragwitness.models import model_registry as registry
 from ragwitness.rag.config import RagConfig
@@ -130,21 +136,6 @@ def test_rates_by_hand() -> None:
 
 def test_nothing_is_measured_where_a_class_is_missing() -> None:
     assert _measured("x", {"a": 1.0, "b": 0.5}, {"a": True, "b": True}) is None
-
-
-def test_paired_difference_is_narrower_than_two_separate_intervals() -> None:
-    rng = np.random.default_rng(3)
-    truth = {str(i): i < 100 for i in range(200)}
-    hard = rng.normal(size=200)
-    base = {str(i): hard[i] + (i < 100) for i in range(200)}
-    better = {str(i): hard[i] + 1.6 * (i < 100) for i in range(200)}
-    first, second = _measured("better", better, truth), _measured("base", base, truth)
-    assert first is not None
-    assert second is not None
-    rate = paired_differences([first, second], truth)["better", "base"]
-    assert rate.value == pytest.approx(first.auc.value - second.auc.value)
-    assert 0 < rate.low < rate.value < rate.high
-    assert rate.high - rate.low < first.auc.high - first.auc.low
 
 
 def _half(corpus: list[Document], marked: bool) -> list[Document]:

@@ -10,11 +10,17 @@ import pytest
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import ANSWERS, PILOT
 from ragwitness.core.types import Answer, Capability, Document, Query, Score
-from ragwitness.membership.auto_select import choose
+from ragwitness.membership.auto_select import (
+    DOCUMENTS,
+    FIRST,
+    Pilot,
+    choose,
+    pilot_documents,
+    run_pilot,
+)
 from ragwitness.membership.methods.method_registry import build_audit, configure
-from ragwitness.membership.pilot import DOCUMENTS, FIRST, Pilot, pilot_documents, run_pilot
 from ragwitness.membership.plan import AuditPlan
-from ragwitness.membership.prepared import fitted
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
@@ -65,7 +71,7 @@ def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
     target = _Chat()
     found = _pilot(target)
     assert found.possible
-    assert (found.apart(), found.queries) == (FIRST, 2 * FIRST)
+    assert (found.standing_out(), found.queries) == (FIRST, 2 * FIRST)
     assert "4 of 4 texts shown in the question stood out" in found.told
     # Every text once with itself before the question, once without.
     assert sum(one.prompt.startswith("Context: ") for one in target.asked) == FIRST
@@ -100,7 +106,9 @@ def test_chance_alone_rarely_passes() -> None:
     for _ in range(2000):
         shown, hidden = (tuple(Score(rng.random()) for _ in range(DOCUMENTS)) for _ in range(2))
         first = Pilot("x", shown[:FIRST], hidden[:FIRST], 0)
-        passed += first.possible or (first.apart(1) > 0 and Pilot("x", shown, hidden, 0).possible)
+        passed += first.possible or (
+            first.standing_out(1) > 0 and Pilot("x", shown, hidden, 0).possible
+        )
     assert passed / 2000 == pytest.approx(1 / 5, abs=0.03)
 
 
@@ -109,7 +117,7 @@ def test_one_text_that_the_index_holds_in_part_decides_no_pilot() -> None:
     shown = tuple(map(Score, (0.01, 9.98, 7.65, 0.0, 9.22, 0.0, 4.05, 0.0)))
     hidden = tuple(map(Score, (0.0, 0.03, 8.22, 0.0, 0.0, 0.09, 0.03, 0.0)))
     found = Pilot("runon", shown, hidden, 88)
-    assert (found.apart(), found.apart(1)) == (2, 4)
+    assert (found.standing_out(), found.standing_out(1)) == (2, 4)
     assert found.possible
     assert (
         "4 of 8 texts shown in the question stood out from texts not shown, all but" in found.told
@@ -129,7 +137,7 @@ def test_a_model_that_answers_some_questions_is_asked_about_more_texts() -> None
 
     found = _pilot(Some())
     assert found.possible
-    assert (len(found.shown), found.apart()) == (DOCUMENTS, 5)
+    assert (len(found.shown), found.standing_out()) == (DOCUMENTS, 5)
 
 
 def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question() -> None:
@@ -178,7 +186,11 @@ def test_a_recorded_run_holds_the_answers_of_its_pilot(tmp_path) -> None:
     recording = read_recording(tmp_path, "chat")
     again = _pilot(recording)
     asyncio.run(recording.close())
-    assert (again.possible, again.apart()) == (found.possible, found.apart()) == (True, FIRST)
+    assert (
+        (again.possible, again.standing_out())
+        == (found.possible, found.standing_out())
+        == (True, FIRST)
+    )
 
 
 def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:
@@ -238,7 +250,7 @@ def test_documents_kept_as_unreadable_do_not_end_a_run_that_is_issued_again(tmp_
 
     target = Once(fails="<think>Let me see")
     plan = AuditPlan(tuple(_SAMPLE[:30]), tuple(_SAMPLE[40:70]), in_flight=1)
-    audit, identity = fitted("rag-mia", configure("rag-mia"), "reader", 0, plan)
+    audit, identity = PreparedAudit("", plan, "rag-mia", configure("rag-mia")).fitted(0)
 
     def again():
         return asyncio.run(run_audit(plan, target, audit, run=tmp_path, identity=identity))

@@ -18,7 +18,7 @@ from ragwitness.membership.plan import (
     stages_of,
     without_drafts,
 )
-from ragwitness.membership.prepared import fitted
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.shadow import ShadowConfig, build_shadow, split_auxiliary
 from ragwitness.models import model_registry as registry
 from ragwitness.runner.score_store import audit_identity, unit_id
@@ -168,6 +168,6 @@ def test_what_a_draft_shares_with_another_document_is_not_asked_about(first: int
 
 def test_one_document_is_asked_about_beside_those_that_calibrate() -> None:
     own = replace(PLAN, documents=(load_sample()[0],), known_out=(), known_in=(), auxiliary=())
-    audit, _ = fitted("runon", configure("runon"), "repeat", 0, own)
+    audit, _ = PreparedAudit("", own, "runon", configure("runon"), "repeat").fitted(0)
     assert audit.questions(own.documents[0])
     assert {*stages_of(own, shadow=False).reference.documents} <= {*own.every_document}

@@ -10,7 +10,7 @@ from ragwitness.core.types import Document
 from ragwitness.membership import prepared as order
 from ragwitness.membership.methods.method_registry import AUDITS, configure
 from ragwitness.membership.plan import AuditPlan
-from ragwitness.membership.prepared import Order, fitted, order_from, parts_of, stored_settings
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.task_options import Reach
@@ -26,17 +26,17 @@ PLAN = AuditPlan(
 )
 
 
-def _order(method: str = "rag-mia", target: str = "http://127.0.0.1:9/v1#m") -> Order:
+def _order(method: str = "rag-mia", target: str = "http://127.0.0.1:9/v1#m") -> PreparedAudit:
     reach = Reach(timeout=7.5, retries=2, key_env="MY_KEY", headers=("api-key=OTHER",))
     budget = Budget(queries=50, cost=0.3, price_in=1.0, price_out=2.0)
-    return Order(target, PLAN, method, configure(method), "reader", reach, budget)
+    return PreparedAudit(target, PLAN, method, configure(method), "reader", reach, budget)
 
 
 @pytest.mark.parametrize("method", AUDITS)
 def test_an_order_is_read_back_equal(method) -> None:
     made = _order(method)
-    stored = json.loads(json.dumps(stored_settings(made)))
-    assert order_from(stored, parts_of(made)) == replace(made, reach=Reach())
+    stored = json.loads(json.dumps(made.stored()))
+    assert PreparedAudit.from_stored(stored, made.parts()) == replace(made, reach=Reach())
 
 
 def test_a_configuration_that_cannot_be_read_back_is_refused() -> None:
@@ -46,7 +46,7 @@ def test_a_configuration_that_cannot_be_read_back_is_refused() -> None:
 
     made = replace(_order(), config=Unsaid(print))
     with pytest.raises(InputError, match="of rag-mia cannot be written into a seal") as caught:
-        stored_settings(made)
+        made.stored()
     assert "--seal" in caught.value.hint
 
 
@@ -63,14 +63,14 @@ def test_a_configuration_that_cannot_be_read_back_is_refused() -> None:
 def test_a_key_in_the_address_is_refused_and_not_repeated(target, monkeypatch) -> None:
     monkeypatch.setenv("MY_API_KEY", "from-the-environment")
     with pytest.raises(InputError, match="looks like a key") as caught:
-        stored_settings(_order(target=target))
+        _order(target=target).stored()
     secrets = ("hunter22", "abcdef", "from-the")
     assert not any(secret in str(caught.value) for secret in secrets)
 
 
 def test_an_address_with_harmless_options_is_written() -> None:
     target = "lab:corpus.jsonl?k=2&retrieval=minilm&text_field=body"
-    assert stored_settings(_order(target=target))["target"] == target
+    assert _order(target=target).stored()["target"] == target
 
 
 def test_who_is_in_question_decides_nothing_that_is_asked(monkeypatch) -> None:
@@ -96,7 +96,7 @@ def test_who_is_in_question_decides_nothing_that_is_asked(monkeypatch) -> None:
 
     def identity(*parts: tuple[Document, ...]) -> str:
         plan = AuditPlan(parts[0], known_out=parts[1], known_in=parts[2])
-        return fitted("s-rag", configure("s-rag:few"), "reader", 20, plan)[1]
+        return PreparedAudit("", plan, "s-rag", configure("s-rag:few")).fitted(20)[1]
 
     assert identity(one, two, three) == identity(two, one, three) == identity(three, two, one)
     assert len({identity(one, two, three), identity(one, two, ()), identity(one, three, ())}) == 3

@@ -12,7 +12,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Audit, Capability, Document, Probe, Query, Score
 from ragwitness.membership.methods.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan
-from ragwitness.membership.prepared import Order
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.questions import open_questions, write_questions
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.replay import ReplayTarget, question_key, read_recording
@@ -103,7 +103,7 @@ def test_our_methods_say_beforehand_what_they_ask(name: str) -> None:
 def test_an_endpoint_is_neither_opened_nor_asked(tmp_path: Path) -> None:
     documents = tuple(load_sample()[:3])
     plan = AuditPlan((*documents[:1], Document("short", "two words")), known_out=documents[1:])
-    order = Order("http://nobody.invalid/v1#m1", plan, "rag-mia", configure("rag-mia"))
+    order = PreparedAudit("http://nobody.invalid/v1#m1", plan, "rag-mia", configure("rag-mia"))
     assert asyncio.run(write_questions(tmp_path / "q", order)) == (3, 3, 1)
     rows = [json.loads(line) for line in (tmp_path / "q").read_text().splitlines()]
     assert {row["body"]["model"] for row in rows} == {"m1"}
@@ -114,7 +114,7 @@ def test_an_endpoint_is_neither_opened_nor_asked(tmp_path: Path) -> None:
 
 def test_no_question_at_all_is_named(tmp_path: Path) -> None:
     plan = AuditPlan((Document("a", "one two"),), known_out=(Document("b", "three four"),))
-    order = Order("http://nobody.invalid/v1#m1", plan, "rag-mia", configure("rag-mia"))
+    order = PreparedAudit("http://nobody.invalid/v1#m1", plan, "rag-mia", configure("rag-mia"))
     with pytest.raises(InputError, match="No document has a question"):
         asyncio.run(write_questions(tmp_path / "q", order))
     assert not (tmp_path / "q").exists()
@@ -126,7 +126,7 @@ def test_a_question_too_long_for_a_lab_model_is_left_out(tmp_path: Path) -> None
     endless = Document("long", "many words " * 4000)
     plan = AuditPlan((documents[0], endless), known_out=tuple(documents[1:3]))
     config = configure("rag-mia:paper", {"max_chars": 10**6})
-    order = Order(f"lab:{tmp_path}/corpus.jsonl", plan, "rag-mia:paper", config)
+    order = PreparedAudit(f"lab:{tmp_path}/corpus.jsonl", plan, "rag-mia:paper", config)
     assert asyncio.run(write_questions(tmp_path / "q", order)) == (3, 3, 1)
     models = {json.loads(one)["body"]["model"] for one in (tmp_path / "q").read_text().splitlines()}
     assert models == {"model"}

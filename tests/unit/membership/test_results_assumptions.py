@@ -39,22 +39,15 @@ def test_too_few_documents_to_compare_are_not_called_alike() -> None:
     assert SetLikeness(40, 100, 0.01, 0.004, 0.99, ("they are 4.0 times as long",)).unlike
 
 
-def test_power_is_told_with_its_source_or_as_assumed() -> None:
-    found = VerdictPower(40, 100, 1 / 101, 12, 0.93, 0.8, 1.0, inside=30, source="known-in")
-    assert found.told == (
-        "Of documents that score like the 30 documents known to be inside, it could call in 93%"
-        " (80% to 100% in nine of ten simulated audits of 40 documents, half of them inside). With"
-        " 100 calibration documents no p-value is below 0.010, or 0.13 for a score that only"
+def test_the_least_p_values_are_told_with_equal_scores() -> None:
+    assert VerdictPower(40, 100, 1 / 101, 12).told == (
+        "With 100 calibration documents no p-value is below 0.010, or 0.13 for a score that only"
         " equals the highest of theirs, which 12 share."
     )
-    assumed = VerdictPower(1, 100, 1 / 101, 1, 0.4, 0.0, 1.0).told
-    assert (
-        "finds 40% of them (0% to 100% in nine of ten simulated audits of 1 document, half of"
-        in assumed
-    )
-    assert "where a document inside outscores one outside 90% of the time" in assumed
-    assert "which 1" not in assumed
+    assert "which 1" not in VerdictPower(1, 100, 1 / 101, 1).told
     assert "no document in question could be scored" in VerdictPower(0, 9, 0.1, 1).told
+    assert "no calibration document could be scored" in VerdictPower(5, 0, 1.0, 0).told
+    assert "whatever a document scored" in VerdictPower(5, 9, 0.1, 1, withheld=True).told
 
 
 @pytest.mark.parametrize(

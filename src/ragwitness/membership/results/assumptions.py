@@ -1,4 +1,4 @@
-"""What a verdict takes for granted, as results keep and word it."""
+"""Assumptions behind a verdict, as results keep and word them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ODD = 0.02
 
 @dataclass(frozen=True, slots=True)
 class SetLikeness:
-    """What a comparison of two sets of texts found; it asks no target.
+    """Comparison of two sets of texts; it asks no target.
 
     Attributes:
         documents: Documents in question that were compared.
         known: Calibration documents that were compared.
         p_value: That the sets are draws of one source (classifier and named features).
-        least: The least p-value that so many documents can give.
+        least: The least p-value that is possible with these numbers of documents.
         auc: Of a classifier that reads texts alone, out of fold; None with too few documents.
-        differences: What differs most, in words, the largest first.
+        differences: The largest differences, in words, the largest first.
     """
 
     documents: int
@@ -38,7 +38,7 @@ class SetLikeness:
 
     @property
     def unlike(self) -> bool:
-        """Whether the sets were told apart."""
+        """Whether the sets differ."""
         return self.p_value <= LEVEL
 
     @property
@@ -48,13 +48,13 @@ class SetLikeness:
 
     @property
     def told(self) -> str:
-        """What was found, in one sentence."""
+        """The comparison in one sentence."""
         sets = f"{self.known} calibration documents and {self.documents} in question"
         by = "" if self.auc is None else f", AUC {self.auc:.2f} of a classifier that reads texts"
         test = f"(p = {self.p_value:.2g}{by}; {sets})"
         if self.unlike:
-            what = "; ".join(self.differences) or "in their words taken together"
-            return f"the calibration documents differ from yours: {what} {test}."
+            how = "; ".join(self.differences) or "in their words taken together"
+            return f"the calibration documents differ from yours: {how} {test}."
         if self.least > LEVEL:
             return f"not tested: so few documents cannot be tested for likeness ({sets})."
         if self.documents < FEW:
@@ -64,7 +64,7 @@ class SetLikeness:
 
 @dataclass(frozen=True, slots=True)
 class VerdictReach:
-    """What so many calibration documents can decide at all.
+    """The decisions that the number of calibration documents allows.
 
     Attributes:
         alpha: Level after correction.
@@ -94,12 +94,16 @@ class VerdictReach:
         """The same in one sentence or two."""
         # Conformal p-values stop at 1 / (n + 1), and Benjamini-Hochberg then calls nothing in
         # unless enough documents are at that end together.
-        known, asked, level = fmt.count(self.known), fmt.count(self.documents), f"{self.alpha:g}"
+        calibrating, documents, level = (
+            fmt.count(self.known),
+            fmt.count(self.documents),
+            f"{self.alpha:g}",
+        )
         least, needed = f"{1 / (self.known + 1):.3g}", f"{self.alpha / self.documents:.3g}"
         alone = fmt.count(documents_needed(self.alpha, self.documents))
         more = f" It takes {alone} known-out documents to call in one by itself."
         many = "documents" if self.documents > 1 else "document"
-        start = f"With {known} known-out documents and {asked} {many} asked about,"
+        start = f"With {calibrating} known-out documents and {documents} {many} asked about,"
         how = f"can be called in at alpha {level} (smallest p-value {least}, needed"
         if self.together is None:
             fewest = fmt.count(documents_needed(self.alpha))
@@ -116,30 +120,15 @@ class VerdictReach:
         return f"{start} no single document {how} {needed}): {only}{more}"
 
 
-_INSIDE = {
-    "known-in": "documents known to be inside",
-    "audited": "audited documents that are inside",
-}
-ASSUMED_AUC = 0.9
-"""How well members are told apart where no document inside was scored."""
-
-
 @dataclass(frozen=True, slots=True)
 class VerdictPower:
-    """What the scores of a finished audit could decide, equal scores and all.
+    """The least p-values of a finished audit, equal scores and all.
 
     Attributes:
         documents: Scored documents in question.
         known: Scored calibration documents.
         smallest: Smallest p-value that any document could have had; 0 by lot.
         tied: Calibration documents that share the highest of their scores.
-        found: Expected share of the documents inside that are called in, where half of those in
-            question are; None where nothing could be ranked.
-        low: Share below which 5 % of the simulated audits stayed.
-        high: Share above which 5 % of them went.
-        inside: Scored documents inside behind ``found``; 0 where an AUC of ``ASSUMED_AUC`` is
-            assumed with scores as often equal as among the calibration documents.
-        source: ``"known-in"`` or ``"audited"`` where there are such documents.
         withheld: No document could be called in, as the calibration documents are of another kind.
         ranked_out: Scored documents inside that ``out`` is ranked among.
         alpha: Level after correction.
@@ -149,79 +138,51 @@ class VerdictPower:
     known: int
     smallest: float
     tied: int
-    found: float | None = None
-    low: float | None = None
-    high: float | None = None
-    inside: int = 0
-    source: str = ""
     withheld: bool = False
     ranked_out: int = 0
     alpha: float = 0.05
 
     @property
     def told(self) -> str:
-        """What it comes to, for whoever owns the documents."""
+        """The same in words, for the owner of the documents."""
         if not self.documents or not self.known:
-            lost = "no document in question" if self.known else "no calibration document"
-            return f"This audit could call nothing in: {lost} could be scored."
+            unscored = "no document in question" if self.known else "no calibration document"
+            return f"This audit could call nothing in: {unscored} could be scored."
         if self.withheld:
             return (
                 "This audit could call nothing in, whatever a document scored: the calibration"
                 " documents, or when they were asked, differ from those in question."
             )
-        least = fmt.p_text(1 / (self.known + 1))
+        least, calibrating = fmt.p_text(1 / (self.known + 1)), fmt.count(self.known)
         how = "no p-value is below" if self.smallest else "a p-value is drawn by lot, at best below"
-        best = f"With {fmt.count(self.known)} calibration documents {how} {least}"
-        if self.tied > 1:
-            equal = fmt.p_text((self.tied + 1) / (self.known + 1))
-            best += (
-                f", or {equal} for a score that only equals the highest of theirs, which"
-                f" {fmt.count(self.tied)} share"
-            )
-        return f"{self._share()} {best}."
+        equal = fmt.p_text((self.tied + 1) / (self.known + 1))
+        ties = (
+            f", or {equal} for a score that only equals the highest of theirs, which"
+            f" {fmt.count(self.tied)} share"
+        )
+        return f"With {calibrating} calibration documents {how} {least}{ties * (self.tied > 1)}."
 
     @property
     def told_out(self) -> str:
-        """When a document can be called out, and what is missing where none can."""
+        """When a document can be called out, and what is missing if none can."""
         if not self.documents:
             return ""
+        none = "No document can be said to show no sign of being inside"
         if not self.ranked_out:
             return (
-                "No document can be said to show no sign of being inside: that takes scores of"
-                " documents that are inside this very system. Give some (--known-in)."
+                f"{none}: that takes scores of documents that are inside this very system. Give"
+                " some (--known-in)."
             )
         inside = fmt.documents(self.ranked_out)
         together = needed_together(self.alpha, self.documents, self.ranked_out)
         if together is None:
             needed = fmt.count(documents_needed(self.alpha))
             return (
-                f"No document can be said to show no sign of being inside, ranked among {inside}"
-                f" inside: that takes at least {needed}. Give more (--known-in)."
+                f"{none}, ranked among {inside} inside: that takes at least {needed}. Give more"
+                " (--known-in)."
             )
         many = "a single document" if together == 1 else f"{fmt.count(together)} or more together"
         return (
             f"Ranked among {inside} inside, {many} can be said to show no sign of being inside,"
             " where the answers are unlike theirs."
-        )
-
-    def _share(self) -> str:
-        if self.found is None or self.low is None or self.high is None:
-            return ""
-        spread = (
-            f"({self.low:.0%} to {self.high:.0%} in nine of ten simulated audits of"
-            f" {fmt.documents(self.documents)}, half of them inside)"
-        )
-        if self.inside:
-            like = f"{fmt.count(self.inside)} {_INSIDE.get(self.source, self.source)}"
-            share = f"it could call in {self.found:.0%} {spread}."
-            return f"Of documents that score like the {like}, {share}"
-        unknown = (
-            "How many of the documents inside it finds is not known, as none that is known to be"
-            " inside was scored (--known-in)."
-        )
-        if self.tied == self.known:  # nothing is known of how scores of this target spread
-            return f"{unknown} All calibration scores are equal."
-        return (
-            f"{unknown} For example: where a document inside outscores one outside"
-            f" {ASSUMED_AUC:.0%} of the time, it finds {self.found:.0%} of them {spread}."
         )

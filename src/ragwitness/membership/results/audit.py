@@ -1,18 +1,19 @@
-"""What an audit of documents leaves behind, and what every report of it says."""
+"""The result of an audit of documents: verdicts, JSON, conditions and report."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ragwitness.core.types import Decision, Evidence, LeftOut, Shown, Verdict
+from ragwitness.core.types import Decision, LeftOut, Shown, Verdict
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower
+from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
@@ -42,6 +43,7 @@ from ragwitness.report.result_type import (
     finite,
     malformed,
     parse_conditions,
+    plain,
     restored,
     rule_decided,
 )
@@ -53,7 +55,7 @@ LABELS = {
     Decision.INCONCLUSIVE: "inconclusive",
     Decision.OUT: "no sign of it",
 }
-"""What a verdict is called; "out" claims no more than the absence of evidence."""
+"""Names of the verdicts; "out" claims no more than the absence of evidence."""
 
 _ORDER = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
 _STYLES: dict[Decision, Style] = {
@@ -85,7 +87,7 @@ class Calibration:
         likeness: Of their texts to those in question; None where an earlier version audited.
         largest_tie: Documents with the same score as each other, at most.
         ties: How equal scores were ranked: ``"conservative"`` or ``"random"``.
-        power: What the audit could decide with these scores; None in earlier versions' results.
+        power: Possible decisions with these scores; None in earlier versions' results.
         groups: Groups that they count by, one vote each; 0 where each counts by itself.
     """
 
@@ -107,7 +109,7 @@ class Calibration:
 
     @property
     def unlike(self) -> bool:
-        """Whether their texts were told apart from those in question."""
+        """Whether their texts differ from those in question."""
         return self.likeness is not None and self.likeness.unlike
 
 
@@ -123,12 +125,12 @@ class AuditResult(Shown):
         seconds: Wall time.
         queries: Queries sent to the target by this audit, calibration included.
         verdicts: One per document, in the order given.
-        calibration: What the p-values rest on.
+        calibration: Basis of the p-values.
         evaluation: Present where every document's membership is known.
         settings: Everything in use, as label and value, in the order to print.
-        warnings: What a reader must know before relying on a verdict.
+        warnings: Cautions before a verdict is relied on.
         ragwitness: Version of this package.
-        spent: What it has spent at the target.
+        spent: Spending at the target.
         left_out: Files and rows that were given and could not be read.
     """
 
@@ -149,7 +151,7 @@ class AuditResult(Shown):
 
     @property
     def own(self) -> tuple[Verdict, ...]:
-        """Verdicts of documents, copies once: a copy was no test of its own."""
+        """Verdicts of documents, copies once: a copy was no separate test."""
         return tuple(
             v for v in self.verdicts if v.queries or not (v.reason or "").startswith(_COPY)
         )
@@ -164,7 +166,7 @@ class AuditResult(Shown):
         return sum(verdict.score is None for verdict in self.own)
 
 
-# As it is stored: {"documents": [...], "summary": {...}}.
+# The stored form: {"documents": [...], "summary": {...}}.
 
 _NAMES = {"verdicts": "documents", "decision": "verdict", "document": "id"}
 _PRIVATE = {public: private for private, public in _NAMES.items()}
@@ -186,7 +188,7 @@ def _head(result: AuditResult) -> Row:
     # null.
     calibration = asdict(result.calibration)
     calibration["scores"] = [x for x in result.calibration.scores if math.isfinite(x)]
-    if result.calibration.likeness is None:  # an earlier version looked at neither
+    if result.calibration.likeness is None:  # an earlier version compared no texts
         for name in ("likeness", "largest_tie", "ties"):
             del calibration[name]
     if not result.calibration.groups:
@@ -209,34 +211,25 @@ def _head(result: AuditResult) -> Row:
         "queries": result.queries,
         "spent": asdict(result.spent) if result.spent else None,
         "calibration": calibration,
-        "evaluation": _evaluation(result.evaluation),
+        "evaluation": plain(asdict(result.evaluation)) if result.evaluation else None,
         "settings": dict(result.settings),
         "warnings": list(result.warnings),
         "version": result.ragwitness,
     }
     if result.left_out:
-        summary["left_out"] = [asdict(one) for one in result.left_out]
+        summary["left_out"] = [asdict(file) for file in result.left_out]
     return {"summary": summary}
 
 
-def _evaluation(found: Evaluation | None) -> Row | None:
-    if found is None:
-        return None
-    data = asdict(found)
-    for name in _RATES:
-        data[name] = {key: finite(value) for key, value in data[name].items()}
-    return {**data, "roc": [list(corner) for corner in found.roc]}
-
-
 def _rows(result: AuditResult) -> Sequence[Row]:
-    return LazyRows(result.verdicts, document_row)
+    return LazyRows(result.verdicts, _document_row)
 
 
-def document_row(verdict: Verdict) -> Row:
-    """Return what is said of one document, with None for a number that there is not."""
+def _document_row(verdict: Verdict) -> Row:
+    """Return the row of one document, with None for a missing number."""
     # A score that is not finite is stored as null with its reason; it never becomes 0.
     score = finite(verdict.score)
-    lost = verdict.score is not None and score is None
+    undefined = verdict.score is not None and score is None
     return {
         "id": verdict.document,
         "verdict": verdict.decision.value,
@@ -246,53 +239,38 @@ def document_row(verdict: Verdict) -> Row:
         "q_value": finite(verdict.q_value),
         "p_out": finite(verdict.p_out),
         "classifier": finite(verdict.classifier),
-        "reason": verdict.reason or (_NOT_FINITE if lost else None),
+        "reason": verdict.reason or (_NOT_FINITE if undefined else None),
         "member": verdict.member,
-        "evidence": [_evidence(word) for word in verdict.evidence if _measured(word)],
+        # Without numbers a word is no evidence.
+        "evidence": [
+            plain(asdict(word))
+            for word in verdict.evidence
+            if math.isfinite(word.probability.low) and math.isfinite(word.probability.high)
+        ],
         **({"windows": verdict.windows, "share": verdict.share} if verdict.windows else {}),
     }
 
 
-_COLUMNS = {
-    "id": str,
-    "verdict": str,
-    "p_value": float,
-    "score": float,
-    "queries": int,
-    "q_value": float,
-    "p_out": float,
-    "classifier": float,
-    "reason": str,
-    "member": bool,
-    "evidence": [
-        {
-            "word": str,
-            "before": str,
-            "probability": {"low": float, "high": float},
-            "baseline": float,
-        }
-    ],
-    "windows": int,
-    "share": float,
-}
-
-
-def _evidence(word: Evidence) -> Row:
-    return {
-        "word": word.word,
-        "before": word.before,
-        "probability": {"low": word.probability.low, "high": word.probability.high},
-        "baseline": finite(word.baseline),
+_COLUMNS = (
+    {"id": str, "verdict": str, "p_value": float, "score": float, "queries": int}
+    | dict.fromkeys(("q_value", "p_out", "classifier"), float)
+    | {"reason": str, "member": bool}
+    | {
+        "evidence": [
+            {
+                "word": str,
+                "before": str,
+                "probability": {"low": float, "high": float},
+                "baseline": float,
+            }
+        ]
     }
-
-
-def _measured(word: Evidence) -> bool:
-    """Whether a word's numbers are numbers; without them it is not evidence."""
-    return math.isfinite(word.probability.low) and math.isfinite(word.probability.high)
+    | {"windows": int, "share": float}
+)
 
 
 def _load(data: Mapping[str, Any]) -> AuditResult:
-    json.dumps(data, allow_nan=False)  # what is not strict JSON was not written by us
+    json.dumps(data, allow_nan=False)  # another program wrote what is not strict JSON
     # The stored form is older than the class: verdicts are "documents" there, a decision is
     # "verdict".
     summary = _object(data, "summary")
@@ -304,8 +282,7 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
             for name in _RATES
         }
         summary["evaluation"] = {**evaluation, **rates}
-    # "version" is the package's here and not the form's; it is taken out of the way of
-    # Kind.version.
+    # "version" is the package's here and not the form's: it makes room for ResultType.version.
     if "version" not in summary:
         raise malformed(RESULT_TYPE, "version", "missing")
     summary["ragwitness"] = summary.pop("version")
@@ -313,26 +290,25 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
     if isinstance(power := calibration.get("power"), Mapping):
         # The sentences follow from the numbers.
         numbers = {key: value for key, value in power.items() if not key.startswith("told")}
-        calibration["power"] = numbers
-        summary["calibration"] = calibration
+        summary["calibration"] = calibration | {"power": numbers}
     documents = data.get("documents")
     if not isinstance(documents, list):
         raise malformed(RESULT_TYPE, "documents", "missing, or not a list")
-    summary["verdicts"] = [_verdict(one) if isinstance(one, Mapping) else one for one in documents]
+    summary["verdicts"] = [_verdict(row) if isinstance(row, Mapping) else row for row in documents]
     return restored(AuditResult, summary, RESULT_TYPE, _NAMES)
 
 
 def _verdict(stored: Mapping[str, Any]) -> Row:
-    found = {_PRIVATE.get(key, key): value for key, value in stored.items()}
-    if isinstance(words := found.get("evidence"), list):
-        # What the proxy was not asked is null in JSON and NaN in memory.
-        found["evidence"] = [
+    row = {_PRIVATE.get(key, key): value for key, value in stored.items()}
+    if isinstance(words := row.get("evidence"), list):
+        # A baseline that the proxy was not asked for is null in JSON and NaN in memory.
+        row["evidence"] = [
             {**word, "baseline": math.nan}
             if isinstance(word, Mapping) and word.get("baseline", 0) is None
             else word
             for word in words
         ]
-    return found
+    return row
 
 
 def _object(parent: Mapping[str, Any], name: str) -> Row:
@@ -342,31 +318,31 @@ def _object(parent: Mapping[str, Any], name: str) -> Row:
     return dict(value)
 
 
-# Whether an audit passes.
+# Conditions: whether an audit passes.
 
 
 def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
     """Read the conditions of an audit: ``in``, ``out``, ``inconclusive``, ``unscorable``.
 
     Raises:
-        InputError: One is not in the grammar, or could be met by no document at all.
+        InputError: One is not in the grammar, or no document at all could meet it.
     """
     return parse_conditions(texts, (*(decision.value for decision in Decision), _UNSCORABLE))
 
 
 def rule(result: AuditResult, conditions: Sequence[Condition]) -> Ruling:
-    """Say how an audit ends; one without conditions passes once it is finished.
+    """Say how an audit ends; without conditions it passes once it is finished.
 
-    That no condition is met says something only of an audit that decided something.
+    An audit passes its conditions only if it decided something.
     """
     counts, total = _counts(result)
-    lost, undecided = fmt.left_out(result.left_out), "no document is said to be in or out"
-    return rule_decided(counts, conditions, fmt.documents(total), total, lost, undecided)
+    unread, undecided = fmt.left_out(result.left_out), "no document is said to be in or out"
+    return rule_decided(counts, conditions, fmt.documents(total), total, unread, undecided)
 
 
 def _counts(result: AuditResult) -> tuple[dict[str, int], int]:
-    """Documents by what can be counted, and all."""
-    counts = {one.value: result.count(one) for one in Decision}
+    """Documents by verdict, unscorable ones, and all."""
+    counts = {decision.value: result.count(decision) for decision in Decision}
     return {**counts, _UNSCORABLE: result.unscorable}, len(result.own)
 
 
@@ -381,9 +357,11 @@ def _cases(result: AuditResult, conditions: Sequence[Condition]) -> list[TestCas
 
     It is skipped where the audit says neither in nor out, and passes otherwise.
     """
-    # The gate is met or not for the whole run; the documents that made it so are those that fail.
+    # The condition is met for the whole run; the documents behind it are those that fail.
     counts, total = _counts(result)
-    failing = [one for one in conditions if one.met(counts[one.subject], total)]
+    failing = [
+        condition for condition in conditions if condition.met(counts[condition.subject], total)
+    ]
     return [_case(verdict, failing) for verdict in result.verdicts]
 
 
@@ -394,27 +372,27 @@ def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
         f"p {fmt.p_text(verdict.p_value)}, q {fmt.p_text(verdict.q_value)},"
         f" score {fmt.score_text(verdict.score)}, {fmt.count(verdict.queries)} {noun}"
     )
-    told = (f"{w.before} {w.word}: {w.target} / {w.baseline}" for w in words.items)
-    evidence = "\n".join(line for line in (words.reason, *told) if line)
+    lines = (f"{w.before} {w.word}: {w.target} / {w.baseline}" for w in words.items)
+    evidence = "\n".join(line for line in (words.reason, *lines) if line)
     state: Literal["passed", "failed", "skipped"] = "passed"
     message = f"{label}: {figures}"
-    if met := ", ".join(str(one) for one in failing if _concerns(one, verdict)):
+    if met := ", ".join(str(condition) for condition in failing if _concerns(condition, verdict)):
         state, message = "failed", f"{message}; --fail-on {met}"
     elif verdict.decision is Decision.INCONCLUSIVE:
         state, message, evidence = "skipped", f"{words.reason or label} ({figures})", ""
     return TestCase(verdict.document, state, message, evidence, verdict.decision.value)
 
 
-# What a report says.
+# The report; ``prose.toml`` has its fixed sentences.
 
 
 def headline(result: AuditResult) -> tuple[str, str]:
     """Return the verdict counts as a title and the sentence below it."""
-    total, found = len(result.own), result.count(Decision.IN)
+    total, accused = len(result.own), result.count(Decision.IN)
     if not total:
         return "No documents were audited", "There is nothing to report."
-    title = f"{fmt.count(found)} of {fmt.documents(total)}: in the database"
-    # The title counts accusations alone; everything else stands in the sentence below it.
+    title = f"{fmt.count(accused)} of {fmt.documents(total)}: in the database"
+    # The title counts accusations alone; everything else is in the sentence below it.
     rest = []
     if absent := result.count(Decision.OUT):
         verb = "shows" if absent == 1 else "show"
@@ -437,7 +415,12 @@ def strength(verdict: Verdict) -> tuple[int, float]:
 def words_of(verdict: Verdict) -> Words:
     """Return the words that decided about a document, formatted."""
     reason = verdict.reason or ("" if verdict.score is not None else "could not be scored")
-    reason = "; ".join(filter(None, (reason, extent_of(verdict))))
+    # The extent is said of documents that were asked about in part.
+    if verdict.windows:
+        many = "1 window" if verdict.windows == 1 else f"{verdict.windows} windows"
+        extent = f"asked about {many}, {fmt.percent(verdict.share)} of its text"
+        extent += "; a part may be inside" * (verdict.decision is Decision.IN)
+        reason = "; ".join(filter(None, (reason, extent)))
     items = tuple(
         EvidenceWord(
             fmt.visible(word.before, 80),
@@ -450,53 +433,28 @@ def words_of(verdict: Verdict) -> Words:
     return Words(items, max(0, len(verdict.evidence) - _WORDS), reason)
 
 
-def extent_of(verdict: Verdict) -> str:
-    """Say how much of a document was asked about; empty where it was asked about as a whole."""
-    if not verdict.windows:
-        return ""
-    many = "1 window" if verdict.windows == 1 else f"{verdict.windows} windows"
-    asked = f"asked about {many}, {fmt.percent(verdict.share)} of its text"
-    return asked + "; a part may be inside" * (verdict.decision is Decision.IN)
-
-
-def truth_of(verdict: Verdict) -> str:
-    """Return the truth about a document, in a word; empty where it is not known."""
-    return {True: "member", False: "non-member", None: ""}[verdict.member]
-
-
-def is_wrong(verdict: Verdict) -> bool:
-    """Whether a verdict is known to be wrong."""
-    accused = verdict.decision is Decision.IN and verdict.member is False
-    return accused or (verdict.decision is Decision.OUT and verdict.member is True)
-
-
-def measures(result: AuditResult) -> tuple[tuple[str, Rate, str, str], ...]:
+def _measures(result: AuditResult) -> tuple[tuple[str, Rate, str, str], ...]:
     """Return name, rate, meaning and a short remark of each rate; none without the truth."""
-    found = result.evaluation
-    if found is None:
+    evaluation = result.evaluation
+    if evaluation is None:
         return ()
     # Two kinds of rate: those of the method's own threshold, and those of the p-values at alpha.
     # Only the latter were promised, so only they are judged as kept or broken.
-    level, by = fmt.percent(result.alpha), found.decided_by.replace("<=", "≤")
-    kept = f"promised: at most {level}{_kept(result.alpha, found.false_positives)}"
+    level, by = fmt.percent(result.alpha), evaluation.decided_by.replace("<=", "≤")
+    promise = f"promised: at most {level}{_kept(result.alpha, evaluation.false_positives)}"
     below = f"p \N{LESS-THAN OR EQUAL TO} {level}"
-    return (
-        (
-            "AUC",
-            found.auc,
-            "chance that a member outscores a non-member; 0.5 is guessing",
-            "0.5 is guessing",
-        ),
-        ("Accuracy", found.accuracy, f"right decisions ({by})", by),
-        ("F1", found.f1, f"precision and recall in one ({by})", by),
-        (
-            "TPR at 1 % FPR",
-            found.tpr_at_1_fpr,
-            "members found when at most 1 % of non-members are accused",
-            "",
-        ),
-        ("False positives", found.false_positives, f"non-members with {below}; {kept}", kept),
-        ("True positives", found.true_positives, f"members with {below}", f"members with {below}"),
+    meanings = prose("audit")["measures"]
+    rows = (
+        ("AUC", evaluation.auc, "auc", "0.5 is guessing"),
+        ("Accuracy", evaluation.accuracy, "accuracy", by),
+        ("F1", evaluation.f1, "f1", by),
+        ("TPR at 1 % FPR", evaluation.tpr_at_1_fpr, "tpr", ""),
+        ("False positives", evaluation.false_positives, "false_positives", promise),
+        ("True positives", evaluation.true_positives, "true_positives", f"members with {below}"),
+    )
+    return tuple(
+        (name, rate, meanings[key].format(by=by, below=below, promise=promise), remark)
+        for name, rate, key, remark in rows
     )
 
 
@@ -510,77 +468,39 @@ def _kept(alpha: float, rate: Rate) -> str:
     return "; above, but within chance" if rate.value > alpha else "; kept"
 
 
-_NOT_CLAIMED = (
-    "A verdict is not proof: at this level, some documents outside are called in.",
-    "It cannot tell this document from a copy or near-copy of it in the database.",
-    "It cannot tell it from one that the model itself knows by heart, or was told by others, where "
-    "the known-outside documents, of the same source and kind, are not known to it.",
-    "It says nothing about who put it there, by what right, or whether the model was "
-    "trained on it.",
-    "\N{LEFT DOUBLE QUOTATION MARK}No sign of it\N{RIGHT DOUBLE QUOTATION MARK} does not certify "
-    "absence: a system that hides its sources well gives no sign either.",
-)
-_NO_RATE = (
-    "How often that is wrong is not known: nobody knows that the calibration documents are like "
-    "the audited ones and were asked as they were."
-)
-_UNLIKE = (
-    "How often that is wrong is not known: the calibration documents are not like the audited ones."
-)
-_SOURCES = {
-    "known-out": "documents named by the user as outside the database",
-    "auxiliary": "auxiliary documents taken to be outside the database",
-    "generated": "the generated corpus that ships with Ragwitness",
-}
-
-
 def how_often_wrong(result: AuditResult) -> str:
     """Say how often the verdict "in the database" is wrong."""
-    if result.calibration.unlike:
-        return _UNLIKE
-    return _error_rate(result) if result.calibration.exact else _NO_RATE
-
-
-def _claimed(result: AuditResult) -> tuple[str, ...]:
-    return (
-        "In the database: the system answers as if it could read this very document."
-        f" {how_often_wrong(result)}",
-        "No sign of it: were the document inside, answers this weak would be rare, by the "
-        "same measure.",
-        "Inconclusive: the answers fit both, or the document could not be scored. It is "
-        "not a weaker yes and not a no.",
-        *_in_part(result),
-    )
+    # Benjamini-Hochberg bounds the share of false accusations; without it alpha bounds each test by
+    # itself (docs/design/verdicts.md).
+    key = "corrected" if _correction(result) != "none" else "single"
+    if result.calibration.unlike or not result.calibration.exact:
+        key = "unlike" if result.calibration.unlike else "not_exact"
+    sentence: str = prose("audit")["wrong"][key]
+    return sentence.format(level=fmt.percent(result.alpha))
 
 
 _WITH = ("difficulty", "audit classifier", "shadow retrieval", "shadow generator")
 _PARTS = (0.5, 0.2, 0.1, 0.05)  # of a document, that may alone be inside
 
 
-def _in_part(result: AuditResult) -> Iterator[str]:
-    """Say what it means that a document was asked about in windows."""
-    windows = max((verdict.windows for verdict in result.own), default=0)
-    if not windows:
-        return
-    # As if each were drawn from all of the text; they stand apart, so they meet a part more often.
-    met = ", ".join(
-        f"{fmt.percent(1 - (1 - part) ** windows)} for {fmt.percent(part)} of it" for part in _PARTS
-    )
-    many = "1 window" if windows == 1 else f"{windows} windows"
-    yield (
-        f"A part of a document may be inside alone. In {many} at random places at least one stands"
-        f" in that part with a chance of about {met}. Where none does, nothing is noticed."
-    )
+def _claimed(result: AuditResult) -> Iterator[str]:
+    for sentence in prose("audit")["claimed"]:
+        yield sentence.format(wrong=how_often_wrong(result))
+    if windows := max((verdict.windows for verdict in result.own), default=0):
+        # As if each were drawn from all of the text; they stand apart, so they meet a part more
+        # often.
+        chances = ", ".join(
+            f"{fmt.percent(1 - (1 - share) ** windows)} for {fmt.percent(share)} of it"
+            for share in _PARTS
+        )
+        many = "1 window" if windows == 1 else f"{windows} windows"
+        yield prose("audit")["in_part"].format(many=many, chances=chances)
 
 
 def _ties(calibration: Calibration) -> str:
     """Say how many calibration scores are equal, and what that does to p-values."""
     many = f"{fmt.count(calibration.largest_tie)} of {fmt.count(calibration.n)} calibration"
-    how = (
-        "count against an accusation (conservative ranks)"
-        if calibration.ties == "conservative"
-        else "were ranked by lot (randomised p-values)"
-    )
+    how = prose("audit")["ties"][calibration.ties]
     return f"{many} documents have the same score; equal scores {how}."
 
 
@@ -588,31 +508,59 @@ def _correction(result: AuditResult) -> str:
     return result.settings.get("correction", "none")
 
 
-def _error_rate(result: AuditResult) -> str:
-    """Say what alpha bounds: the share of false accusations, or each test by itself."""
-    level = fmt.percent(result.alpha)
-    if _correction(result) != "none":  # Benjamini-Hochberg (docs/design/verdicts.md)
-        return f"Of the documents called so, at most {level} are expected to be outside."
-    return f"A document outside would be called so with probability at most {level}."
-
-
 def _report(result: AuditResult) -> ReportDocument:
     title, sentence = headline(result)
-    calibration, total = result.calibration, len(result.own)
-    source = _SOURCES.get(calibration.source, calibration.source)
+    calibration, total, texts = result.calibration, len(result.own), prose("audit")
+    source = texts["sources"].get(calibration.source, calibration.source)
     basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{fmt.count(calibration.n)})"
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be
     # called in.
     drawn = calibration.ties == "random"
     smallest = "by lot" if drawn else fmt.p_text(1 / (max(0, calibration.votes) + 1))
     cost = f"{fmt.count(result.queries)} queries, {fmt.duration(result.seconds)}"
-    spent = fmt.spent_text(result.spent)
-    all_starts = ("Spent by all starts, trials of the target included", spent)
-    per_document = f"{result.queries / max(1, total):.3g}"
+    spent, level = fmt.spent_text(result.spent), fmt.percent(result.alpha)
     # "Exact" rests on what the user said of the calibration documents, and the report repeats it.
     exact = "Exact under this assumption." if calibration.exact else "Not exact."
-    told_out = calibration.power.told_out if calibration.power else ""
+    power, power_out = "", ""
+    if calibration.power:
+        power, power_out = calibration.power.told, calibration.power.told_out
+    ties = _ties(calibration) if calibration.largest_tie > 1 else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
+    # Rows without a value are left out.
+    brief = (
+        ("target", result.target),
+        ("method", result.method),
+        *((label, result.settings.get(label, "")) for label in _WITH),
+        ("level", f"alpha = {level}, correction: {_correction(result)}"),
+        ("calibration", f"{basis}; smallest possible p {smallest}"),
+        ("", f"{exact} {calibration.note}"),
+        ("", ties),
+        ("power", power),
+        ("", "" if result.count(Decision.OUT) else power_out),
+        ("cost", cost),
+        ("spent by all starts, trials of the target included", spent),
+    )
+    rests_on = (
+        ("Level \N{GREEK SMALL LETTER ALPHA}", level),
+        (f"Correction for {fmt.documents(total)}", _correction(result)),
+        ("Calibrated on", basis),
+        ("Smallest p-value possible", smallest),
+        ("Guarantee", f"{exact} {calibration.note}"),
+        ("Equal scores", ties),
+        ("What it could decide", power),
+        ("When there is “no sign of it”", power_out),
+    )
+    per_document = f"({result.queries / max(1, total):.3g} per audited document)"
+    settings = (
+        *result.settings.items(),
+        ("Queries", f"{fmt.count(result.queries)}, calibration included {per_document}"),
+        ("Spent by all starts, trials of the target included", spent),
+        ("Time", f"{fmt.duration(result.seconds)}, started {fmt.moment(result.started)}"),
+        ("Ragwitness", result.ragwitness or fmt.MISSING),
+    )
+    terms = texts["reading"]
+    if all(v.p_out is None for v in result.verdicts):
+        terms = {term: text for term, text in terms.items() if term != "p if inside"}
     return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
@@ -626,103 +574,64 @@ def _report(result: AuditResult) -> ReportDocument:
             ("Started", fmt.moment(result.started)),
             ("Cost", cost),
         ),
-        brief=(
-            ("target", result.target),
-            ("method", result.method),
-            *((label, result.settings.get(label, "")) for label in _WITH),
-            ("level", f"alpha = {fmt.percent(result.alpha)}, correction: {_correction(result)}"),
-            ("calibration", f"{basis}; smallest possible p {smallest}"),
-            ("", f"{exact} {calibration.note}"),
-            *([("", _ties(calibration))] if calibration.largest_tie > 1 else ()),
-            *([("power", calibration.power.told)] if calibration.power else ()),
-            *([("", told_out)] if told_out and not result.count(Decision.OUT) else ()),
-            ("cost", cost),
-            (all_starts[0][0].lower() + all_starts[0][1:], spent),
-        ),
+        brief=tuple(row for row in brief if row[1]),
         warnings=tuple(result.warnings),
         left_out=result.left_out,
-        claimed=_claimed(result),
-        not_claimed=_NOT_CLAIMED,
-        rests_on=(
-            ("Level \N{GREEK SMALL LETTER ALPHA}", fmt.percent(result.alpha)),
-            (f"Correction for {fmt.documents(total)}", _correction(result)),
-            ("Calibrated on", basis),
-            ("Smallest p-value possible", smallest),
-            ("Guarantee", f"{exact} {calibration.note}"),
-            *([("Equal scores", _ties(calibration))] if calibration.largest_tie > 1 else ()),
-            *([("What it could decide", calibration.power.told)] if calibration.power else ()),
-            *([("When there is “no sign of it”", told_out)] if told_out else ()),
-        ),
+        claimed=tuple(_claimed(result)),
+        not_claimed=tuple(texts["not_claimed"]),
+        rests_on=tuple(row for row in rests_on if row[1]),
         shares=tuple(
             Share(LABELS[decision], _STYLES[decision], n, n / total) for decision, n in counted if n
         ),
         sections=tuple(_sections(result)),
-        settings=(
-            *result.settings.items(),
-            (
-                "Queries",
-                f"{fmt.count(result.queries)}, calibration included ({per_document} per audited"
-                " document)",
-            ),
-            *([all_starts] if spent else []),
-            ("Time", f"{fmt.duration(result.seconds)}, started {fmt.moment(result.started)}"),
-            ("Ragwitness", result.ragwitness or fmt.MISSING),
-        ),
-        reading=_reading(result),
-        rates=tuple((name, rate) for name, rate, _, _ in measures(result)),
+        settings=tuple(row for row in settings if row[1]),
+        reading=tuple((term, text.format(level=level)) for term, text in terms.items()),
+        rates=tuple((name, rate) for name, rate, _, _ in _measures(result)),
         version=result.ragwitness,
     )
 
 
-def _sections(result: AuditResult) -> list[Section]:
-    found = [Section("telling", "", (_telling(result), *_rest(result)), "terminal")]
+def _sections(result: AuditResult) -> Iterator[Section]:
+    yield Section("telling", "", (_telling(result), *_remarks(result)), "terminal")
     if result.evaluation is not None:
-        found.append(_known_truth(result, result.evaluation))
+        yield _known_truth(result, result.evaluation)
     # Figures: the distribution of scores, then the ROC where the truth is known, then p-values
     # against the uniform, which is the check of the calibration.
-    squares = [one for one in (_roc(result), _p_values(result)) if one is not None]
+    squares = tuple(square for square in (_roc(result), _p_values(result)) if square)
     scores = _scores(result)
-    if scores is not None or squares:
-        blocks: list[Block] = [] if scores is None else [scores]
-        blocks += [Figures(tuple(squares))] if squares else []
-        found.append(Section("figures", "The evidence at a glance", tuple(blocks), "page"))
-    hint = Paragraph(
-        "Strongest evidence first. Beside each word: the probability the system gave it, and that"
-        " of a model without access to the database. “≤” means the system listed only its"
-        " likeliest words and this one was not among them."
-    )
+    figures: list[Block] = [*([scores] if scores else []), *([Figures(squares)] if squares else [])]
+    if figures:
+        yield Section("figures", "The evidence at a glance", tuple(figures), "page")
     # The documents by verdict, accusations first.
     groups = tuple(_group(result, decision) for decision in _ORDER if result.count(decision))
-    blocks_: tuple[Block, ...] = (hint, *groups) if groups else (Paragraph("None.", ""),)
-    return [*found, Section("documents", "The documents", blocks_, "page")]
+    hint = Paragraph(prose("audit")["hint"])
+    blocks: tuple[Block, ...] = (hint, *groups) if groups else (Paragraph("None.", ""),)
+    yield Section("documents", "The documents", blocks, "page")
 
 
 def _telling(result: AuditResult) -> Table:
     """The documents for a terminal: all of a short list, else those with the most evidence."""
-    shown: Sequence[Verdict] = result.verdicts
-    if len(shown) > _ALL:
-        shown = sorted(shown, key=strength)[:_TELLING]
-    return Table(
-        "",
-        (
-            Column("Document", "name", "document"),
-            Column("Verdict", "text", "verdict"),
-            Column("p", "value", "p"),
-            Column("Words", "words", "with / without the database"),
-            Column("Queries", "value", "queries"),
-        ),
-        tuple(
-            (
-                Name(one.document, document=one.document),
-                verdict_mark(one.decision),
-                fmt.p_text(one.p_value),
-                Words(words_of(one).items),
-                one.queries,
-            )
-            for one in shown
-        ),
-        "documents",
+    listed: Sequence[Verdict] = result.verdicts
+    if len(listed) > _ALL:
+        listed = sorted(listed, key=strength)[:_TELLING]
+    columns = (
+        Column("Document", "name", "document"),
+        Column("Verdict", "text", "verdict"),
+        Column("p", "value", "p"),
+        Column("Words", "words", "with / without the database"),
+        Column("Queries", "value", "queries"),
     )
+    rows = tuple(
+        (
+            Name(verdict.document, document=verdict.document),
+            verdict_mark(verdict.decision),
+            fmt.p_text(verdict.p_value),
+            Words(words_of(verdict).items),
+            verdict.queries,
+        )
+        for verdict in listed
+    )
+    return Table("", columns, rows, "documents")
 
 
 def verdict_mark(decision: Decision) -> Mark:
@@ -730,19 +639,19 @@ def verdict_mark(decision: Decision) -> Mark:
     return Mark(_SHORT[decision], _STYLES[decision])
 
 
-def _rest(result: AuditResult) -> Iterator[Paragraph]:
+def _remarks(result: AuditResult) -> Iterator[Paragraph]:
     """Say why documents are inconclusive, each reason once, and what is not shown."""
     reasons = Counter(v.reason for v in result.verdicts if v.reason)
     for reason, n in reasons.most_common(_REASONS):
-        alone = next(v.document for v in result.verdicts if v.reason == reason)
-        yield Paragraph(f"{fmt.documents(n) if n > 1 else alone}: {reason}.", "", brief=True)
+        first = next(v.document for v in result.verdicts if v.reason == reason)
+        yield Paragraph(f"{fmt.documents(n) if n > 1 else first}: {reason}.", "", brief=True)
     if (more := len(reasons) - _REASONS) > 0:
         yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
-    if parts := [v.share for v in result.verdicts if v.windows]:
-        least, most = fmt.percent(min(parts)), fmt.percent(max(parts))
+    if shares := [v.share for v in result.verdicts if v.windows]:
+        least, largest = fmt.percent(min(shares)), fmt.percent(max(shares))
         yield Paragraph(
-            f"Of {fmt.documents(len(parts))} only excerpts were asked about, {least} to {most} of"
-            " the text: a part of a document may be inside alone.",
+            f"Of {fmt.documents(len(shares))} only excerpts were asked about, {least} to"
+            f" {largest} of the text: a part of a document may be inside alone.",
             brief=True,
         )
     if (total := len(result.verdicts)) > _ALL:
@@ -750,14 +659,14 @@ def _rest(result: AuditResult) -> Iterator[Paragraph]:
         yield Paragraph(f"{text}{{where}}.", brief=True)
 
 
-def _known_truth(result: AuditResult, found: Evaluation) -> Section:
-    lost = ""
-    if found.unscorable:
-        lost = (
-            f"; {fmt.count(found.unscorable)} documents could not be scored and are in none of"
+def _known_truth(result: AuditResult, evaluation: Evaluation) -> Section:
+    unscorable = ""
+    if evaluation.unscorable:
+        unscorable = (
+            f"; {fmt.count(evaluation.unscorable)} documents could not be scored and are in none of"
             " these rates"
         )
-    scored = f"{fmt.count(found.members)} members and {fmt.count(found.non_members)} non-members"
+    members, others = fmt.count(evaluation.members), fmt.count(evaluation.non_members)
     columns = (
         Column("Measure", "name", "truth known"),
         Column("Value", "value", "value"),
@@ -768,28 +677,22 @@ def _known_truth(result: AuditResult, found: Evaluation) -> Section:
         Column("", "text", "", page=False),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (Name(name), rate, rate, rate.n, rate, meaning, note)
-        for name, rate, meaning, note in measures(result)
+        (Name(name), rate, rate, rate.n, rate, meaning, remark)
+        for name, rate, meaning, remark in _measures(result)
     )
     caption = "Each rate with its 95 % interval and the number of documents behind it"
-    return Section(
-        "evaluation",
-        "How well it did where the truth is known",
-        (Paragraph(f"{scored} were scored{lost}.", ""), Table(caption, columns, rows)),
-    )
+    sentence = f"{members} members and {others} non-members were scored{unscorable}."
+    blocks = (Paragraph(sentence, ""), Table(caption, columns, rows))
+    return Section("evaluation", "How well it did where the truth is known", blocks)
 
 
 def _group(result: AuditResult, decision: Decision) -> Fold:
     """The documents of one verdict, strongest evidence first."""
     verdicts = sorted((v for v in result.verdicts if v.decision is decision), key=strength)
     label = LABELS[decision]
-    return Fold(
-        label.capitalize(),
-        (documents_table(result, verdicts, f"Documents with the verdict “{label}”"),),
-        fmt.count(len(verdicts)),
-        _STYLES[decision],
-        len(verdicts) <= _OPEN,
-    )
+    table = documents_table(result, verdicts, f"Documents with the verdict “{label}”")
+    unfolded = len(verdicts) <= _OPEN
+    return Fold(label.capitalize(), (table,), fmt.count(len(verdicts)), _STYLES[decision], unfolded)
 
 
 def documents_table(
@@ -799,17 +702,16 @@ def documents_table(
 
     Args:
         result: The audit, whose documents decide which columns there are.
-        verdicts: What the rows are about, in their order.
-        caption: What the table shows.
+        verdicts: Those of the rows, in their order.
+        caption: The table's caption.
         decided: Whether the verdict is a column.
     """
-    everywhere = result.verdicts
-    # A column that nobody fills is left out.
-    has = {
+    # An empty column is left out.
+    filled = {
         "Verdict": decided,
-        "Truth": any(v.member is not None for v in everywhere),
-        "p if inside": any(v.p_out is not None for v in everywhere),
-        "Classifier": any(v.classifier is not None for v in everywhere),
+        "Truth": any(v.member is not None for v in result.verdicts),
+        "p if inside": any(v.p_out is not None for v in result.verdicts),
+        "Classifier": any(v.classifier is not None for v in result.verdicts),
     }
     columns = (
         Column("Document", "name"),
@@ -823,28 +725,29 @@ def documents_table(
         Column("Queries", "value"),
         Column("Words that decided", "words"),
     )
-    kept = [at for at, column in enumerate(columns) if has.get(column.name, True)]
+    indices = [at for at, column in enumerate(columns) if filled.get(column.name, True)]
+    truths = {True: "member", False: "non-member", None: fmt.MISSING}
 
-    def cells(one: Verdict) -> tuple[Cell, ...]:
-        # A verdict that is known to be wrong is marked: a report with the truth at hand hides no
-        # mistake.
-        truth = truth_of(one) or fmt.MISSING
-        every: tuple[Cell, ...] = (
-            Name(one.document, document=one.document),
-            LABELS[one.decision],
-            Mark(truth, "in") if is_wrong(one) else truth,
-            fmt.p_text(one.p_value),
-            fmt.p_text(one.q_value),
-            fmt.p_text(one.p_out),
-            fmt.score_text(one.score),
-            fmt.MISSING if one.classifier is None else fmt.probability(one.classifier),
-            one.queries,
-            words_of(one),
+    def cells(verdict: Verdict) -> tuple[Cell, ...]:
+        # A wrong verdict is marked: a report with the truth at hand hides no mistake.
+        truth = truths[verdict.member]
+        wrong = (verdict.decision, verdict.member) in {(Decision.IN, False), (Decision.OUT, True)}
+        row: tuple[Cell, ...] = (
+            Name(verdict.document, document=verdict.document),
+            LABELS[verdict.decision],
+            Mark(truth, "in") if wrong else truth,
+            fmt.p_text(verdict.p_value),
+            fmt.p_text(verdict.q_value),
+            fmt.p_text(verdict.p_out),
+            fmt.score_text(verdict.score),
+            fmt.MISSING if verdict.classifier is None else fmt.probability(verdict.classifier),
+            verdict.queries,
+            words_of(verdict),
         )
-        return tuple(every[at] for at in kept)
+        return tuple(row[at] for at in indices)
 
-    shown = tuple(columns[at] for at in kept)
-    return Table(caption, shown, LazyRows(verdicts, cells), "documents")
+    headings = tuple(columns[at] for at in indices)
+    return Table(caption, headings, LazyRows(verdicts, cells), "documents")
 
 
 def _roc(result: AuditResult) -> Square | None:
@@ -857,14 +760,11 @@ def _p_values(result: AuditResult) -> Square | None:
     """The distribution of p-values against the uniform; None without any."""
     # The check is only for documents outside; members should leave the diagonal, and are drawn to
     # show it.
-    known = any(verdict.member is not None for verdict in result.verdicts)
-    wanted: list[tuple[str, str, bool | None]] = (
-        [("known non-members", "out", False), ("known members", "in", True)]
-        if known
-        else [("audited documents", "in", None)]
-    )
+    kinds: list[tuple[str, str, bool | None]] = [("audited documents", "in", None)]
+    if any(verdict.member is not None for verdict in result.verdicts):
+        kinds = [("known non-members", "out", False), ("known members", "in", True)]
     curves = []
-    for name, style, member in wanted:
+    for name, style, member in kinds:
         values = sorted(
             v.p_value for v in result.verdicts if v.p_value is not None and v.member is member
         )
@@ -888,75 +788,26 @@ def _p_values(result: AuditResult) -> Square | None:
 
 
 def _scores(result: AuditResult) -> Histogram | None:
-    def values(member: bool | None) -> np.ndarray[Any, np.dtype[np.float64]]:
-        found = [v.score for v in result.verdicts if v.score is not None and v.member is member]
-        return np.array([score for score in found if math.isfinite(score)])
+    def finite_of(scores: Iterable[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array([score for score in scores if score is not None and math.isfinite(score)])
 
-    calibration = np.array([score for score in result.calibration.scores if math.isfinite(score)])
     # The calibration first: it should look like the non-members, or the p-values promise too much.
     groups = [
-        ("calibration: known to be outside", "calibration", calibration),
-        ("audited: known non-members", "out", values(False)),
-        ("audited: known members", "in", values(True)),
-        ("audited: truth not known", "unknown", values(None)),
+        (
+            "calibration: known to be outside",
+            "calibration",
+            finite_of(result.calibration.scores),
+        )
     ]
+    for name, style, member in (
+        ("known non-members", "out", False),
+        ("known members", "in", True),
+        ("truth not known", "unknown", None),
+    ):
+        scores = finite_of(v.score for v in result.verdicts if v.member is member)
+        groups.append((f"audited: {name}", style, scores))
     about = "Scores; higher means more evidence of membership."
     return histogram("Distribution of the scores", about, "score", groups)
-
-
-def _reading(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    inside = (
-        "p if inside",
-        "The mirror image: the share of documents known to be inside a system like this one that"
-        " look as little like members as this one does. Small values are what “no sign of it”"
-        " rests on.",
-    )
-    return (
-        (
-            "p-value",
-            "The share of documents known to be outside that look at least as much like members as"
-            " this one does. Small is strong evidence. It is not the probability that the document"
-            " is outside.",
-        ),
-        (
-            "q-value",
-            "The p-value after correction for the number of documents asked about: ask about enough"
-            " documents and some p-values are small by chance. The verdict “in the database”"
-            f" requires q ≤ {fmt.percent(result.alpha)}.",
-        ),
-        *([inside] if any(v.p_out is not None for v in result.verdicts) else []),
-        (
-            "Score",
-            "Evidence of membership; higher means more. Its unit belongs to the method: compare"
-            " scores within this report only.",
-        ),
-        (
-            "95 % interval",
-            "The values of a rate that are compatible with what was observed on n documents. With"
-            " few documents it is wide, whatever the value says.",
-        ),
-        (
-            "p-values against uniform",
-            "For documents outside, the curve should run on or below the diagonal. Above it, the"
-            " calibration documents are unlike the audited ones, and the p-values promise too"
-            " much.",
-        ),
-        (
-            "Reproduce",
-            "All of this is made from the stored `result.json`. The same audit with the same run"
-            " folder reuses the answers already received.",
-        ),
-    )
-
-
-def _properties(result: AuditResult) -> dict[str, str]:
-    return {
-        "alpha": f"{result.alpha:g}",
-        "queries": str(result.queries),
-        "calibration": result.calibration.note,
-        "exact": "yes" if result.calibration.exact else "no",
-        "ragwitness": result.ragwitness,
-    }
 
 
 RESULT_TYPE: ResultType[AuditResult, Condition] = ResultType(
@@ -974,5 +825,11 @@ RESULT_TYPE: ResultType[AuditResult, Condition] = ResultType(
     cases=_cases,
     head=lambda result: dict(_head(result)["summary"]),
     stored_rows="documents",
-    properties=_properties,
+    properties=lambda result: {
+        "alpha": f"{result.alpha:g}",
+        "queries": str(result.queries),
+        "calibration": result.calibration.note,
+        "exact": "yes" if result.calibration.exact else "no",
+        "ragwitness": result.ragwitness,
+    },
 )

@@ -1,4 +1,4 @@
-"""What was found about a whole collection, and what every report of it says."""
+"""The result of an audit of a whole collection: JSON, conditions and report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Decision, LeftOut, Shown
+from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import ReportDocument, Section
 from ragwitness.report.geometry import Course, course
@@ -27,7 +28,7 @@ from ragwitness.runner.budget import OPTIONS
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult(Shown):
-    """What was found about a whole collection.
+    """The verdict on a whole collection.
 
     Attributes:
         method: Name of the audit.
@@ -44,10 +45,8 @@ class CollectionResult(Shown):
         seconds: Wall time.
         path: log10 of the e-value after each scored document, known ones included.
         e_value: The e-value; None where it is too large for a number.
-        permutation_p_value: Of a permutation test over all documents; None after an early stop,
-            which chooses high scores and would make it too small.
-        spent: What the run folder has spent at the target; with a cap's name where that ended
-            the search.
+        spent: Spending of the run folder at the target, with the name of the cap that ended the
+            search.
         caution: Why the level does not hold; None where nothing speaks against it.
         left_out: Files and rows that were given and could not be read.
     """
@@ -66,74 +65,66 @@ class CollectionResult(Shown):
     seconds: float
     path: tuple[float, ...]
     e_value: float | None = None
-    permutation_p_value: float | None = None
     spent: Spending | None = None
     caution: str | None = None
     left_out: tuple[LeftOut, ...] = ()
 
 
 def _dump(result: CollectionResult) -> Row:
-    value = finite(result.e_value)
-    told = {**asdict(result), "path": list(result.path), "e_value": value}
+    row = {**asdict(result), "path": list(result.path), "e_value": finite(result.e_value)}
     if result.caution is None:
-        del told["caution"]
-    return told
+        del row["caution"]
+    return row
 
 
 def _rule(result: CollectionResult, conditions: Sequence[Condition]) -> Ruling:
     """Say how an audit of a whole collection ends."""
     # A bet that has not paid is not evidence of absence: the only verdicts are in and inconclusive.
-    found = Decision.IN.value if result.decided else Decision.INCONCLUSIVE.value
-    if any(one.subject == found for one in conditions):
-        return Ruling(ExitCode.FAILED, f"fails --fail-on {found}")
+    verdict = Decision.IN.value if result.decided else Decision.INCONCLUSIVE.value
+    if any(condition.subject == verdict for condition in conditions):
+        return Ruling(ExitCode.FAILED, f"fails --fail-on {verdict}")
     if conditions and not result.decided:
         return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: the evidence does not decide")
     return passed(conditions)
 
 
 def _rows(result: CollectionResult) -> list[Row]:
-    """One row per scored document, in the order of asking; which it is was never stored."""
+    """One row per scored document, in the order of asking; its id was never stored."""
     return [{"place": at, "log10_e": finite(e)} for at, e in enumerate(result.path, 1)]
 
 
 def _report(result: CollectionResult) -> ReportDocument:
-    spent = fmt.spent_text(result.spent)
+    texts, level = prose("collection"), fmt.percent(result.alpha)
     stopped = result.spent.stopped_by if result.spent else None
-    # The permutation test is valid only if every document was asked about: stopping early chooses
-    # high scores.
-    permutation = (
-        "only where all are asked about"
-        if result.permutation_p_value is None
-        else f"{result.permutation_p_value:.2g} (for information; only the e-value decides)"
-    )
-    facts = (
+    e_value = fmt.e_text(result.log10_e)
+    rows = (
         ("System audited", result.target),
         ("Method", result.method),
-        ("Level", fmt.percent(result.alpha)),
-        ("e-value", f"{fmt.e_text(result.log10_e)} (decides at {1 / result.alpha:g})"),
+        ("Level", level),
+        ("e-value", f"{e_value} (decides at {1 / result.alpha:g})"),
         ("Anytime-valid p", f"{result.p_value:.2g}"),
-        ("Permutation p", permutation),
         ("Asked about", f"{result.documents_asked} of {result.documents} documents"),
         ("Unscorable", fmt.count(result.unscorable)),
         ("Known outside", fmt.count(result.known_out)),
         ("Queries", fmt.count(result.queries)),
         ("Time", fmt.duration(result.seconds)),
-        *([("Spent", spent)] if spent else []),
-        *([("Stopped by", f"the {stopped} cap")] if stopped else []),
+        ("Spent", fmt.spent_text(result.spent)),
+        ("Stopped by", f"the {stopped} cap" if stopped else ""),
     )
+    facts = tuple(row for row in rows if row[1])
+    closing = [texts["closing"]]
+    if stopped:
+        closing.append(
+            f"{stopped} cap reached; the same command with a higher {OPTIONS[stopped]} resumes"
+        )
     # The null is "like the documents outside": rejecting it says that the collection differs, and
     # membership is the reason only where source, date and kind are the same.
-    said = "The collection is not like documents outside"
-    if not result.decided:
-        said = "Not decided about the collection"
+    verdict = "decided" if result.decided else "undecided"
     evidence = evidence_course(result.path, result.alpha)
     return ReportDocument(
         kind=RESULT_TYPE.words,
-        title=f"{said} (e-value {fmt.e_text(result.log10_e)})",
-        sentence=f"At the level {fmt.percent(result.alpha)}; it does not say which of its documents"
-        " is inside."
-        if result.decided
-        else "It may be outside, or more documents are needed.",
+        title=f"{texts[verdict]} (e-value {e_value})",
+        sentence=texts[f"sentence_{verdict}"].format(level=level),
         method=result.method,
         target=result.target,
         queries=result.queries,
@@ -141,53 +132,13 @@ def _report(result: CollectionResult) -> ReportDocument:
         brief=facts,
         warnings=(result.caution,) if result.caution else (),
         left_out=result.left_out,
-        claimed=(
-            "If the collection were outside, and like the documents known to be outside, the audit"
-            f" would decide against that with probability at most {fmt.percent(result.alpha)},"
-            " however often one looks.",
-        ),
-        not_claimed=(
-            "It does not say which of its documents is inside.",
-            "Where nothing is decided, it does not say that the collection is outside.",
-        ),
-        rests_on=(
-            (
-                "Assumption",
-                "The known-outside documents are of the same source, date and kind. The system may"
-                " have changed while it was asked: both kinds were, in one random order.",
-            ),
-        ),
-        closing=(
-            "It rests on the known-outside documents being of the same source, date and kind.",
-            *(
-                [
-                    f"{stopped} cap reached; the same command with a higher {OPTIONS[stopped]}"
-                    " resumes"
-                ]
-                if stopped
-                else []
-            ),
-        ),
+        claimed=(texts["claimed"].format(level=level),),
+        not_claimed=tuple(texts["not_claimed"]),
+        rests_on=(("Assumption", texts["assumption"]),),
+        closing=tuple(closing),
         sections=(Section("evidence", "The evidence", (evidence,), "page"),) if evidence else (),
         settings=facts,
-        reading=(
-            (
-                "Level",
-                "If the collection were outside, and like the documents known to be outside, the"
-                " audit would decide against that with at most this probability, however often one"
-                " looks.",
-            ),
-            (
-                "e-value",
-                "What a bet against “it is outside” has made of a stake of 1. It decides at 1"
-                " divided by the level.",
-            ),
-            (
-                "Anytime-valid p",
-                "1 divided by the largest e-value so far: the evidence as a p-value that holds"
-                " although one may stop at any time.",
-            ),
-        ),
+        reading=tuple(texts["reading"].items()),
     )
 
 
@@ -197,15 +148,14 @@ def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
         return None
     # Ville's inequality: under the null an e-value reaches 1 / alpha with probability at most
     # alpha, at any time.
-    needed = -math.log10(alpha)
-    said = (
+    decides = f"decides at {1 / alpha:g}"
+    caption = (
         f"The e-value is {fmt.e_text(path[-1])} after {fmt.count(len(path))} scored documents;"
-        f" it decides at {1 / alpha:g}."
+        f" it {decides}."
     )
     axes = ("scored documents", "log10 of the e-value")
-    return course(
-        "path", "Evidence", said, [0.0, *path], axes, (needed, f"decides at {1 / alpha:g}"), 0
-    )
+    bound = (-math.log10(alpha), decides)
+    return course("path", "Evidence", caption, [0.0, *path], axes, bound, 0)
 
 
 RESULT_TYPE: ResultType[CollectionResult, Condition] = ResultType(

@@ -1,21 +1,18 @@
-"""Many audits side by side on one corpus: what was found, and what every report of it says."""
+"""The result of ``ragwitness evaluate``: many audits side by side on one corpus."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.core.errors import ExitCode, InputError
-from ragwitness.core.files import read_object
+from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Shown
-from ragwitness.rag.defenses.cost import DefenseCost
+from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Block,
     Cell,
     Column,
     Figures,
@@ -39,12 +36,11 @@ from ragwitness.report.result_type import (
     unknown_condition,
 )
 from ragwitness.stats.evaluation import Rate
-from ragwitness.stats.power import MeasuredRoc
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one document cost, on average.
+    """Average cost of one document.
 
     Attributes:
         queries: Queries put to the target.
@@ -115,30 +111,25 @@ class Battery(Shown):
         audits: One entry per audit and variant of its score.
         controls: AUC of every control by name.
         skipped: Audits without a figure, with the reason.
-        paired: AUC differences of audits by pair of names.
         sizes: Documents by part of the split.
         likeness: Median likeness of the near-duplicate non-members to the index.
         settings: Everything in use, as label and value.
         seconds: Wall time.
-        benign: What the defense costs benign questions; None without a defense.
     """
 
     audits: tuple[Measured, ...]
     controls: dict[str, Rate]
     skipped: dict[str, str]
-    paired: dict[tuple[str, str], Rate]
     sizes: dict[str, int]
     likeness: float
     settings: dict[str, str]
     seconds: float
-    benign: DefenseCost | None = None
 
 
-# What controls say, and what a defense costs.
+# Controls: guessers and systems that must not tell members apart.
 
 _CHANCE = 0.5
 _WIDE = 0.3  # an interval wider than this excludes next to nothing
-_OFF, _NEAR = "retrieval off", "near-duplicates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +139,8 @@ class Control:
     Attributes:
         name: As in the JSON.
         rate: Its AUC.
-        expected: What it should be.
-        verdict: Whether it is.
+        expected: The value that it should have.
+        verdict: Whether it has it.
         fails: Whether it fails.
     """
 
@@ -170,7 +161,7 @@ def _judged(name: str, rate: Rate) -> Control:
     if math.isnan(rate.value):
         return Control(name, rate, "", "not measured", True)
     # The hardest non-members: nothing is promised of them, they show how much a near-copy costs.
-    if name.startswith(_NEAR):
+    if name.startswith("near-duplicates"):
         return Control(name, rate, "none promised", "")
     # A trained guesser below .5 has nothing; a length or an audit below .5 can be turned round.
     one_sided = name == "blind words"
@@ -180,61 +171,6 @@ def _judged(name: str, rate: Rate) -> Control:
     # An interval that excludes next to nothing holds .5 without saying anything.
     wide = rate.high - rate.low > _WIDE
     return Control(name, rate, expected, "too few to tell" if wide else "holds")
-
-
-@dataclass(frozen=True, slots=True)
-class BenignRow:
-    """What a defense costs benign questions, by one measure.
-
-    Attributes:
-        name: What is measured.
-        before: Undefended; None for what compares the two systems.
-        after: Defended.
-        lost: Undefended minus defended over the same questions; None where it is not a loss.
-    """
-
-    name: str
-    before: Rate | None
-    after: Rate
-    lost: Rate | None = None
-
-
-def benign_rows(cost: DefenseCost) -> list[BenignRow]:
-    """Return every measure there is: retrieval first, then answers."""
-    # What a defense costs: first what is found, which needs no generator, then what is answered.
-    found, answers = cost.retrieval, cost.answers
-    rows = [
-        BenignRow(f"recall@{cost.k}", found.recall_before, found.recall, found.recall_lost),
-        BenignRow("other passages", None, found.changed),
-    ]
-    if answers is None:
-        return rows
-    if answers.quality_before is not None and answers.quality is not None:
-        before, after = answers.quality_before, answers.quality
-        rows.append(BenignRow("answer quality", before, after, answers.quality_lost))
-    return [
-        *rows,
-        BenignRow("same answer", None, answers.agreement),
-        BenignRow("refused", answers.refused_before, answers.refused),
-    ]
-
-
-def unanswered(cost: DefenseCost) -> str:
-    """Return how many questions got no answer, or nothing where all did."""
-    if not cost.failed_before + cost.failed:
-        return ""
-    return f"Questions without an answer: {cost.failed_before} undefended, {cost.failed} defended"
-
-
-def flattery(battery: Battery) -> str:
-    """Say which audit the embedded reader flatters; empty for another generator."""
-    if not battery.settings.get("generator", "").startswith("reader"):
-        return ""
-    return (
-        "The embedded reader was trained on the question that rag-mia asks, so rag-mia looks better"
-        " on it than elsewhere. The ranking of audits on a small model does not carry over to large"
-        " ones."
-    )
 
 
 # Whether an evaluation passes: a control fails, or an audit tells members apart too well.
@@ -259,25 +195,26 @@ class BatteryCondition:
     def met(self, battery: Battery) -> str:
         """Return the name of what meets it; empty where nothing does."""
         if self.bound is None:
-            return next((one.name for one in controls_of(battery) if one.fails), "")
+            return next((control.name for control in controls_of(battery) if control.fails), "")
         # The low end of the interval: an AUC that is high by chance fails no pipeline.
-        for one in battery.audits:
-            if one.auc.low > self.bound or (self.equal and one.auc.low == self.bound):
-                return one.audit
+        for measured in battery.audits:
+            low = measured.auc.low
+            if low > self.bound or (self.equal and low == self.bound):
+                return measured.audit
         return ""
 
 
 def _conditions(texts: Sequence[str]) -> tuple[BatteryCondition, ...]:
-    found = []
+    conditions = []
     for text in texts:
         form = _CONDITION.fullmatch(text.strip())
         if form is None and text.strip() != "control":
-            known = "control, a control fails; auc > 0.6, the low end of an audit's AUC is above"
-            raise unknown_condition(text, known)
-        found.append(
+            grammar = "control, a control fails; auc > 0.6, the low end of an audit's AUC is above"
+            raise unknown_condition(text, grammar)
+        conditions.append(
             BatteryCondition(float(form[2]), form[1] == ">=") if form else BatteryCondition()
         )
-    return tuple(found)
+    return tuple(conditions)
 
 
 def _rule(battery: Battery, conditions: Sequence[BatteryCondition]) -> Ruling:
@@ -289,7 +226,7 @@ def _rule(battery: Battery, conditions: Sequence[BatteryCondition]) -> Ruling:
     return passed(conditions)
 
 
-# What a report says.
+# The report.
 
 
 def short_rate(rate: Rate) -> str:
@@ -299,91 +236,78 @@ def short_rate(rate: Rate) -> str:
     return f"{fmt.short(rate.value)} [{fmt.short(rate.low)}, {fmt.short(rate.high)}]"
 
 
+def _rate_columns(name: str, short: str) -> tuple[Column, ...]:
+    """Return the columns of a rate: one in a terminal, estimate and interval in a page."""
+    return (
+        Column(name, "text", short, page=False),
+        Column(name, "value"),
+        Column("95 % interval", "interval"),
+    )
+
+
+def _rate_cells(rate: Rate) -> tuple[Cell, ...]:
+    return (short_rate(rate), rate, rate)
+
+
 def _ranked(audits: Sequence[Measured]) -> list[Measured]:
     """Audits by AUC, highest first, each with the variants of its score below it."""
-    # Variants of one score stay below their audit: they are one method, not more competitors.
-    every = sorted(audits, key=lambda one: -one.auc.value)
-    found = []
-    for one in every:
-        if "/" not in one.audit:
-            found += [one, *(v for v in every if v.audit.startswith(f"{one.audit}/"))]
-    return found
+    by_auc = sorted(audits, key=lambda measured: -measured.auc.value)
+    ranked = []
+    for measured in by_auc:
+        if "/" not in measured.audit:
+            variants = (v for v in by_auc if v.audit.startswith(f"{measured.audit}/"))
+            ranked += [measured, *variants]
+    return ranked
 
 
 def _report(battery: Battery) -> ReportDocument:
-    audits = _ranked(battery.audits)
-    count = sum("/" not in one.audit for one in audits)
+    audits, settings = _ranked(battery.audits), battery.settings
+    names = [measured.audit for measured in audits if "/" not in measured.audit]
     sizes = tuple((name.capitalize(), fmt.count(n)) for name, n in battery.sizes.items())
-    # A failed control stands above every figure that it makes worthless.
-    failed = [_warning(one) for one in controls_of(battery) if one.fails]
-    lost = [f"{name} has no figure: {why}." for name, why in battery.skipped.items()]
-    flattered = flattery(battery)
-    benign, pairs = battery.benign, battery.paired
+    # A failed control comes before every figure that it makes worthless.
+    failed = [_warning(control) for control in controls_of(battery) if control.fails]
+    skipped = [f"{name} has no figure: {reason}." for name, reason in battery.skipped.items()]
+    by_reader = settings.get("generator", "").startswith("reader")
+    texts = prose("evaluation")
+    hints = (Paragraph(texts["flattered"], brief=True),) if by_reader else ()
+    sections = (
+        Section("audits", "The audits", (_audits(audits), *hints)),
+        Section("controls", "Controls", (_controls(battery),)),
+        Section("each", "Each audit", tuple(_each(n, a) for n, a in enumerate(audits, 1)), "page"),
+    )
     return ReportDocument(
         kind=RESULT_TYPE.words,
-        title=f"{count} audit{'' if count == 1 else 's'}, one split, with controls",
-        sentence="One random split of one corpus. Thresholds and p-values rest on calibration"
-        " documents that are in none of these rates.",
-        method=", ".join(one.audit for one in audits if "/" not in one.audit),
-        target=battery.settings.get("generator", ""),
+        title=f"{len(names)} audit{'' if len(names) == 1 else 's'}, one split, with controls",
+        sentence=texts["sentence"],
+        method=", ".join(names),
+        target=settings.get("generator", ""),
         facts=(*sizes, ("Time", fmt.duration(battery.seconds))),
         brief=(("split", ", ".join(f"{n} {name.lower()}" for name, n in sizes)),),
-        warnings=(*failed, *lost),
-        claimed=(
-            "So well each audit told the audited documents apart, with thresholds that were chosen"
-            " on other documents.",
-        ),
-        not_claimed=(
-            "That the ranking holds on another corpus or generator.",
-            "That differences are corrected for the number of comparisons: they are not.",
-        ),
-        sections=(
-            Section(
-                "audits",
-                "The audits",
-                (_audits(audits), *([Paragraph(flattered, brief=True)] if flattered else [])),
-            ),
-            Section("controls", "Controls", (_controls(battery),)),
-            *([Section("benign", "What the defense costs", _benign(benign))] if benign else []),
-            *(
-                [Section("pairs", "Audits against each other", (_pairs(battery),), "page")]
-                if pairs
-                else []
-            ),
-            Section(
-                "each", "Each audit", tuple(_each(n, a) for n, a in enumerate(audits, 1)), "page"
-            ),
-        ),
-        settings=tuple(battery.settings.items()),
-        closing=("TPR1%: at 1 % FPR. FPR: non-members with p <= .05. lost: unscorable.",),
-        rates=tuple((f"AUC of {one.audit}", one.auc) for one in battery.audits),
+        warnings=(*failed, *skipped),
+        claimed=(texts["claimed"],),
+        not_claimed=tuple(texts["not_claimed"]),
+        sections=sections,
+        settings=tuple(settings.items()),
+        closing=(texts["closing"],),
+        rates=tuple((f"AUC of {measured.audit}", measured.auc) for measured in battery.audits),
     )
 
 
-def _warning(one: Control) -> str:
-    if one.verdict == "not measured":
-        return (
-            f"The control “{one.name}” could not be measured: too few documents of one kind were"
-            " scored."
-        )
-    why = (
-        "The split can be told apart without any target; no figure below means what it seems to."
-        if one.name.startswith("blind")
-        else "The audit tells members apart without retrieval, or this is the one in twenty that"
-        " chance brings."
-    )
+def _warning(control: Control) -> str:
+    name = f"The control “{control.name}”"
+    if control.verdict == "not measured":
+        return f"{name} could not be measured: too few documents of one kind were scored."
+    reason = prose("evaluation")["blind" if control.name.startswith("blind") else "retrieval"]
     return (
-        f"The control “{one.name}” FAILS: it has AUC {short_rate(one.rate)}, and its interval does"
-        f" not hold .5. {why}"
+        f"{name} FAILS: it has AUC {short_rate(control.rate)}, and its interval does not hold .5."
+        f" {reason}"
     )
 
 
 def _audits(audits: Sequence[Measured]) -> Table:
     columns = (
         Column("Audit", "name", "audit"),
-        Column("AUC [95 %]", "text", "AUC [95 %]", page=False),
-        Column("AUC", "value"),
-        Column("95 % interval", "interval"),
+        *_rate_columns("AUC", "AUC [95 %]"),
         Column("0 to 1", "strip"),
         Column("TPR at 1 % FPR", "value", "TPR1%"),
         Column("F1", "value", "F1"),
@@ -393,23 +317,21 @@ def _audits(audits: Sequence[Measured]) -> Table:
         Column("Seconds", "value", "s/doc"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for at, one in enumerate(audits, 1):
-        _, slash, variant = one.audit.partition("/")
-        seconds = one.cost.seconds
+    for rank, measured in enumerate(audits, 1):
+        _, slash, variant = measured.audit.partition("/")
+        seconds = measured.cost.seconds
         rows.append(
             (
-                Name(f" /{variant}" if slash else one.audit, anchor=f"a{at}"),
-                short_rate(one.auc),
-                one.auc,
-                one.auc,
-                one.auc,
-                one.tpr_at_1_fpr,
-                one.f1,
+                Name(f" /{variant}" if slash else measured.audit, anchor=f"a{rank}"),
+                *_rate_cells(measured.auc),
+                measured.auc,
+                measured.tpr_at_1_fpr,
+                measured.f1,
                 # The realised rate at the level that the p-values promise, not at the method's own
                 # threshold.
-                one.false_positives["0.05"],
-                one.unscorable,
-                f"{one.cost.queries:.3g}",
+                measured.false_positives["0.05"],
+                measured.unscorable,
+                f"{measured.cost.queries:.3g}",
                 None if seconds is None else f"{seconds:.2g}".removeprefix("0"),
             )
         )
@@ -420,9 +342,7 @@ def _audits(audits: Sequence[Measured]) -> Table:
 def _controls(battery: Battery) -> Table:
     columns = (
         Column("Control", "name", "control"),
-        Column("AUC [95 %]", "text", "AUC [95 %]", page=False),
-        Column("AUC", "value"),
-        Column("95 % interval", "interval"),
+        *_rate_columns("AUC", "AUC [95 %]"),
         Column("n", "value"),
         Column("0 to 1", "strip"),
         Column("Expected", "text"),
@@ -430,362 +350,138 @@ def _controls(battery: Battery) -> Table:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            Name(one.name),
-            short_rate(one.rate),
-            one.rate,
-            one.rate,
-            one.rate.n,
-            one.rate,
-            one.expected,
-            Mark(one.verdict, "in") if one.fails else one.verdict,
+            Name(control.name),
+            *_rate_cells(control.rate),
+            control.rate.n,
+            control.rate,
+            control.expected,
+            Mark(control.verdict, "in") if control.fails else control.verdict,
         )
-        for one in controls_of(battery)
+        for control in controls_of(battery)
     )
     caption = (
-        "What must not be told from chance, and the hardest quarter of the non-members (median"
+        "Guessers that must not beat chance, and the hardest quarter of the non-members (median"
         f" likeness to the index {fmt.rate_text(battery.likeness)})"
     )
     return Table(caption, columns, rows)
 
 
-def _benign(cost: DefenseCost) -> tuple[Block, ...]:
-    columns = (
-        Column("Measure", "name", "benign questions"),
-        Column("Undefended", "value"),
-        Column("95 % interval", "interval"),
-        Column("Undefended", "text", "undefended", page=False),
-        Column("Defended", "value"),
-        Column("95 % interval", "interval"),
-        Column("Defended", "text", "defended", page=False),
-        Column("Lost", "signed"),
-        Column("n", "value", "n"),
-    )
-    # Loss is paired over the same questions, so that its interval is narrower than the difference
-    # of two.
-    found = benign_rows(cost)
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            Name(one.name),
-            one.before,
-            one.before,
-            "" if one.before is None else short_rate(one.before),
-            one.after,
-            one.after,
-            short_rate(one.after),
-            one.lost,
-            one.after.n,
-        )
-        for one in found
-    )
-    lost = [f"{one.name} {fmt.signed(one.lost)}" for one in found if one.lost is not None]
-    missing = unanswered(cost)
-    told = [f"Lost, same questions: {', '.join(lost)}", missing, f"Defense: {cost.defense}"]
-    caption = (
-        "Benign questions about indexed documents that are not audited, asked with and without"
-        f" {cost.defense}; lost: undefended minus defended, over the same questions"
-    )
-    hint = (
-        "Recall: the document asked about is among the passages. Other passages: the defense"
-        " changed them or their order. Answer quality: word F1 against the reply in the document,"
-        " where it is a dialogue; same answer: against the undefended answer."
-    )
-    return (
-        Table(caption, columns, rows),
-        Paragraph(f"{'. '.join(filter(None, told))}.", brief=True),
-        Paragraph(hint),
-    )
-
-
-def _pairs(battery: Battery) -> Fold:
-    columns = (
-        Column("First", "name"),
-        Column("Second", "text"),
-        Column("Difference", "signed"),
-        Column("n", "value"),
-    )
-    # Largest differences first; many comparisons are made, and the caption says that none is
-    # corrected.
-    pairs = sorted(battery.paired.items(), key=lambda item: -abs(item[1].value))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (Name(first), second, rate, rate.n) for (first, second), rate in pairs
-    )
-    caption = (
-        "First minus second; 95 % bootstrap interval over the n documents that both scored, not"
-        f" corrected for the {fmt.count(len(pairs))} comparisons"
-    )
-    table = Table(caption, columns, rows)
-    title = "Differences of AUC on the same documents"
-    return Fold(title, (table,), fmt.count(len(pairs)))
-
-
-def _each(at: int, one: Measured) -> Fold:
-    # Every rate of one audit. What was not measured has no row, rather than a row without a number.
+def _each(place: int, measured: Measured) -> Fold:
+    # Every rate of one audit. A rate that was not measured has no row.
     rates: list[tuple[str, Rate | None]] = [
-        ("AUC", one.auc),
-        ("AUC, retrieved only", one.auc_retrieved),
-        ("Accuracy", one.accuracy),
-        ("Precision", one.precision),
-        ("Recall", one.recall),
-        ("F1", one.f1),
-        ("TPR at 1 % FPR", one.tpr_at_1_fpr),
-        ("FPR at p ≤ .05", one.false_positives["0.05"]),
-        ("FPR at p ≤ .01", one.false_positives.get("0.01")),
-        ("TPR at p ≤ .05", one.true_positives.get("0.05")),
-        ("Recall@k", one.recall_at_k),
-        ("Unscorable", one.unscorable),
+        ("AUC", measured.auc),
+        ("AUC, retrieved only", measured.auc_retrieved),
+        ("Accuracy", measured.accuracy),
+        ("Precision", measured.precision),
+        ("Recall", measured.recall),
+        ("F1", measured.f1),
+        ("TPR at 1 % FPR", measured.tpr_at_1_fpr),
+        ("FPR at p ≤ .05", measured.false_positives["0.05"]),
+        ("FPR at p ≤ .01", measured.false_positives.get("0.01")),
+        ("TPR at p ≤ .05", measured.true_positives.get("0.05")),
+        ("Recall@k", measured.recall_at_k),
+        ("Unscorable", measured.unscorable),
     ]
     rows: list[tuple[Cell, ...]] = [
         (Name(name), rate, rate, rate.n) for name, rate in rates if rate is not None
     ]
-    rows.append((Name("TPR at 0.1 % FPR"), one.tpr_at_01_fpr, None, one.auc.n))
+    rows.append((Name("TPR at 0.1 % FPR"), measured.tpr_at_01_fpr, None, measured.auc.n))
     rows += [
         (Name(f"{name}, mean per document"), f"{value:.3g}", "", "")
-        for name, value in one.outcomes.items()
+        for name, value in measured.outcomes.items()
     ]
-    if one.cost.tokens is not None:
-        rows.append((Name("Tokens per document"), f"{one.cost.tokens:.0f}", "", ""))
+    if measured.cost.tokens is not None:
+        rows.append((Name("Tokens per document"), f"{measured.cost.tokens:.0f}", "", ""))
     columns = (
         Column("Measure", "name"),
         Column("Value", "value"),
         Column("95 % interval", "interval"),
         Column("n", "value"),
     )
-    caption = f"Every rate with its 95 % interval and n; decisions by {one.decided_by}"
-    roc = roc_square(one.roc, one.auc.value, one.audit, f"r{at}")
+    caption = f"Every rate with its 95 % interval and n; decisions by {measured.decided_by}"
+    roc = roc_square(measured.roc, measured.auc.value, measured.audit, f"r{place}")
     blocks = (Table(caption, columns, tuple(rows)), Figures((roc,)))
-    area = f"AUC {fmt.rate_text(one.auc.value)}"
-    return Fold(one.audit, blocks, area, "in", at == 1, f"a{at}")
+    area = f"AUC {fmt.rate_text(measured.auc.value)}"
+    return Fold(measured.audit, blocks, area, "in", place == 1, f"a{place}")
 
 
 def _rows(battery: Battery) -> list[Row]:
     """One row per audit and variant of its score."""
     return [
         {
-            "audit": one.audit,
-            "auc": finite(one.auc.value),
-            "low": finite(one.auc.low),
-            "high": finite(one.auc.high),
-            "n": one.auc.n,
-            "accuracy": finite(one.accuracy.value),
-            "f1": finite(one.f1.value),
-            "tpr_at_1_fpr": finite(one.tpr_at_1_fpr.value),
-            "unscorable": finite(one.unscorable.value),
-            "queries": one.cost.queries,
-            "seconds": one.cost.seconds,
+            "audit": measured.audit,
+            "auc": finite(measured.auc.value),
+            "low": finite(measured.auc.low),
+            "high": finite(measured.auc.high),
+            "n": measured.auc.n,
+            **{
+                name: finite(getattr(measured, name).value)
+                for name in ("accuracy", "f1", "tpr_at_1_fpr", "unscorable")
+            },
+            "queries": measured.cost.queries,
+            "seconds": measured.cost.seconds,
         }
-        for one in battery.audits
+        for measured in battery.audits
     ]
 
 
-_COLUMNS = {
-    "audit": str,
-    "auc": float,
-    "low": float,
-    "high": float,
-    "n": int,
-    "accuracy": float,
-    "f1": float,
-    "tpr_at_1_fpr": float,
-    "unscorable": float,
-    "queries": float,
-    "seconds": float,
-}
+_COLUMNS = {"audit": str, "auc": float, "low": float, "high": float, "n": int} | dict.fromkeys(
+    ("accuracy", "f1", "tpr_at_1_fpr", "unscorable", "queries", "seconds"), float
+)
 
 
-# As it is stored.
+# The stored form.
 
 
 def _dump(battery: Battery) -> Row:
     """Return ``{"audits": {name: {...}}, "controls": {name: {...}}, ...}``, strict JSON."""
-    return {
-        # Names as keys: the JSON is read by people and by `ragwitness plan --evaluation`.
-        "audits": {one.audit: _dump_audit(one) for one in battery.audits},
-        "controls": {
-            name: {
-                "auc": finite(r.value),
-                "auc_interval": [finite(r.low), finite(r.high)],
-                "n": r.n,
-            }
-            for name, r in battery.controls.items()
-        },
-        "paired": [
-            {
-                "first": a,
-                "second": b,
-                "auc_difference": r.value,
-                "interval": [r.low, r.high],
-                "n": r.n,
-            }
-            for (a, b), r in battery.paired.items()
-        ],
-        "benign": benign_json(battery.benign),
-        "skipped": battery.skipped,
-        "sizes": battery.sizes,
-        "near_duplicate_likeness": finite(battery.likeness),
-        "settings": dict(battery.settings),
-        "seconds": battery.seconds,
+    row = plain(asdict(battery))
+    return dict(row) | {
+        # Names as keys: people read this JSON.
+        "audits": {stored["audit"]: stored | _flat(stored["auc"]) for stored in row["audits"]},
+        "controls": {name: _flat(rate) for name, rate in row["controls"].items()},
+        "near_duplicate_likeness": row.pop("likeness"),
     }
 
 
-def _dump_audit(one: Measured) -> dict[str, Any]:
-    # The AUC stands flat beside its interval, as in the first files that were written.
-    data: dict[str, Any] = plain(asdict(one))
-    rate = data["auc"]
-    return data | {
-        "auc": rate["value"],
-        "auc_interval": [rate["low"], rate["high"]],
-        "n": rate["n"],
-        "roc": [list(corner) for corner in one.roc],
-    }
-
-
-def benign_json(cost: DefenseCost | None) -> dict[str, Any] | None:
-    """Return ``{"recall": {"undefended": {...}, "defended": {...}, ...}, ...}``, or None."""
-    if cost is None:
-        return None
-    found, answers = cost.retrieval, cost.answers
-    data: dict[str, Any] = {
-        "defense": cost.defense,
-        "k": cost.k,
-        "questions": found.recall.n,
-        "recall": _beside(found.recall_before, found.recall, found.recall_lost),
-        "other_passages": asdict(found.changed),
-        "answer_quality": None,
-        "agreement": None,
-        "refused": None,
-        "unanswered": {"undefended": cost.failed_before, "defended": cost.failed},
-    }
-    if answers is not None:
-        data["agreement"] = asdict(answers.agreement)
-        data["refused"] = _beside(answers.refused_before, answers.refused)
-        if answers.quality_before is not None and answers.quality is not None:
-            data["answer_quality"] = _beside(
-                answers.quality_before, answers.quality, answers.quality_lost
-            )
-    return data
-
-
-def _beside(before: Rate, after: Rate, lost: Rate | None = None) -> dict[str, Any]:
-    both = {"undefended": asdict(before), "defended": asdict(after)}
-    return both if lost is None else both | {"lost": asdict(lost)}
+def _flat(rate: Mapping[str, Any]) -> Row:
+    """The AUC stands flat beside its interval, as in the first files that were written."""
+    return {"auc": rate["value"], "auc_interval": [rate["low"], rate["high"]], "n": rate["n"]}
 
 
 def _load(data: Mapping[str, Any]) -> Battery:
-    found = {
+    audits = [_numbers(stored) | {"auc": _area(stored)} for stored in data["audits"].values()]
+    fields = {
         **data,
-        "audits": [_audit_of_stored(one) for one in data["audits"].values()],
-        "controls": {name: _area(one) for name, one in data["controls"].items()},
-        "paired": {},
+        "audits": audits,
+        "controls": {name: _area(stored) for name, stored in data["controls"].items()},
         "likeness": _number(data["near_duplicate_likeness"]),
-        "benign": _benign_of_stored(data.get("benign")),
     }
-    # The dataclass is restored first, then the pairs: pydantic has no key of two names.
-    battery = restored(Battery, found, RESULT_TYPE)
-    # Pairs of names are no keys in JSON.
-    pairs = {
-        (one["first"], one["second"]): restored(Rate, _paired(one), RESULT_TYPE)
-        for one in data["paired"]
-    }
-    return replace(battery, paired=pairs)
-
-
-def _audit_of_stored(one: Mapping[str, Any]) -> dict[str, Any]:
-    """An undefined number is null in JSON and NaN in memory, save where None has a meaning."""
-    # Null has two meanings: no such measure (a rate that is None) or an undefined number (NaN
-    # within one).
-    rates = {key: _rate(value) for key, value in one.items() if _is_rate(value)}
-    by_level = {
-        kind: {level: _rate(rate) for level, rate in one[kind].items()}
-        for kind in ("false_positives", "true_positives")
-    }
-    numbers = {key: _number(one[key]) for key in ("threshold", "tpr_at_01_fpr")}
-    tables = {
-        kind: {name: _number(value) for name, value in one[kind].items()}
-        for kind in ("outcomes", "scores")
-    }
-    return {**one, **rates, **by_level, **numbers, **tables, "auc": _area(one)}
+    return restored(Battery, fields, RESULT_TYPE)
 
 
 def _area(one: Mapping[str, Any]) -> dict[str, Any]:
-    # Flat again into a rate.
-    low, high = one["auc_interval"]
-    return _rate({"value": one["auc"], "low": low, "high": high, "n": one["n"]})
+    low, high = map(_number, one["auc_interval"])
+    return {"value": _number(one["auc"]), "low": low, "high": high, "n": one["n"]}
 
 
-def _paired(one: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = one["interval"]
-    return _rate({"value": one["auc_difference"], "low": low, "high": high, "n": one["n"]})
+_NULLABLE = {"precision", "recall_at_k", "auc_retrieved", "tokens", "seconds"}
 
 
-def _benign_of_stored(stored: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if stored is None:
-        return None
-    # The stored form groups by measure, the dataclass by system; answers are missing where nothing
-    # generated.
-    recall, quality, refused = (stored[key] for key in ("recall", "answer_quality", "refused"))
-    answers = refused and {
-        "agreement": stored["agreement"],
-        "quality_before": quality and quality["undefended"],
-        "quality": quality and quality["defended"],
-        "quality_lost": quality and quality["lost"],
-        "refused_before": refused["undefended"],
-        "refused": refused["defended"],
-    }
+def _numbers(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn null into NaN, all the way down; of some measures null says that there is none."""
     return {
-        "defense": stored["defense"],
-        "k": stored["k"],
-        "retrieval": {
-            "recall_before": recall["undefended"],
-            "recall": recall["defended"],
-            "recall_lost": recall["lost"],
-            "changed": stored["other_passages"],
-        },
-        "answers": answers,
-        "failed_before": stored["unanswered"]["undefended"],
-        "failed": stored["unanswered"]["defended"],
+        key: _numbers(value)
+        if isinstance(value, Mapping)
+        else math.nan
+        if value is None and key not in _NULLABLE
+        else value
+        for key, value in stored.items()
     }
-
-
-def _is_rate(value: object) -> bool:
-    return isinstance(value, Mapping) and set(value) == {"value", "low", "high", "n"}
-
-
-def _rate(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _number(value[key]) for key in ("value", "low", "high")} | {"n": value["n"]}
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-# How well audits told members apart in an evaluation, read from its JSON.
-
-_HINT = "Give what 'ragwitness evaluate' wrote with --json, or the result.json of its run."
-
-
-def measured_rocs(path: Path) -> dict[str, MeasuredRoc]:
-    """Return the ROC of every audit in the JSON of an evaluation, by the audit's name.
-
-    Raises:
-        InputError: There is no such file, or it is no evaluation.
-    """
-    data = read_object(path, _HINT)
-    audits = data.get("audits")
-    if not isinstance(audits, dict):
-        raise InputError(f"{path} is not an evaluation: it has no 'audits'.", _HINT)
-    return {name: _roc(name, entry, path) for name, entry in audits.items()}
-
-
-def _roc(name: str, entry: Mapping[str, Any], path: Path) -> MeasuredRoc:
-    try:
-        # The ROC with the number of documents outside that it rests on: its steps are no finer than
-        # 1 / n.
-        corners = tuple((float(false), float(true)) for false, true in entry["roc"])
-        # Every level's rate is a share of the same scored documents outside.
-        outside = next(iter(entry["false_positives"].values()))["n"]
-        return MeasuredRoc(corners, int(outside))
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration, InputError) as error:
-        raise InputError(f"{path}: the ROC of {name!r} is malformed ({error}).", _HINT) from error
 
 
 RESULT_TYPE: ResultType[Battery, BatteryCondition] = ResultType(

@@ -1,11 +1,11 @@
-"""The result of ``ragwitness plan``: what audits would cost and could show."""
+"""The result of ``ragwitness plan``: costs and expected verdicts of audits."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragwitness.core.types import Shown
@@ -27,16 +27,17 @@ from ragwitness.runner.budget import Budget, Use
 from ragwitness.stats.power import AuditPower, needed_together
 
 _REASONS = 2  # shown per method; the JSON has all
+_INSIDE = 0.5  # assumed probability that a document in question is inside
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one document costs on average.
+    """Average cost of one document.
 
     Attributes:
         queries: Queries put to the target.
         sent: Tokens of their prompts, by the proxy's tokenizer.
-        answer: Tokens that the target may answer with at most.
+        answer: Largest number of tokens in the target's answers.
         longest: Characters of the longest prompt.
     """
 
@@ -46,8 +47,8 @@ class Spent:
     longest: int = 0
 
     def of(self, documents: int) -> Use:
-        """Return what so many documents take."""
-        return Use(*(round(documents * each) for each in (self.queries, self.sent, self.answer)))
+        """Return the cost of a number of documents."""
+        return Use(*(round(documents * cost) for cost in (self.queries, self.sent, self.answer)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,13 @@ class Workload:
     """Documents of one kind.
 
     Attributes:
-        documents: All there are.
+        documents: Their number.
         sampled: Those that were probed at the stand-in.
-        reasons: Of them, those without a score before the first query, by reason.
+        reasons: Documents of the sample without a score before the first query, by reason.
         per_document: At a target that answers each query once and for all.
-        per_document_most: At a target that says again what it was asked.
-        own_seconds: The auditor's own work per document, at a target that takes no time.
-        same_questions: Documents that cannot be scored since they ask the same question as
-            another; all of them are looked at.
+        per_document_most: At a target that repeats the question.
+        same_questions: Documents that cannot be scored because another asks the same question;
+            all documents are looked at.
     """
 
     documents: int
@@ -70,18 +70,12 @@ class Workload:
     reasons: Mapping[str, int]
     per_document: Spent
     per_document_most: Spent
-    own_seconds: float = field(default=0.0, compare=False)
     same_questions: int = 0
-
-    @property
-    def lost(self) -> int:
-        """Documents of the sample without a score."""
-        return sum(self.reasons.values())
 
     @property
     def unscorable(self) -> int:
         """Documents without a score: the sample's share of all, and those that ask the same."""
-        share = self.lost / max(1, self.sampled)
+        share = sum(self.reasons.values()) / max(1, self.sampled)
         return self.same_questions + round((self.documents - self.same_questions) * share)
 
     @property
@@ -92,15 +86,14 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one method would cost and could show.
+    """Cost and expected verdicts of one method.
 
     Attributes:
         method: Registered name.
         documents: Those in question.
         known_out: Those that calibrate.
         shadow_of_your_own: It trains on a shadow system of the auditor's own, unseen by the target.
-        power: By label of the separation; empty where nothing is known or can be scored.
-        shadow_seconds: What asking the shadow system takes; 0 where there is none.
+        power: By AUC; empty where nothing can be scored.
     """
 
     method: str
@@ -108,42 +101,37 @@ class Expected:
     known_out: Workload
     shadow_of_your_own: bool
     power: Mapping[str, AuditPower]
-    shadow_seconds: float = field(default=0.0, compare=False)
-
-    @property
-    def own(self) -> float:
-        """Seconds of the auditor's own work: its models' passes, and its shadow system."""
-        both = (self.documents, self.known_out)
-        return self.shadow_seconds + sum(part.documents * part.own_seconds for part in both)
 
     @property
     def queries(self) -> int:
         """Queries to the target in all, known-out documents included."""
-        both = (self.documents, self.known_out)
-        return round(sum(part.documents * part.per_document.queries for part in both))
+        workloads = (self.documents, self.known_out)
+        return round(
+            sum(workload.documents * workload.per_document.queries for workload in workloads)
+        )
 
     @property
     def dearest(self) -> Use:
-        """The most that it asks: that many queries, and every answer as long as it may be.
+        """The highest cost: the most queries, and every answer as long as it may be.
 
-        Tokens are the proxy's; passages that a RAG system adds to a prompt are not among them.
+        Tokens are the proxy's; the passages that a RAG system adds to a prompt are not counted.
         """
-        both = (self.documents, self.known_out)
-        return sum((part.per_document_most.of(part.documents) for part in both), Use())
+        workloads = (self.documents, self.known_out)
+        return sum(
+            (workload.per_document_most.of(workload.documents) for workload in workloads), Use()
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook(Shown):
-    """Everything foreseen about one plan.
+    """The forecast of one plan.
 
     Attributes:
         methods: One entry per method.
         alpha: Level of the verdicts.
-        inside_share: Probability that a document in question is inside.
         calibration: ``"known-out"`` or ``"generated"``.
-        warning: What to beware of; None where the user vouches for the calibration.
-        tokens_by: Whose tokens are counted.
-        sample_seed: Seed of the sample.
+        warning: A caution about the calibration; None where the user vouches for it.
+        tokens_by: Model whose tokens are counted.
         in_flight: Queries at the same time.
         seconds_per_short_answer: As measured; None without a target.
         price_in: Price of a million tokens read; None where it is not known.
@@ -152,11 +140,9 @@ class Outlook(Shown):
 
     methods: tuple[Expected, ...]
     alpha: float
-    inside_share: float
     calibration: str
     warning: str | None
     tokens_by: str
-    sample_seed: int
     in_flight: int
     seconds_per_short_answer: float | None = None
     price_in: float | None = None
@@ -167,95 +153,93 @@ class Outlook(Shown):
         """The warning, where there is one."""
         return () if self.warning is None else (self.warning,)
 
-    def cost(self, one: Expected) -> float | None:
-        """Return what a method costs at most; None without prices."""
-        return Budget(price_in=self.price_in, price_out=self.price_out).price(one.dearest)
+    def cost(self, method: Expected) -> float | None:
+        """Return the highest price of a method; None without prices."""
+        return Budget(price_in=self.price_in, price_out=self.price_out).price(method.dearest)
 
-    def time(self, one: Expected) -> tuple[float, float] | None:
+    def time(self, method: Expected) -> tuple[float, float] | None:
         """Return the time from all queries side by side to one after the other.
 
-        None without a latency. Two ends, because nobody knows how a target answers under load.
+        None without a latency. Two ends, because a target's answers under load are not known.
         """
         if self.seconds_per_short_answer is None:
             return None
-        whole = one.queries * self.seconds_per_short_answer
-        return whole / max(1, self.in_flight), whole
+        in_turn = method.queries * self.seconds_per_short_answer
+        return in_turn / max(1, self.in_flight), in_turn
 
 
 def dump(outlook: Outlook) -> Row:
-    """Return ``{"methods": {name: {...}}, ...}``, with what follows from the counts."""
-    methods = {one.method: _method(one, outlook) for one in outlook.methods}
+    """Return ``{"methods": {name: {...}}, ...}``, with the figures that follow from the counts."""
+    methods = {method.method: _method_row(method, outlook) for method in outlook.methods}
     return dict(plain(asdict(outlook) | {"methods": methods}))
 
 
-def _method(one: Expected, outlook: Outlook) -> Row:
+def _method_row(method: Expected, outlook: Outlook) -> Row:
     # Documents that cannot be scored cost nothing and decide nothing: p-values are counted without
     # them.
-    asked, known = one.documents.scorable, one.known_out.scorable
-    return asdict(one) | {
-        "queries": one.queries,
-        "queries_most": one.dearest.queries,
-        "seconds": outlook.time(one),
-        "seconds_of_your_own": one.own,
-        "tokens_most": {"sent": one.dearest.prompt, "answer": one.dearest.completion},
-        "cost_most": outlook.cost(one),
-        "needed_together": needed_together(outlook.alpha, asked, known),
+    in_question, calibrating = method.documents.scorable, method.known_out.scorable
+    return asdict(method) | {
+        "queries": method.queries,
+        "queries_most": method.dearest.queries,
+        "seconds": outlook.time(method),
+        "tokens_most": {"sent": method.dearest.prompt, "answer": method.dearest.completion},
+        "cost_most": outlook.cost(method),
+        "needed_together": needed_together(outlook.alpha, in_question, calibrating),
     }
 
 
 def load(data: Mapping[str, Any]) -> Outlook:
-    """Return what :func:`dump` was given; a share that nobody could measure is null there."""
+    """Return the argument of :func:`dump`; null stands for a share that could not be measured."""
     methods = [
-        one
+        method
         | {
             "power": {
-                label: {name: math.nan if value is None else value for name, value in told.items()}
-                for label, told in one["power"].items()
+                label: {name: math.nan if value is None else value for name, value in power.items()}
+                for label, power in method["power"].items()
             }
         }
-        for one in data["methods"].values()
+        for method in data["methods"].values()
     ]
     return restored(Outlook, {**data, "methods": methods}, RESULT_TYPE)
 
 
 def _report(outlook: Outlook) -> ReportDocument:
-    asked = fmt.documents(outlook.methods[0].documents.documents)
-    title = f"What audits of {asked} would cost and could show"
+    documents = fmt.documents(outlook.methods[0].documents.documents)
+    title = f"Costs and expected verdicts of audits of {documents}"
     return ReportDocument(
         RESULT_TYPE.words, title, warnings=outlook.warnings, sections=sections(outlook)
     )
 
 
 def sections(outlook: Outlook) -> tuple[Section, ...]:
-    """Return costs, then expected power, each with what it rests on, then what can be decided."""
-    costs: list[Block] = [_costs(outlook), *map(_small, _about_costs(outlook))]
-    parts = [Section("costs", "Costs", tuple(costs))]
-    if any(one.power for one in outlook.methods):
-        power: list[Block] = [_powers(outlook.methods), *map(_small, _about_power(outlook))]
-        parts.append(Section("power", "Expected share of members found", tuple(power)))
-    # What can be decided at all depends on numbers of documents alone, so methods share a sentence.
-    groups = _alike(outlook.methods)
-    reach = (_reach(same, outlook, named=len(groups) > 1) for same in groups)
+    """Return costs, expected power, and what can be decided at all."""
+    groups = _by_counts(outlook.methods)
+    found_sections = [Section("costs", "Costs", (_costs(outlook), *_hints(_about_costs(outlook))))]
+    if any(method.power for method in outlook.methods):
+        power: list[Block] = [_powers(groups), *_hints(_about_power(outlook))]
+        found_sections.append(Section("power", "Expected share of members found", tuple(power)))
+    # The numbers of documents alone say what can be decided at all, so methods share a sentence.
+    reach = (_reach(group, outlook, named=len(groups) > 1) for group in groups)
     decided = tuple(Paragraph(line, "", brief=True) for line in reach)
-    return (*parts, Section("decided", "What can be decided", decided))
+    return (*found_sections, Section("decided", "Possible decisions", decided))
 
 
-def _small(text: str) -> Paragraph:
-    return Paragraph(text, brief=True)
+def _hints(lines: Iterable[str]) -> list[Paragraph]:
+    return [Paragraph(line, brief=True) for line in lines]
 
 
 def _costs(outlook: Outlook) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for one in outlook.methods:
-        asked, seconds, cost = one.documents, outlook.time(one), outlook.cost(one)
+    for method in outlook.methods:
+        workload, seconds, cost = method.documents, outlook.time(method), outlook.cost(method)
         rows.append(
             (
-                Name(one.method),
-                fmt.count(asked.unscorable),
-                f"{asked.per_document.queries:.3g}",
-                fmt.count(one.queries),
-                fmt.count(round(asked.per_document.sent)),
-                fmt.count(round(asked.per_document.answer)),
+                Name(method.method),
+                fmt.count(workload.unscorable),
+                f"{workload.per_document.queries:.3g}",
+                fmt.count(method.queries),
+                fmt.count(round(workload.per_document.sent)),
+                fmt.count(round(workload.per_document.answer)),
                 *([] if cost is None else [f"{cost:.4g}"]),
                 *([" to ".join(map(fmt.duration, seconds))] if seconds else []),
             )
@@ -263,17 +247,20 @@ def _costs(outlook: Outlook) -> Table:
     priced, timed = outlook.price_in is not None, outlook.seconds_per_short_answer is not None
     more = [*(["cost"] * priced), *(["time"] * timed)]
     names = ("method", "lost", "q/doc", "queries", "sent", "answer", *more)
-    return plain_table("What each method would cost", names, rows, "time")
+    return plain_table("Cost of each method", names, rows, "time")
 
 
 def _about_costs(outlook: Outlook) -> Iterable[str]:
+    """Yield a remark for each column, and for each method that needs one."""
     first = outlook.methods[0]
     counted = []
-    for asked, what in ((first.documents, "in question"), (first.known_out, "known outside")):
-        part = f" (counted on {asked.sampled})" if asked.sampled < asked.documents else ""
-        counted.append(f"{fmt.count(asked.documents)} {what}{part}")
+    for workload, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
+        sampled = (
+            f" (counted on {workload.sampled})" if workload.sampled < workload.documents else ""
+        )
+        counted.append(f"{fmt.count(workload.documents)} {kind}{sampled}")
     yield (
-        f"{' and '.join(counted)}. lost: documents in question with no score before the first"
+        f"{' and '.join(counted)}. lost: documents in question without a score before the first"
         f" query. sent, answer: tokens per document, as {outlook.tokens_by} counts them; answer is"
         " the most asked for."
     )
@@ -282,89 +269,76 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             f"cost: at most, at {outlook.price_in:g} and {outlook.price_out:g} per million tokens"
             " sent and answered; the passages that a RAG system adds left aside."
         )
-    own = ", ".join(f"{one.method} {fmt.duration(one.own)}" for one in outlook.methods)
-    yield f"Besides, this machine works on the probes, and on a shadow system: {own}."
     if outlook.seconds_per_short_answer is not None:
         yield (
             f"time: from {outlook.in_flight} queries at once to one after the other, at the"
             f" {outlook.seconds_per_short_answer:.2f} s of a short answer; longer answers take"
             " longer."
         )
-    for one in outlook.methods:
-        if one.shadow_of_your_own:
-            yield f"{one.method}: its shadow system is your own and costs the target nothing."
-        if one.dearest.queries > one.queries:
+    for method in outlook.methods:
+        if method.shadow_of_your_own:
+            yield f"{method.method}: its shadow system is your own and costs the target nothing."
+        if method.dearest.queries > method.queries:
             yield (
-                f"{one.method}: up to {fmt.count(one.dearest.queries)} queries to a target that"
-                " says again what it was asked."
+                f"{method.method}: up to {fmt.count(method.dearest.queries)} queries to a target"
+                " that repeats the question."
             )
-        for asked, what in ((one.documents, "in question"), (one.known_out, "known outside")):
-            if asked.same_questions:
+        for workload, kind in (
+            (method.documents, "in question"),
+            (method.known_out, "known outside"),
+        ):
+            if workload.same_questions:
                 yield (
-                    f"{one.method}: {fmt.count(asked.same_questions)} {what} lost: they ask the"
-                    " same question as another document."
+                    f"{method.method}: {fmt.count(workload.same_questions)} {kind} lost: they ask"
+                    " the same question as another document."
                 )
-        for reason, n in Counter(one.documents.reasons).most_common(_REASONS):
-            yield f"{one.method}: {n} of {one.documents.sampled} lost: {reason}."
+        for reason, n in Counter(method.documents.reasons).most_common(_REASONS):
+            yield f"{method.method}: {n} of {method.documents.sampled} lost: {reason}."
 
 
-def _alike(
-    methods: Iterable[Expected], also: Callable[[Expected], object] | None = None
-) -> list[list[Expected]]:
-    """Put methods together that can score as many documents and agree in ``also``."""
-    groups: dict[object, list[Expected]] = {}
-    for one in methods:
-        key = (one.documents.scorable, one.known_out.scorable, also and also(one))
-        groups.setdefault(key, []).append(one)
+def _by_counts(methods: Iterable[Expected]) -> list[list[Expected]]:
+    """Group methods that can score equally many documents: their expected verdicts are equal."""
+    groups: dict[tuple[int, int], list[Expected]] = {}
+    for method in methods:
+        key = (method.documents.scorable, method.known_out.scorable)
+        groups.setdefault(key, []).append(method)
     return list(groups.values())
 
 
-def _powers(methods: Iterable[Expected]) -> Table:
-    """Members found by method: over several separations, or at one with its spread."""
-    groups = _alike(methods, lambda one: repr(one.power))  # NaN is not like itself; its text is
-    labels = list(dict.fromkeys(label for same in groups for label in same[0].power))
-    names = ["AUC", "found", "in 90 % of audits"] if len(labels) == 1 else labels
+def _powers(groups: Iterable[list[Expected]]) -> Table:
+    """Return the share of members found, by method and AUC."""
+    labels = list(dict.fromkeys(label for group in groups for label in group[0].power))
     rows: list[tuple[Cell, ...]] = []
-    for same in groups:
-        powers = same[0].power
-        told: list[str | None] = [None] * len(names)
-        if powers:
-            told = [fmt.percent(powers[label].found) for label in labels]
-        if powers and len(labels) == 1:
-            told = _spread(powers[labels[0]])
-        most = [power.false for power in powers.values() if not math.isnan(power.false)]
-        rows.append((_names(same), *told, f"{max(most):.2g}" if most else None))
-    columns = ("members found by", *names, "falsely in")
+    for group in groups:
+        power = group[0].power
+        shares = [fmt.percent(power[label].found) if power else None for label in labels]
+        false = [level.false for level in power.values() if not math.isnan(level.false)]
+        rows.append((_names(group), *shares, f"{max(false):.2g}" if false else None))
+    columns = ("members found by", *labels, "falsely in")
     return plain_table("Expected verdicts", columns, rows, columns[0])
 
 
-def _spread(power: AuditPower) -> list[str | None]:
-    spread = f"{fmt.percent(power.low)} to {fmt.percent(power.high)}"
-    return [f"{power.auc:.3f}", fmt.percent(power.found), spread]
-
-
 def _about_power(outlook: Outlook) -> Iterable[str]:
-    rounds = min(p.rounds for one in outlook.methods for p in one.power.values())
+    rounds = min(power.rounds for method in outlook.methods for power in method.power.values())
     yield (
         f"Expected share of scored members with the verdict in at alpha {outlook.alpha:g}, if each"
-        f" document is inside with probability {outlook.inside_share:g}; {fmt.count(rounds)}"
-        " simulated audits with every answer readable. falsely in: expected documents outside"
-        " among them (at most, where several AUCs are shown)."
+        f" document is inside with probability {_INSIDE:g}; {fmt.count(rounds)} simulated audits"
+        " with every answer readable. falsely in: expected documents outside among them, at most."
     )
 
 
-def _reach(same: list[Expected], outlook: Outlook, *, named: bool) -> str:
-    """Say what so many known-out documents can decide at all."""
-    asked, known = same[0].documents.scorable, same[0].known_out.scorable
-    who = f"{_names(same)}: " if named else ""
-    if not asked:
-        return f"{who}no document in question can be scored."
-    told = VerdictReach(outlook.alpha, asked, known, outlook.inside_share).told
-    return f"{who}{told[:1].lower()}{told[1:]}" if named else told
+def _reach(group: list[Expected], outlook: Outlook, *, named: bool) -> str:
+    """Say whether the known-out documents suffice to decide anything."""
+    in_question, calibrating = group[0].documents.scorable, group[0].known_out.scorable
+    prefix = f"{_names(group)}: " if named else ""
+    if not in_question:
+        return f"{prefix}no document in question can be scored."
+    sentence = VerdictReach(outlook.alpha, in_question, calibrating, _INSIDE).told
+    return f"{prefix}{sentence[:1].lower()}{sentence[1:]}" if named else sentence
 
 
-def _names(same: list[Expected]) -> str:
-    return ", ".join(one.method for one in same)
+def _names(group: list[Expected]) -> str:
+    return ", ".join(method.method for method in group)
 
 
 RESULT_TYPE: ResultType[Outlook, str] = ResultType(

@@ -1,4 +1,4 @@
-"""Who may see what: a verdict for each pair of a document and an account."""
+"""Access by accounts: a verdict for each pair of a document and an account."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ragwitness.core.types import Decision, LeftOut, Shown
 from ragwitness.membership.results.audit import LABELS, AuditResult, how_often_wrong, verdict_mark
+from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
@@ -63,7 +64,7 @@ class ScopeResult(Shown):
         cells: All pairs, account by account.
         wrong: How often the verdict "in" is wrong, over all pairs.
         queries: Sent by all accounts.
-        warnings: What must be known before a verdict is relied on.
+        warnings: Cautions before a verdict is relied on.
         left_out: Files and rows that could not be read.
     """
 
@@ -80,20 +81,17 @@ class ScopeResult(Shown):
 def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
     """Put the audits of several accounts together.
 
-    Each was judged at an equal part of ``alpha``. The share of wrong verdicts among all that say
-    "in" is at most the sum of the shares of the accounts, so that ``alpha`` bounds what is expected
-    of it, however the accounts' answers depend on each other.
+    Each was judged at an equal part of ``alpha``. The share of wrong verdicts "in" is at most the
+    sum of the accounts' shares. So ``alpha`` bounds its expectation, however the accounts' answers
+    depend on each other.
 
     Args:
         audits: One for each account, of the same documents.
         alpha: Level of all of them together.
     """
     first = next(iter(audits.values()))
-    loose = [how_often_wrong(one) for one in audits.values() if not one.calibration.exact]
-    exact = (
-        f"Of the pairs called in, at most {fmt.percent(alpha)} are expected to be documents that"
-        " the account cannot reach."
-    )
+    loose = [how_often_wrong(a) for a in audits.values() if not a.calibration.exact]
+    exact = prose("scope")["exact"].format(level=fmt.percent(alpha))
     warned: dict[str, list[str]] = {}
     for name, audit in audits.items():
         for line in audit.warnings:
@@ -119,20 +117,19 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
 
 
 def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
-    counts, total = Counter(str(one.verdict) for one in result.cells), len(result.cells)
-    pairs, lost = f"{fmt.count(total)} pairs", fmt.left_out(result.left_out)
-    return rule_decided(counts, conditions, pairs, total, lost, "nothing is decided")
+    counts, total = Counter(str(cell.verdict) for cell in result.cells), len(result.cells)
+    pairs, unread = f"{fmt.count(total)} pairs", fmt.left_out(result.left_out)
+    return rule_decided(counts, conditions, pairs, total, unread, "nothing is decided")
 
 
 def _report(result: ScopeResult) -> ReportDocument:
-    counts = Counter(one.verdict for one in result.cells)
+    counts = Counter(cell.verdict for cell in result.cells)
     rows: dict[str, dict[str, ScopeCell]] = {}
-    for one in result.cells:
-        rows.setdefault(one.document, {})[one.account] = one
-    reached = {one.document for one in result.cells if one.verdict is Decision.IN}
-    told = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
-    title = f"{fmt.count(len(reached))} of {fmt.documents(len(rows))}: reached by another account"
-    # What is reached comes first; a terminal shows so many rows.
+    for cell in result.cells:
+        rows.setdefault(cell.document, {})[cell.account] = cell
+    reached = {cell.document for cell in result.cells if cell.verdict is Decision.IN}
+    verdicts = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
+    # Reached documents come first; a terminal shows the first rows alone.
     order = sorted(rows, key=lambda document: document not in reached)
     columns = (
         Column("Document", "name", "document"),
@@ -143,13 +140,14 @@ def _report(result: ScopeResult) -> ReportDocument:
         for document in order
     )
     caption = "The verdict on each document, asked about by each account"
-    rest = f"{fmt.count(len(lines) - _ALL)} more documents are in {{where}}."
     brief: list[Block] = [Table("", columns, lines[:_ALL])]
-    brief += [Paragraph(rest, brief=True)] * (len(lines) > _ALL)
+    if more := len(lines) - len(lines[:_ALL]):
+        brief.append(Paragraph(f"{fmt.count(more)} more documents are in {{where}}.", brief=True))
+    texts = prose("scope")
     return ReportDocument(
         RESULT_TYPE.words,
-        title,
-        f"Of {fmt.count(len(result.cells))} pairs of a document and an account: {told}.",
+        f"{fmt.count(len(reached))} of {fmt.documents(len(rows))}: reached by another account",
+        f"Of {fmt.count(len(result.cells))} pairs of a document and an account: {verdicts}.",
         method=", ".join(dict.fromkeys(result.methods.values())),
         target=result.target,
         queries=result.queries,
@@ -161,14 +159,8 @@ def _report(result: ScopeResult) -> ReportDocument:
         ),
         warnings=result.warnings,
         left_out=result.left_out,
-        claimed=(
-            "In the database: the system answers this account as if it could read this document."
-            f" {result.wrong}",
-        ),
-        not_claimed=(
-            "That an account cannot reach a document that is not called in: a system that hides its"
-            " sources well gives no sign.",
-        ),
+        claimed=(texts["claimed"].format(wrong=result.wrong),),
+        not_claimed=(texts["not_claimed"],),
         sections=(
             Section("short", "", tuple(brief), "terminal"),
             Section("matrix", "Who reaches what", (Table(caption, columns, lines),), "page"),
@@ -184,13 +176,7 @@ RESULT_TYPE: ResultType[ScopeResult, Condition] = ResultType(
     conditions=lambda texts: parse_conditions(texts, tuple(map(str, Decision))),
     rule=_rule,
     report=_report,
-    rows=lambda result: [asdict(one) for one in result.cells],
-    columns={
-        "document": str,
-        "account": str,
-        "verdict": str,
-        "p_value": float,
-        "q_value": float,
-        "reason": str,
-    },
+    rows=lambda result: [asdict(cell) for cell in result.cells],
+    columns={"document": str, "account": str, "verdict": str, "reason": str}
+    | dict.fromkeys(("p_value", "q_value"), float),
 )

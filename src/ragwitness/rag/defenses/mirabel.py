@@ -28,8 +28,7 @@ class Mirabel(Defense):
     """Hides the nearest passage where its score is an outlier; the next ones move up.
 
     Distances of unit vectors are turned into cosines, as in the paper. BM25 scores are far
-    from normal (most passages score 0), so there the level means nothing; measure what it
-    hides from benign questions (``ragwitness evaluate --benign``).
+    from normal (most passages score 0), so there the level means nothing.
 
     Attributes:
         rho: Significance level (§5.1: 0.05). Algorithm 1 does not keep it: at rho = 5 % it hides

@@ -104,7 +104,7 @@ def _built(documents: Sequence[Document], rag: RagConfig) -> LabTarget:
 @pytest.mark.long
 def test_templates_and_twins_are_told_from_members_and_without_retrieval_nobody_is() -> None:
     plan = BatteryPlan(
-        audits=("passages",), members=30, non_members=30, calibration=20, benign=0,
+        audits=("passages",), members=30, non_members=30, calibration=20,
         rag=RagConfig(k=2),
     )  # fmt: skip
     found = asyncio.run(run_battery(plan, _corpus(), Copier(), build=_built))

@@ -14,7 +14,7 @@ from ragwitness.membership import shadow
 from ragwitness.membership.methods.method_registry import configure
 from ragwitness.membership.methods.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.membership.plan import SHADOW_STAGES, AuditPlan, among
-from ragwitness.membership.prepared import Order
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import trained
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.runner.score_store import audit_identity
@@ -286,7 +286,7 @@ def test_few_words_do_without_a_shadow_system() -> None:
     assert learning.describe()["features"] == "counts, 10 intervals"
     plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", _TEXT + " Now."),))
     for audit, shadows in ((plain, 0), (learning, 200)):
-        stages = Order("http://x/v1", plan, "s-rag", audit.config).stages()
+        stages = PreparedAudit("http://x/v1", plan, "s-rag", audit.config).stages()
         assert sum(len(stages.documents.get(one, ())) for one in SHADOW_STAGES) == shadows
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.core.errors import RagwitnessError
-from ragwitness.core.types import Document, Query
+from ragwitness.core.types import Document
 from ragwitness.models.base import ChatPrompt, Generation
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.defenses.base import Defense, defend
-from ragwitness.rag.defenses.cost import BenignQuestion, DefenseCost, compare_answers
 from ragwitness.rag.pipeline import RagSystem, build_system
 from tests.support.copier import Copier
 
@@ -64,27 +61,3 @@ class Writer(Copier):
     def generate(self, prompts: Sequence[ChatPrompt], **_options: Any) -> list[Generation]:
         self.asked += [prompt.messages[-1].content for prompt in prompts]
         return [Generation(self.says, (), "stop", 1, 1) for _ in prompts]
-
-
-def benign_cost(
-    system: RagSystem,
-    defense: Defense,
-    questions: Sequence[BenignQuestion],
-    refused: Callable[[str], bool],
-    *,
-    max_tokens: int = 128,
-    seed: int = 0,
-) -> DefenseCost:
-    """Ask one question after the other, without and with a defense, and compare the answers."""
-    defended = defend(system, defense)
-    before, after = (
-        [_answer(one, question, max_tokens) for question in questions] for one in (system, defended)
-    )
-    return compare_answers(system, defended, questions, before, after, refused, seed=seed)
-
-
-def _answer(system: RagSystem, question: BenignQuestion, max_tokens: int) -> str | None:
-    try:
-        return system.answer(Query(question.text, max_tokens)).text
-    except RagwitnessError:
-        return None
