@@ -281,9 +281,8 @@ def test_a_table_of_a_paper_stands_beside_ours(
     assert re.search(r"\| Planted \| SAGE \| rounds \| 3.49 \| 1.00 \|", said)
     code, said = command("lab", "reproduce", "list", "--tables", folder)
     assert "Models only" in said
-    code, said = command(
-        "lab", "reproduce", "paper/t1", "--tables", folder, "--data", folder / "none"
-    )
+    arguments = ("paper/t1", "--tables", folder, "--data", folder / "none")
+    code, said = command("lab", "reproduce", *arguments)
     assert code == 2
     assert "needs the file corpus.jsonl" in said
 
