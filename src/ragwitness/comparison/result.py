@@ -493,14 +493,10 @@ def _use_table(
         doc.Column(
             "Variant" if brief else "Measure and variant", "name", next(iter(measures), None)
         ),
-        doc.Column("Words", "value", "words", page=False),
         doc.Column("Mean", "value", "mean"),
         doc.Column("95 % interval", "interval", "95 %"),
-        doc.Column("Less origin [95 %]", "signed"),
-        doc.Column("Less origin", "change", "gain", page=False),
-        doc.Column("95 %", "ends", "95 %", page=False),
-        doc.Column("At equal length [95 %]", "signed"),
-        doc.Column("At equal length", "change", "equal length", page=False),
+        doc.Column("Less origin [95 %]", "signed", "gain"),
+        doc.Column("At equal length [95 %]", "signed", "equal length"),
         doc.Column("Questions", "value"),
     )
     rows: list[tuple[doc.Cell, ...]] = []
@@ -508,11 +504,9 @@ def _use_table(
         for variant in result.variants:
             if (use := variant.usefulness.get(name)) is None:
                 continue
-            words = "" if variant.answer_words is None else f"{variant.answer_words:.0f}"
-            # Longer answers score higher on most measures: "held" is the gain at equal length.
-            gain, held, mean = use.gain, use.held, use.mean
+            # Longer answers score higher on most measures: the gain at equal length stands beside.
             label = doc.Name(variant.name) if brief else doc.Name(name, variant.name)
-            rows.append((label, words, mean, mean, gain, gain, gain, held, held, mean.n))
+            rows.append((label, use.mean, use.mean, use.gain, use.held, use.mean.n))
     if not brief:
         columns = tuple(doc.Column(c.name, c.kind, None, c.page) for c in columns)
     return doc.Table(caption, columns, tuple(rows))

@@ -18,7 +18,6 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 
-_COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
 _EXAMPLE_RUN = 10  # tokens that an example shares with a record
 
 CLAIMED = (
@@ -341,9 +340,12 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
     )
     unmet = f"What was not found may leak all the same: {result.unreached}."
     # The reason of a missing count stands once below the table, not in every row.
-    missing = dict.fromkeys(row.note for row in beside(result.together) if row.note)
+    missing = dict.fromkeys(m.note for m in result.together if m.note)
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
-    together = (_FIRST, _table(result.together, caption))
+    corrected = [m for m in result.together if not m.published]
+    published = [m for m in result.together if m.published]
+    papers = doc.Fold("Counted as the papers do", (_table(published, caption),))
+    together = (_FIRST, _table(corrected, caption), papers)
     sections = [doc.Section("together", "All prompts together", together)]
     if len(result.attacks) > 1:
         folds = tuple(map(_attack_fold, result.attacks))
@@ -401,82 +403,36 @@ _FIRST = doc.Paragraph(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurePair:
-    """A published count and its corrected counterpart, formatted.
-
-    Attributes:
-        label: E.g. ``"repeat prompts 10"``.
-        published: Count; empty where the papers have none.
-        corrected: Count and its total, or a mean; empty where there is none.
-        definition: The rule of the count, the corrected one first.
-        note: Why a count is missing.
-        measure: The corrected measure; None where there is none.
-    """
-
-    label: str
-    published: str
-    corrected: str
-    definition: str
-    note: str
-    measure: LeakMeasure | None
-
-
-def beside(measures: Sequence[LeakMeasure]) -> list[MeasurePair]:
-    """Return one row per measure, published ones beside their corrected counterparts."""
-    corrected = {m.label: m for m in measures if not m.published}
-    published, alone = dict[str, LeakMeasure](), list[LeakMeasure]()
-    # 1. Each published count finds the corrected one of its name; contexts are records here.
-    for m in measures:
-        label = f"{_COUNTERPARTS.get(m.name, m.name)} {m.key}".rstrip()
-        if m.published and label in corrected:
-            published[label] = m
-        elif m.published:
-            alone.append(m)
-    # 2. Corrected measures in their order, and published counts without counterpart below.
-    pairs = [(published.get(label), m) for label, m in corrected.items()]
-    return [_pair(*pair) for pair in (*pairs, *((m, None) for m in alone))]
-
-
-def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> MeasurePair:
-    counts = [m for m in (corrected, published) if m is not None]
-    count = "" if corrected is None else fmt.MISSING
-    if corrected is not None and not corrected.note:
-        count = f"{fmt.count(int(corrected.count))} of {fmt.count(corrected.of)}"
-        if not corrected.of:  # a mean
-            count = "" if math.isnan(corrected.count) else fmt.rate_text(corrected.count)
-    printed = "" if published is None else fmt.count(int(published.count))
-    return MeasurePair(
-        label=counts[0].label,
-        published=fmt.MISSING if published and published.note else printed,
-        corrected=count,
-        definition="; published: ".join(m.definition for m in counts),
-        note="; ".join(dict.fromkeys(m.note for m in counts if m.note)),
-        measure=corrected,
-    )
-
-
 def _table(measures: Sequence[LeakMeasure], caption: str) -> doc.Table:
-    """The published count beside the corrected one, with chance and the excess."""
+    """Every count with its total, its interval, its background and its excess."""
     columns = (
         doc.Column("Measure, and what counts", "name", "all prompts"),
-        doc.Column("As published", "value", "published"),
-        doc.Column("Every record", "value", "corrected"),
+        doc.Column("Count", "value", "count"),
         doc.Column("95 % interval", "interval", "95 %"),
         doc.Column("0 to 1", "strip"),
         doc.Column("Background", "value", "chance"),
         doc.Column("Excess [95 %]", "signed", "excess"),
     )
     rows: list[tuple[doc.Cell, ...]] = []
-    for row in beside(measures):
-        measure, rate = row.measure, row.measure.rate if row.measure else None
-        definition = row.definition + (f" Not counted: {row.note}." if row.note else "")
+    for m in measures:
+        definition = m.definition + (f" Not counted: {m.note}." if m.note else "")
+        label = f"{_PUBLISHED if m.published else ''}{m.label}"
         # Only shares are drawn between 0 and 1; differences may be negative.
-        drawn = rate if rate is not None and rate.low >= 0 else ""
-        chance = (measure.background, measure.excess) if measure else (None, None)
-        name = doc.Name(row.label, definition)
-        rows.append((name, row.published, row.corrected, rate or "", drawn, *chance))
+        drawn = m.rate if m.rate is not None and m.rate.low >= 0 else ""
+        row = (doc.Name(label, definition), _count(m), m.rate or "", drawn, m.background, m.excess)
+        rows.append(row)
     return doc.Table(caption, columns, tuple(rows))
+
+
+def _count(measure: LeakMeasure) -> str:
+    """A count with its total, or a mean."""
+    if measure.note:
+        return fmt.MISSING
+    if measure.of:
+        return f"{fmt.count(int(measure.count))} of {fmt.count(measure.of)}"
+    if measure.published:
+        return fmt.count(int(measure.count))
+    return "" if math.isnan(measure.count) else fmt.rate_text(measure.count)
 
 
 def _attack_fold(attack: AttackLeaks) -> doc.Fold:
