@@ -116,13 +116,11 @@ def measure_utility(
         By name, shape (answers,).
 
     Raises:
-        InputError: Numbers differ, an answer has no reference, or a name is unknown.
+        InputError: Numbers differ, or an answer has no reference.
         MissingExtraError: A measure needs a package that is not installed.
     """
     if len(answers) != len(references):
         raise InputError(f"{len(answers)} answers have {len(references)} lists of references.")
-    if unknown := [name for name in names if name not in MEASURES]:
-        raise InputError(f"There is no measure {unknown[0]!r}.", f"Known: {', '.join(MEASURES)}.")
     # Every answer holds a blank reference.
     usable = [[truth for truth in truths if truth.strip()] for truths in references]
     if bare := sum(not truths for truths in usable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ragwitness.core.errors import ExitCode, InputError
@@ -15,7 +15,7 @@ from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
 from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
+from ragwitness.report.result_type import ResultType, Row, Ruling, passed, restored
 from ragwitness.report.spending import Spending
 
 _EXAMPLE_RUN = 10  # tokens that an example shares with a record
@@ -124,14 +124,6 @@ def pick_examples(
 def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
     """Return the corrected measure of a label; None where there is none."""
     return next((m for m in measures if m.label == label and not m.published), None)
-
-
-def _dump(result: LeakResult) -> Row:
-    stored = dict(plain(asdict(result)))
-    for name in ("silent", "doubt", "unreached"):  # earlier results had no such fields
-        if not stored[name]:
-            del stored[name]
-    return stored
 
 
 def _rows(result: LeakResult) -> list[Row]:
@@ -447,7 +439,6 @@ RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     name="leak",
     words="leak measurement",
     verb="leak",
-    dump=_dump,
     load=lambda data: restored(LeakResult, data, RESULT_TYPE),
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,

@@ -29,8 +29,6 @@ from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
 from ragwitness.text.overlap import (
     RunIndex,
-    SubsequenceIndex,
-    Vocabulary,
     overlapping,
     without_copies,
 )
@@ -242,7 +240,6 @@ REACHED = 0.5
 """Share of the records that prompts must have reached before an absence of leaks means anything."""
 
 _SHORTEST_RUN = 10  # tokens of the shortest measured run
-_ALIKE, _SAMPLE = 0.9, 500  # ROUGE-L F1 of near copies; records among which they are sought
 _LONGEST_WORD = 15  # characters, on average over a record
 _REASONS = 3  # of failed prompts, named
 _TELLING = 3  # words of a record in a row that no error may show, function words not counted
@@ -410,16 +407,6 @@ def _corpus_remarks(plan: LeakPlan, copies: int) -> list[str]:
     remarks, count = [], len(plan.records)
     if copies:
         remarks.append(f"{copies} of {count + copies} records repeat another's text; one counts.")
-    sample = plan.records[:_SAMPLE]
-    index = SubsequenceIndex(words := Vocabulary().tokenize(record.text for record in sample))
-    if near := sum(
-        any(pair.record != n for pair in index.above_f1(words[n], _ALIKE))
-        for n in range(len(sample))
-    ):
-        remarks.append(
-            f"{near} of {len(sample)} records looked at are nearly the same as another (ROUGE-L F1"
-            f" above {_ALIKE:g}): they leak together, so that intervals over records are too short."
-        )
     texts = map(canonical_text, plan.private.texts)
     sizes = [(len(text), len(word_tokens(text))) for text in texts]
     if short := sum(words < _SHORTEST_RUN for _, words in sizes):
