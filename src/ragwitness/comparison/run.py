@@ -162,7 +162,10 @@ async def run_comparison(
         warnings = [*(leaks.warnings if leaks else ()), *_length_remarks(compared[-1])]
         remarks += [(variant.name, warning) for warning in warnings]
         base = base or answers
-    warnings = [*notes_of(material.left_out), *(w for each in variants for w in each.warnings)]
+    warnings = [
+        *notes_of(material.left_out),
+        *(w for substitute in variants for w in substitute.warnings),
+    ]
     if plan.by_original:
         warnings.append(
             "Texts are found by their originals: the index holds the private records, and what is"

@@ -190,9 +190,9 @@ class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
 
         # 1. The texts, the secrets and the questions.
         questions = () if self.questions is None else variants.read_questions(Path(self.questions))
-        lost: list[LeftOut | str] = []
-        records = as_documents(self.corpus, self, lost, note)
-        background = as_documents(self.background, self, lost, note)
+        unread: list[LeftOut | str] = []
+        records = as_documents(self.corpus, self, unread, note)
+        background = as_documents(self.background, self, unread, note)
         ledgers = (self.secrets, self.decoys)
         leaks = plan_of(records, background, ledgers, contacts=self.contacts, seed=self.seed)
         source = self.corpus if isinstance(self.corpus, str | Path) else "the corpus"
@@ -228,7 +228,7 @@ class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
             secrets=leaks.secrets,
             decoys=leaks.decoys,
         )
-        return replace(divided, left_out=tuple(lost))
+        return replace(divided, left_out=tuple(unread))
 
     def carry_out(self) -> Comparison:
         """Make, ask and compare."""
@@ -339,7 +339,7 @@ class CompareWork:
         transport: TransportOptions,
         folder: Path,
         progress: Progress | None = None,
-        made: dict[str, SynthesisResult] | None = None,
+        syntheses: dict[str, SynthesisResult] | None = None,
     ) -> Comparison:
         """Make the texts, ask every variant, and compare.
 
@@ -348,7 +348,7 @@ class CompareWork:
             transport: How they are reached.
             folder: Run folder.
             progress: Called after each answer.
-            made: Receives the texts that were made, by method.
+            syntheses: Receives the texts that were made, by method.
 
         Raises:
             TargetError: A chat model cannot be reached, or does not speak the protocol.
@@ -361,7 +361,7 @@ class CompareWork:
         from ragwitness.synthesis.agents import open_chat
         from ragwitness.synthesis.generator_registry import parse_spec
 
-        task, made = self.task, {} if made is None else made
+        task, syntheses = self.task, {} if syntheses is None else syntheses
         async with AsyncExitStack() as opened:
             model = judge = None
             specs = (parse_spec(spec) for spec in self.wanted.methods if spec != ZERO_SHOT)
@@ -376,7 +376,7 @@ class CompareWork:
                 opened.push_async_callback(judge.model.close)
             # First all texts, then all questions: a method that fails must not leave half a
             # comparison paid for.
-            variants = await self._variants(model, limiter, folder, progress, made)
+            variants = await self._variants(model, limiter, folder, progress, syntheses)
             return await run_comparison(
                 self.plan,
                 variants,

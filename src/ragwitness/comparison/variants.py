@@ -228,17 +228,17 @@ def divide(
             "Correct --held-out.",
         )
     # 2. A random draw, not the order of the corpus: neighbours in a file are often alike.
-    held = {record.id for record in random.Random(seed).sample(eligible, held_out)}
+    held_ids = {record.id for record in random.Random(seed).sample(eligible, held_out)}
     # 3. Questions are about what no variant indexes: usefulness must not reward a leak.
-    own_asked = [own[record.id] for record in records if own is not None and record.id in held]
+    own_asked = [own[record.id] for record in records if own is not None and record.id in held_ids]
     return Material(
-        records=tuple(record for record in records if record.id not in held),
-        background=tuple(background) or tuple(r for r in records if r.id in held),
+        records=tuple(record for record in records if record.id not in held_ids),
+        background=tuple(background) or tuple(r for r in records if r.id in held_ids),
         questions=(*own_asked, *questions),
         # Secrets of records that are in no index cannot leak, and would lower every rate.
-        secrets=tuple(secret for secret in secrets if secret.record not in held),
+        secrets=tuple(secret for secret in secrets if secret.record not in held_ids),
         decoys=tuple(decoys),
-        held=frozenset(held),
+        held=frozenset(held_ids),
     )
 
 

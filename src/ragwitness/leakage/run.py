@@ -194,8 +194,8 @@ def attack_run(
         )
     warnings += [f"{name} {end.value}." for name, end in ended.items() if end.value]
     sent = Counter(t.attack for t in transcripts)
-    wanted = sum(prompts if end.capped else sent[name] for name, end in ended.items())
-    return AttackRun(target, tuple(transcripts), spent, tuple(warnings), wanted)
+    planned = sum(prompts if end.capped else sent[name] for name, end in ended.items())
+    return AttackRun(target, tuple(transcripts), spent, tuple(warnings), planned)
 
 
 async def _attack(
@@ -319,14 +319,14 @@ def _silent(transcripts: Sequence[Transcript]) -> bool:
     return not any(any(map(str.isalnum, t.output)) for t in transcripts if t.error is None)
 
 
-def _doubt(transcripts: Sequence[Transcript], wanted: int) -> str:
+def _doubt(transcripts: Sequence[Transcript], planned: int) -> str:
     """Why absent leaks prove little; empty where enough was answered."""
     answers = [t.output for t in transcripts if t.error is None]
     errors = sum(len(text) <= _SHORT_ERROR and bool(_SERVICE.search(text)) for text in answers)
-    real, wanted = len(answers) - errors, max(wanted, len(transcripts))
-    if 2 * real >= wanted and 2 * errors < len(answers):
+    real, planned = len(answers) - errors, max(planned, len(transcripts))
+    if 2 * real >= planned and 2 * errors < len(answers):
         return ""
-    return f"only {real} of {wanted} prompts were answered (a service's error text is no answer)"
+    return f"only {real} of {planned} prompts were answered (a service's error text is no answer)"
 
 
 def _unreached(answered: Sequence[Transcript], plan: LeakPlan) -> str:

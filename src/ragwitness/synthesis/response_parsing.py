@@ -272,7 +272,11 @@ def _turns(text: str, labels: Sequence[str]) -> str:
         {_plain(str(key)): value for key, value in data.items()} if isinstance(data, dict) else {}
     )
     keys = [_plain(label) for label in labels]
-    if not keys or {*fields} != {*keys} or not all(isinstance(one, str) for one in fields.values()):
+    if (
+        not keys
+        or {*fields} != {*keys}
+        or not all(isinstance(part, str) for part in fields.values())
+    ):
         return text
     return "\n".join(f"{label} {fields[key]}" for label, key in zip(labels, keys, strict=True))
 

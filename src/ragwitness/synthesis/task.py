@@ -203,8 +203,8 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
         if self.out is not None and Path(self.out).exists() and not Path(self.out).is_file():
             raise InputError(f"--out {self.out} is a device, not a file.", "Choose another.")
         # 2. The private records, the known secrets and, for a private method, the privacy budget.
-        lost: list[LeftOut | str] = []
-        documents = as_documents(self.corpus, self, lost, note, group_field=self.group_field)
+        unread: list[LeftOut | str] = []
+        documents = as_documents(self.corpus, self, unread, note, group_field=self.group_field)
         records = ((document.id, document.text) for document in documents)
         listed = read_secrets(self.secrets) if self.secrets is not None else []
         contacts = personal_of(records, pii_finder(self.pii if self.contacts else "none"))
@@ -225,7 +225,7 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
                 f"{self.method} asks a chat model, and there is none.",
                 "Name one, e.g. --model openai/MODEL; redact needs none.",
             )
-        left_out = left_out_of(tuple(lost))
+        left_out = left_out_of(tuple(unread))
         return SynthesisWork(self, documents, left_out, method, conditions, secrets, public)
 
     def _public(self, records: tuple[Document, ...], note: Note) -> tuple[str, ...]:

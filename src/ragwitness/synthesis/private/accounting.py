@@ -190,11 +190,11 @@ def shares(noisy: Sequence[int], slots: int, least: float) -> NDArray[np.int64]:
     if not weights.any():
         weights = np.ones_like(weights)
     exact = weights * (slots / weights.sum())
-    places: NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    missing = slots - int(places.sum())
+    allotted: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    missing = slots - int(allotted.sum())
     # Largest remainders get what rounding down left over.
-    places[np.argsort(places - exact, kind="stable")[:missing]] += 1
-    return places
+    allotted[np.argsort(allotted - exact, kind="stable")[:missing]] += 1
+    return allotted
 
 
 def best(noisy: Sequence[int], most: int, least: float) -> list[int]:

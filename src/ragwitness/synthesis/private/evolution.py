@@ -246,11 +246,11 @@ class PrivateEvolution:
                     pool = by_model or PublicSource(source.public, embed)
                     records = accounting.vectors_of([d.text for d in documents], embed)
                 # 1. Candidates: first drawn or drafted, then variations of the chosen ones.
-                texts, lost = yield from self._candidates(pool, form, rows)
+                texts, losses = yield from self._candidates(pool, form, rows)
                 # 2. Votes: each record for its nearest candidate, and noise on every count.
                 counts = accounting.nearest(records, accounting.grid(embed(texts)))
                 noisy = accounting.with_noise(counts, private.variance, self._draw)
-                row = {"texts": texts, "noisy": noisy, "lost": lost}
+                row = {"texts": texts, "noisy": noisy, "lost": losses}
                 votes.put(f"{key} {turn}", row)
             rows.append(row)
         return self._result(rows, len(documents))
@@ -299,10 +299,10 @@ class PrivateEvolution:
             slots = accounting.shares(noisy, private.candidates, private.least)
             order = [n for n in np.argsort(-slots, kind="stable") if slots[n]]
             chosen = [texts[n] for n in order]
-            wanted = [(texts[n], int(slots[n]) - 1) for n in order if slots[n] > 1]
+            variations = [(texts[n], int(slots[n]) - 1) for n in order if slots[n] > 1]
             earlier = {text for row in rows for text in row["texts"]}
-            drafts = yield from pool.vary(wanted, earlier, len(rows))
-        lost = [
+            drafts = yield from pool.vary(variations, earlier, len(rows))
+        losses = [
             [str(draft.fate), str(draft)] for draft in drafts if isinstance(draft, StoppedError)
         ]
         usable = []
@@ -312,17 +312,17 @@ class PrivateEvolution:
             if (broken := form.violation(text)) is None:
                 usable.append(text)
             else:
-                lost.append([str(Fate.WITHHELD), broken.reason])
+                losses.append([str(Fate.WITHHELD), broken.reason])
         if not usable:
             raise StoppedError(Fate.MALFORMED, "there is no candidate to vote on")
-        return usable, lost
+        return usable, losses
 
     def _result(self, rows: Sequence[Row], records: int) -> CorpusSynthesis:
         # The last round decides; texts that are missing and drafts that were lost follow.
         chosen = accounting.best(rows[-1]["noisy"], self.private.texts, self.private.least)
         results = [
-            Synthesis(f"text-{n + 1}", Fate.PASSED, rows[-1]["texts"][place])
-            for n, place in enumerate(chosen)
+            Synthesis(f"text-{n + 1}", Fate.PASSED, rows[-1]["texts"][candidate])
+            for n, candidate in enumerate(chosen)
         ]
         reason = "no other candidate has more votes than noise alone may give"
         empty = range(len(chosen), self.private.texts)
@@ -334,7 +334,7 @@ class PrivateEvolution:
 
     def _warnings(self, rows: Sequence[Row], chosen: int, records: int) -> list[str]:
         blind = [n + 1 for n, row in enumerate(rows) if max(row["noisy"]) <= self.private.least]
-        lost = sum(len(row["lost"]) for row in rows)
+        losses = sum(len(row["lost"]) for row in rows)
         warnings = {
             f"delta {self.private.delta:g} is not below 1 in {records} records: it allows that"
             " one of them is published whole. Take a smaller --delta.":
@@ -343,7 +343,8 @@ class PrivateEvolution:
             " give: the corpus is small for this epsilon. Another run would spend on the same"
             " records again.": 2 * chosen < self.private.texts,
             f"In round {(blind or [0])[0]} no candidate stood out; its choice was blind.": blind,
-            f"{lost} candidates were not voted on: not made as told, or against a condition.": lost,
+            f"{losses} candidates were not voted on: not made as told, or against a condition.":
+            losses,
         }  # fmt: skip
         return [warning for warning, applies in warnings.items() if applies]
 

@@ -254,7 +254,9 @@ class PrivacyLedger:
         """
         corpus = _hashes_of(documents)
         # Here a near copy is another record: a record that may not be booked yet is booked again.
-        booked = [held.hashes for earlier, _, held in self._spends.values() if earlier == name]
+        booked = [
+            records.hashes for earlier, _, records in self._spends.values() if earlier == name
+        ]
         if any(np.isin(corpus.hashes[:, :2], hashes).any(axis=1).all() for hashes in booked):
             return
         row = {
