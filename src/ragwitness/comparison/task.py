@@ -238,7 +238,7 @@ class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
         work = self.order()
         with ExitStack() as stack:
             folder = folder or Path(stack.enter_context(TemporaryDirectory()))
-            limiter, transport = stack.enter_context(self.governed(folder))
+            limiter, transport = stack.enter_context(self.limited(folder))
             return to_end(work.asked(limiter, transport, folder))
 
 

@@ -205,7 +205,7 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
                 seal_run(self, folder, self.target, target.name, lambda _: work.subject(plan))
             return await work.asked(target, limiter, folder)
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return work.scored(plan, runtime.with_target(self.target, ask, transport))
 
 

@@ -297,7 +297,7 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
                 if model:
                     await model.close()
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return work.written(to_end(life()), folder)
 
 
