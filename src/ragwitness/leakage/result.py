@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from ragwitness.core.errors import ExitCode, InputError
@@ -15,7 +15,7 @@ from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import AT_LENGTH, LeakMeasure
 from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.result_type import ResultType, Row, Ruling, passed, restored
+from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 
 _EXAMPLE_RUN = 10  # tokens that an example shares with a record
@@ -124,6 +124,14 @@ def pick_examples(
 def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
     """Return the corrected measure of a label; None where there is none."""
     return next((m for m in measures if m.label == label and not m.published), None)
+
+
+def _dump(result: LeakResult) -> Row:
+    stored = dict(plain(asdict(result)))
+    for name in ("silent", "doubt", "unreached"):  # earlier results had no such fields
+        if not stored[name]:
+            del stored[name]
+    return stored
 
 
 def _rows(result: LeakResult) -> list[Row]:
@@ -322,7 +330,7 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
         examples: Answers that repeat records: private text, behind a fold of the page.
     """
     title, sentence = headline(result)
-    spent = fmt.spent_text(result.spent)
+    spent, names = fmt.spent_text(result.spent), ", ".join(a.name for a in result.attacks)
     target = result.target or "stored transcripts"
     facts = (
         ("System", target),
@@ -358,11 +366,11 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
         kind="extraction",
         title=title,
         sentence=sentence,
-        method=", ".join(attack.name for attack in result.attacks),
+        method=names,
         target=target,
         queries=sum(attack.prompts for attack in result.attacks),
         facts=facts,
-        brief=(("system", target),),
+        brief=(("system", target), ("attacks", names)),
         warnings=(*result.warnings, *([unmet] if result.unreached else [])),
         left_out=result.left_out,
         claimed=CLAIMED,
@@ -438,6 +446,7 @@ RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,
     rule=rule_leak,
+    dump=_dump,
     report=leak_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,
