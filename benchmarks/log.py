@@ -21,12 +21,10 @@ import numpy as np
 
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import (
-    MapEntry,
     MerkleLog,
-    SeedTree,
-    inclusion_path,
     map_key,
     map_root,
+    seed_tree,
     verify_consistency,
     verify_inclusion,
     verify_seed,
@@ -131,7 +129,8 @@ def _tiles(log: MerkleLog) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.process_time()
-        files = write_tiles(folder, log)
+        write_tiles(folder, log, 0, lambda *_: [])
+        files = sum(path.is_file() for path in folder.rglob("*"))
         print(f"{'tiles, write':28} {time.process_time() - start:.2f} s, {files:,} files")
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{'tiles, storage':28} {size / log.size:.3f} bytes per record")
@@ -141,7 +140,7 @@ def _tiles(log: MerkleLog) -> None:
         rng, cold = random.Random(3), []
         for _ in range(_ROUNDS // 10):
             reader, index = TileFolder(folder, log.size), rng.randrange(log.size)
-            cold.append(1e3 * _timed(lambda r=reader, i=index: inclusion_path(r, i)))
+            cold.append(1e3 * _timed(lambda r=reader, i=index: r.inclusion(i)))
         _show("inclusion out of tiles, cold", cold, "ms")
 
 
@@ -158,7 +157,7 @@ def _publications() -> None:
                 entries.append(_entry(i))
                 log.append(entries[-1])
                 if i % 5 == 4:
-                    held = partial(_part, entries) if "entries" in what else None
+                    held = partial(_part, entries) if "entries" in what else lambda *_: []
                     publish = partial(write_tiles, Path(name), log, last, held)
                     taken.append(1e3 * _timed(publish))
                     last = log.size
@@ -168,7 +167,7 @@ def _publications() -> None:
 def _map(accounts: int) -> None:
     keys = [map_key("window", "tenant", str(i)) for i in range(accounts)]
     start = time.process_time()
-    map_root({key: MapEntry(1, bytes(32)) for key in keys})
+    map_root({key: (1, bytes(32)) for key in keys})
     print(f"root of the map of {accounts:,} accounts {1e3 * (time.process_time() - start):.1f} ms")
 
 
@@ -176,15 +175,15 @@ def _seeds(count: int) -> None:
     start = time.process_time()
     seeds = [sub_seed(bytes(32), "window", number) for number in range(count)]
     derived = time.process_time()
-    tree = SeedTree(seeds)
+    tree = seed_tree(seeds)
     done = time.process_time()
     print(f"{count:,} sub-seeds: derive {derived - start:.1f} s, commit {done - derived:.1f} s")
     rng, opened, checked = random.Random(5), [], []
     for _ in range(_ROUNDS):
         number = rng.randrange(count)
-        opened.append(1e3 * _timed(lambda n=number: tree.open(n, seeds[n])))
-        opening = tree.open(number, seeds[number])
-        checked.append(1e3 * _timed(lambda o=opening: verify_seed(tree.root, tree.size, o)))
+        opened.append(1e3 * _timed(lambda n=number: tree.inclusion(n)))
+        opening = (number, seeds[number], tree.inclusion(number))
+        checked.append(1e3 * _timed(lambda o=opening: verify_seed(tree.root(), count, *o)))
     _show("  open one", opened, "ms", 4)
     _show("  verify one", checked, "ms", 4)
 

@@ -64,7 +64,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 def _commit(command: Command, *more: object) -> tuple[int, str]:
     index = ("--index", "clinic=docs.jsonl", "--embedder", "hashing:16")
     key = ("--key", "log.key", "--name", "example.org/log")
-    return command("commit", "--policy", "policy.toml", *index, *key, *more)
+    return command("attest", "commit", "--policy", "policy.toml", *index, *key, *more)
 
 
 def _ask(text: str, account: str = "a") -> Window:
@@ -133,16 +133,16 @@ def test_a_window_end_to_end_with_real_proofs(command: Command) -> None:
     _begin(command)
     _ask("fever for days")
     _ask("which patient", "b")
-    code, text = command("close", "W", "--key", "log.key", "--json")
+    code, text = command("attest", "close", "W", "--key", "log.key", "--json")
     assert code == 0, text
     assert json.loads(text)["queries"] == 2
     Path("trust.json").write_text(Path("W/trust.json").read_text())
     code, text = command(
-        "challenge", "W/public", "--trust", "trust.json", "--all", "-o", "challenge.json"
+        "attest", "challenge", "W/public", "--trust", "trust.json", "--all", "-o", "challenge.json"
     )
     assert code == 0, text
     assert "pins no policy yet" in text
-    proving = ("prove", "W", "challenge.json", "--key", "log.key")
+    proving = ("attest", "prove", "W", "challenge.json", "--key", "log.key")
     code, text = command(*proving, "-o", "bundle.zip")
     assert code == 0, text
     assert "records  2" in text
@@ -215,11 +215,13 @@ def test_vectors_are_taken_as_they_lie(command: Command) -> None:
     np.save("rows.npy", whole)
     arguments = ("--policy", "policy.toml", "--key", "log.key")
     more = ("--name", "example.org/log", "--embedder", "hashing:16")
-    code, text = command("commit", *arguments, *more, "--index", "clinic=rows.npy", "-o", "W")
+    code, text = command(
+        "attest", "commit", *arguments, *more, "--index", "clinic=rows.npy", "-o", "W"
+    )
     assert code == 0, text
     assert np.array_equal(Window.load(Path("W")).rows("clinic")[:10], whole)
     np.save("wide.npy", whole * 30)
-    code, text = command("commit", *arguments, "--index", "clinic=wide.npy", "-o", "V")
+    code, text = command("attest", "commit", *arguments, "--index", "clinic=wide.npy", "-o", "V")
     assert code == 2
     assert "longer than 64" in text
     assert not Path("V").exists()
@@ -229,7 +231,9 @@ def test_vectors_are_taken_as_they_lie(command: Command) -> None:
 def test_an_embedder_of_another_dimension_is_named(command: Command) -> None:
     more = ("--embedder", "hashing:24", "-o", "W")
     index = ("--index", "clinic=docs.jsonl", "--key", "log.key")
-    code, text = command("commit", "--policy", "policy.toml", *index, "--name", "x", *more)
+    code, text = command(
+        "attest", "commit", "--policy", "policy.toml", *index, "--name", "x", *more
+    )
     assert (code, Path("W").exists()) == (2, False)
     assert "hashing:24 makes vectors of 24 numbers" in text
     assert "dimension 16" in text
@@ -239,7 +243,7 @@ def test_an_embedder_of_another_dimension_is_named(command: Command) -> None:
 def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
     _commit(command, "-o", "W")
     _ask("fever for days")
-    check = ("receipt", "check", "receipt.json", "--trust", "W/trust.json")
+    check = ("attest", "receipt", "check", "receipt.json", "--trust", "W/trust.json")
     code, text = command(*check, "--query", "fever for days", "--json")
     assert code == 0, text
     told = json.loads(text)
@@ -260,8 +264,8 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
     code, text = command(*check)
     assert code == 3
     assert "error: receipt." in text
-    assert command("close", "W", "--key", "log.key")[0] == 0
-    watch = ("monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
+    assert command("attest", "close", "W", "--key", "log.key")[0] == 0
+    watch = ("attest", "monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
     for name, admitted, count in (("clinic/a", True, 1), ("clinic/x", False, 0)):
         code, text = command(*watch, "--account", name, "--json")
         assert code == 0, text
@@ -272,7 +276,7 @@ def test_receipts_and_counts_are_checked_offline(command: Command) -> None:
 @pytest.mark.usefixtures("_fast")
 def test_a_monitor_follows_and_signs_and_names_what_it_finds(command: Command) -> None:
     _commit(command, "-o", "W")
-    watch = ("monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
+    watch = ("attest", "monitor", "W/public", "--trust", "W/trust.json", "--state", "seen")
     witness = ("--cosign", "witness.key", "--name", "witness.example")
     assert command(*watch, *witness)[0] == 0
     _ask("fever for days")
@@ -282,16 +286,18 @@ def test_a_monitor_follows_and_signs_and_names_what_it_finds(command: Command) -
     assert (told["before"], told["now"]) == (1, 3)
     trust = json.loads(Path("W/trust.json").read_text())
     Path("own.json").write_text(json.dumps(trust | {"witnesses": [told["witness"]], "quorum": 1}))
-    own = ("monitor", "W/public", "--trust", "own.json", "--state", "other")
+    own = ("attest", "monitor", "W/public", "--trust", "own.json", "--state", "other")
     code, text = command(*own)
     assert (code, "checkpoint.quorum" in text) == (3, True)
-    assert command("receipt", "check", "receipt.json", "--trust", "own.json")[0] == 0
-    assert command("monitor", *own[1:5], "third", "--cosign", "witness.key")[0] == 0
+    assert command("attest", "receipt", "check", "receipt.json", "--trust", "own.json")[0] == 0
+    assert command("attest", "monitor", *own[2:6], "third", "--cosign", "witness.key")[0] == 0
     Path("W/public/checkpoint").write_bytes(Path("seen").read_bytes())
     code, text = command(*own)
     assert code == 0, text
     Path("theirs").write_bytes(Path("W/public/open.checkpoint").read_bytes())
-    code, text = command("monitor", "W/public", "--trust", "W/trust.json", "--state", "theirs")
+    code, text = command(
+        "attest", "monitor", "W/public", "--trust", "W/trust.json", "--state", "theirs"
+    )
     assert code == 0, text
     Path("W/public/checkpoint").write_bytes(Path("W/public/open.checkpoint").read_bytes())
     code, text = command(*watch)
@@ -326,15 +332,15 @@ def test_witnesses_sign_over_http_and_a_monitor_reads_a_static_server(command: C
     assert (trust["witnesses"], trust["quorum"]) == ([key.public.text], 1)
     _ask("fever for days")
     with _handed_out("W/public") as url:
-        look = ("monitor", url, "--trust", "W/trust.json", "--state", "seen", "--entries")
+        look = ("attest", "monitor", url, "--trust", "W/trust.json", "--state", "seen", "--entries")
         code, text = command(*look)
         assert (code, "checkpoint.quorum" in text) == (3, True)  # of what is served in between
-        code, text = command("close", "W", "--key", "log.key", *option)
+        code, text = command("attest", "close", "W", "--key", "log.key", *option)
         assert (code, "w.example did not sign" in text) == (1, True)  # nobody is there
         # The same witness goes on with what it remembers, and signs the close.
         with served(app) as again:
             again = f"{again.removesuffix('/v1')}#{key.public.text}"
-            closing = ("close", "W", "--key", "log.key", "--witness", again)
+            closing = ("attest", "close", "W", "--key", "log.key", "--witness", again)
             code, text = command(*closing)
             assert code == 0, text
         assert command(*closing)[0] == 0  # what it has signed is not asked for again
@@ -342,7 +348,7 @@ def test_witnesses_sign_over_http_and_a_monitor_reads_a_static_server(command: C
         told, _ = json.JSONDecoder().raw_decode(text)  # the server's lines follow
         assert (code, told["now"]) == (0, 4)
         assert command(*look)[0] == 0
-        code, text = command("monitor", f"{url}/none", *look[2:])
+        code, text = command("attest", "monitor", f"{url}/none", *look[3:])
         assert (code, "There is no checkpoint" in text) == (2, True)
     code, text = command(*look)
     assert (code, "does not answer" in text) == (1, True)
@@ -371,14 +377,12 @@ def test_what_cannot_be_opened_says_why_and_leaves_nothing(command: Command) -> 
     Path("policy.toml").write_text(POLICY.replace("capacity = 16", "capacity = 8"))
     code, text = _commit(command, "-o", "W")
     assert (code, "do not fit into 8" in text) == (2, True), text
-    for verb in (("close", "none"), ("receipt", "account", "none", "--tenant", "t")):
-        extra = ("--account", "a", "-o", "x") if verb[0] == "receipt" else ()
-        code, text = command(*verb, "--key", "none.key", *extra)
-        assert code == 2, text
+    code, text = command("attest", "close", "none", "--key", "none.key")
+    assert code == 2, text
 
 
 def test_the_example_policy_is_printed_and_can_be_used(command: Command) -> None:
-    code, text = command("commit", "--example-policy")
+    code, text = command("attest", "commit", "--example-policy")
     assert code == 0
     Path("p.toml").write_text(text)
     assert read_policy(Path("p.toml")).tenants["clinic"].top == 4

@@ -149,7 +149,7 @@ def test_a_window_is_committed_out_of_the_database(
     tenants("add-documents", "acme", corpus)
     Path("acme.toml").write_text(tenants("policy", "acme", "--accounts-most", 5))
     stand_in(monkeypatch)
-    given = ("commit", "--policy", "acme.toml", "--key", "log.key", "--json")
+    given = ("attest", "commit", "--policy", "acme.toml", "--key", "log.key", "--json")
     code, out = command(*given, *where, "--name", "example.org/log", "-o", "W")
     assert code == 0, out
     told, _ = json.JSONDecoder().raw_decode(out)
@@ -187,45 +187,12 @@ def test_a_window_is_committed_out_of_the_database(
     assert "another index of acme" in " ".join(out.split())
 
 
-def test_bound_speaks_of_a_tenant_with_the_services_sensitivity(command, tmp_path) -> None:
-    """A tenant's claim holds under its own accounting, and would not with half the sensitivity."""
-    base = tmp_path / "s.db"
-    code, said = command("service", "tenants", "create", "acme", *QUICK, "--database", base)
-    assert code == 0, said
-    out = tmp_path / "b.json"
-    bound = ("collusion", "bound", "--tenant", "acme", "--database", base)
-    code, said = command(*bound, "--json", out)
-    assert code == 0, said
-    told = json.loads(out.read_text())
-    assert told["service"]["sensitivity"] >= 2  # a document replaced, whose vectors may be opposite
-    assert (told["service"]["queries"], told["service"]["accounts"]) == (20, 4)
-    assert 0.9 < told["one"] <= 1.0
-    assert told["label_kept"] is True
-    code, said = command("collusion", "bound", "--tenant", "none", "--database", base)
-    assert (code, "no tenant 'none'" in said) == (2, True)
-
-
-def test_what_clipping_buys_is_shown_and_the_noise_for_a_tenant(command, tmp_path) -> None:
-    """Without its bounds the same noise would break the tenant's promise, and that is said."""
-    where, out = ("--database", tmp_path / "s.db"), tmp_path / "b.json"
+def test_clipped_scores_move_less_and_bad_bounds_are_refused(command, tmp_path) -> None:
+    where = ("--database", tmp_path / "s.db")
     code, said = command("tenants", "create", "acme", *QUICK, "--clip", "0,0.5", "--json", *where)
     assert code == 0, said
     made = json.loads(said)
     assert (made["clip"], round(made["sensitivity"], 3)) == ([0.0, 0.5], 0.5)
-    code, said = command("collusion", "bound", "--tenant", "acme", *where, "--json", out)
-    assert code == 0, said
-    assert "clipped to 0..0.5: one moves by 0.5 at most, not 2" in " ".join(said.split())
-    told = json.loads(out.read_text())
-    assert told["one"] <= 1.0 < 4 * 1.0 < told["clipping"]["one"]
-    assert told["exact"] < told["clipping"]["joint"]
-    code, said = command("collusion", "calibrate", "--tenant", "acme", *where, "--json", out)
-    assert code == 0, said
-    planned = json.loads(out.read_text())
-    assert planned["asked"]["sensitivity"] == made["sensitivity"]
-    assert planned["asked"]["epsilon"] == made["joint_epsilon"]
-    # Its noise is what its own budget needs, and leaves room for its own accounts.
-    assert planned["plans"][-1]["exact"] == pytest.approx(made["sigma"], rel=0.02)
-    assert planned["room"]["accounts"] in (3, 4)
     for given, why in (
         ("0.5", "not two numbers"),
         ("a,b", "not two numbers"),
@@ -275,7 +242,7 @@ def test_a_tenant_whose_documents_are_placed(command, tmp_path, corpus) -> None:
     keys = json.loads(command("tenants", "add-account", "one", "a", "b", "c", "--json", *base)[1])
     assert len({row["key"] for row in keys}) == 3
     assert "codes, epsilon 10 of a document for life" in command("tenants", "list", *base)[1]
-    for words in (("tenants", "budget", "one"), ("collusion", "bound", "--tenant", "one")):
+    for words in (("tenants", "budget", "one"),):
         code, said = command(*words, *base)
         assert (code, "no meter and no window" in " ".join(said.split())) == (2, True)
 

@@ -306,7 +306,7 @@ def test_a_stored_window_is_left_to_the_release_that_checks_its_proofs(attest: P
 
 def test_a_stored_challenge_is_drawn_again_to_the_byte(attest: Path) -> None:
     beacon = json.loads((attest / "trust.json").read_bytes())["beacon"]
-    drawn = ("challenge", attest / "window/public", "--beacon", beacon, "--records", 1)
+    drawn = ("attest", "challenge", attest / "window/public", "--beacon", beacon, "--records", 1)
     done(*drawn, "-o", "again.json")
     assert Path("again.json").read_bytes() == (attest / "challenge.json").read_bytes()
 
@@ -315,12 +315,14 @@ def test_stored_receipts_hold(attest: Path) -> None:
     trust = ("--trust", attest / "trust.json")
     for n, (account, text) in enumerate((("ann", "fever"), ("bob", "rash"), ("ann", "cough"))):
         path = attest / "receipts" / f"{n}.json"
-        told = json.loads(done("receipt", "check", path, *trust, "--query", text, "--json"))
+        told = json.loads(
+            done("attest", "receipt", "check", path, *trust, "--query", text, "--json")
+        )
         assert (told["holds"], told["account"]) == (True, account)
 
 
 def test_a_stored_window_is_watched_further(attest: Path) -> None:
-    watch = ("monitor", attest / "window/public", "--trust", attest / "trust.json")
+    watch = ("attest", "monitor", attest / "window/public", "--trust", attest / "trust.json")
     told = json.loads(done(*watch, "--state", attest / "seen", "--json"))
     assert told["before"] == told["now"] > 3
 
@@ -328,12 +330,14 @@ def test_a_stored_window_is_watched_further(attest: Path) -> None:
 def test_an_open_window_is_closed_with_the_log_that_it_had(attest: Path) -> None:
     entries = attest / "open/public/log/entries.bin"
     before = entries.read_bytes()
-    told = json.loads(done("close", attest / "open", "--key", attest / "log.key", "--json"))
+    told = json.loads(
+        done("attest", "close", attest / "open", "--key", attest / "log.key", "--json")
+    )
     assert told["queries"] == 3
     assert entries.read_bytes().startswith(before)
     assert entries.read_bytes() == (attest / "window/public/log/entries.bin").read_bytes()
     # Its tiles are published where the log's prefix is now, from the first entry on.
-    watch = ("monitor", attest / "open/public", "--trust", attest / "trust.json")
+    watch = ("attest", "monitor", attest / "open/public", "--trust", attest / "trust.json")
     told = json.loads(done(*watch, "--state", attest / "own", "--json"))
     assert (told["before"], (attest / "open/public/tile/entries").is_dir()) == (None, True)
     for name in ("close.checkpoint", "estimate.json"):

@@ -209,7 +209,7 @@ def test_a_retriever_with_an_account_signs_what_it_asks(
     for query in ("the code of door 3", "the code of door 4"):
         assert all("secretacme" in text for text in ask(query))
     public = read_key(key).public.material
-    records = [decode(entry) for entry in Window.load(folder).entries()]
+    records = [decode(entry) for entry in Window.load(folder).ledger.entries()]
     mine = [one for one in records if isinstance(one, QueryRecord) and one.account == f"a{place}"]
     assert [int(one.sequence) for one in mine] == [0, 1]
     for record in mine:

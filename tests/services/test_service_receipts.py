@@ -95,7 +95,7 @@ def test_kill_9_answers_nothing_without_a_record(
             assert all(client.answers[n]["ids"] == one["ids"] for n, one in earlier.items())
         asyncio.run(ask_all(server.url, clients, range(100, 120)))
     window = Window.load(folder, [KEY])
-    entries = window.entries()
+    entries = window.ledger.entries()
     for client in clients:
         numbers = Counter(answer["sequence"] for answer in client.answers.values())
         assert set(numbers.values()) == {1}

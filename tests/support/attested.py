@@ -18,7 +18,6 @@ from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import (
     CommittedEmbedder,
     checkpoint_token,
-    link_context,
     proof_shape,
     vector_bytes,
 )
@@ -147,7 +146,7 @@ class Audited:
 
     @property
     def records(self):
-        return [decode(entry) for entry in self.window.entries()]
+        return [decode(entry) for entry in self.window.ledger.entries()]
 
     @property
     def opened(self):
@@ -345,16 +344,16 @@ class Story:
         columns = columns or window.secret_columns(record.tenant)
         if noise is None:
             seed = self.disclosures.get(place, {}).get("seed")
-            seed = seed or window.seed_opening(int(record.number)).seed
+            seed = seed or window.seed_opening(int(record.number))[0]
             noise = noise_of(MECHANISM, record, seed, opened[place].query, window.ledger.beacon)
         vector, ids = opened[place].vector.astype(np.int16), opened[place].ids
-        claim = AnswerClaim(columns.public, vector, noise, ids, link_context(record))
+        claim = AnswerClaim(columns.public, vector, noise, ids, record_hash(record))
         return prove_answer(proof_shape(POLICY), claim, columns)
 
     def _record(self, place):
         record, opened = self.records[self.places[place]], self.opened[place]
-        seed = self.audited.window.seed_opening(int(record.number))
+        seed, path = self.audited.window.seed_opening(int(record.number))
         query, _, answer = opened.blindings
-        found = Disclosure(opened.query, query, opened.ids, answer, seed.seed, seed.path)
+        found = Disclosure(opened.query, query, opened.ids, answer, seed, path)
         found = replace(found, **self.disclosures.get(place, {}))
         return found.encode(), self.proofs.get(place) or self.audited.any_proof

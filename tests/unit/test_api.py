@@ -171,7 +171,8 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
             assert (found.finding.p_value <= 0.05) is violating
             # The same answers, read again, are the same look.
             later = rw.probe_canaries(url, folder, run=f"run-{folder}")
-            assert later.look == found.look == 1
+            assert later.look == found.look
+            assert found.look.number == 1
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""The bundle: everything that a verifier is handed, in one file with one form.
+"""The bundle: everything that a verifier gets, in one file with one form.
 
 Its first file, ``bundle.json``, lists the digests of all others, and ``bundle.note`` is the log
-key's signature over it: whoever changes a byte between provider and verifier is found before
-anything is computed.
+key's signature over it. So a byte changed between provider and verifier is found before anything
+is computed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mmap import mmap
 from typing import Any, TypeAlias
 from zlib import crc32
 
-from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.hashing import canonical, parse, parse_hex
+from ragwitness.core.errors import InputError, VerificationError, require
+from ragwitness.crypto.hashing import canonical, is_digest, parse
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey
 from ragwitness.crypto.notes import MAX_NOTE, check_signed, sign_note
 
 # The one zip of a set of files: stored, in order, without dates; every other zip is refused.
 #
-# A zip says most things twice, and readers disagree on which to believe. Here the bytes follow from
-# names and contents alone, so that a bundle has one form, and nothing hides in it.
+# A zip states most things twice, and readers differ in which statement they take. Here the bytes
+# follow from names and contents alone, so that a bundle has one form without hidden parts.
 
 Archive: TypeAlias = bytes | mmap
-"""An archive in memory, or on the disk: of that, what nobody looks at is not read."""
+"""An archive in memory, or on the disk, where only the parts in use are read."""
 
 MAX_ARCHIVE = (1 << 31) - 1
 """Longest archive, in bytes."""
@@ -47,13 +47,13 @@ _LONGEST_NAME = 128
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file as the archive's directory lists it; nothing of it is read yet.
+    """A file as the archive lists it, before its content is read.
 
     Attributes:
         name: ASCII path.
         size: Number of bytes.
-        crc: CRC-32 that the directory claims.
-        start: Where its content begins.
+        crc: CRC-32 by its header.
+        start: Offset of its content.
     """
 
     name: str
@@ -74,62 +74,56 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     bad = [name for name in names if not _plain(name)]
     if bad:
         raise InputError(f"{bad[0][:80]!r} cannot name a file in a bundle.")
-    # Headers and contents in turn, then the directory: bytes follow from names and contents.
+    # Headers and contents in turn, then the directory.
     heads = [(name, len(files[name]), crc32(files[name])) for name in names]
-    pieces = [b""] * (2 * len(names))
-    pieces[::2] = [_local(*head) for head in heads]
-    pieces[1::2] = [files[name] for name in names]
-    tail = _directory(heads)
-    total = sum(map(len, pieces)) + len(tail)
-    if total > MAX_ARCHIVE:
+    pieces = [piece for head in heads for piece in (_local(*head), files[head[0]])]
+    data = b"".join((*pieces, _directory(heads)))
+    if len(data) > MAX_ARCHIVE:
         raise InputError(
-            f"A bundle of {total:,} bytes is too large; at most {MAX_ARCHIVE:,} are allowed.",
+            f"A bundle of {len(data):,} bytes is too large; at most {MAX_ARCHIVE:,} are allowed.",
             "Challenge fewer records, or audit shorter windows.",
         )
-    return b"".join((*pieces, tail))
+    return data
 
 
 def listing(data: Archive) -> list[Listed]:
-    """Return the files of an archive after checking all that needs no content.
+    """Return the files of an archive; everything but the contents is checked.
 
-    The files are walked header by header. Then both the headers and the directory are made again
-    from what they say, and must be these bytes.
+    The files are walked header by header. Then headers and directory are written again from names,
+    sizes and CRCs, and must be these bytes.
 
     Raises:
         VerificationError: ``bundle.size``, ``bundle.zip``, ``bundle.zip64``, ``bundle.files``,
             ``bundle.name``, ``bundle.duplicate``, ``bundle.compressed``, ``bundle.order`` or
             ``bundle.canonical``.
     """
-    if len(data) > MAX_ARCHIVE:
-        raise VerificationError("bundle.size", f"The bundle has {len(data):,} bytes.")
-    if data[:4] != _LOCAL_SIGN or data[-_END.size :][:4] != _END_SIGN:
-        raise VerificationError(
-            "bundle.zip", "The file is no zip, is cut off, or something stands around it."
-        )
+    require(len(data) <= MAX_ARCHIVE, "bundle.size", f"The bundle has {len(data):,} bytes.")
+    zipped = data[:4] == _LOCAL_SIGN and data[-_END.size :][:4] == _END_SIGN
+    require(zipped, "bundle.zip", "The file is no zip, is cut off, or has other bytes around it.")
     # 1. The files, side by side. 2. Their names. 3. Headers and directory, to the byte.
-    found, at = list[Listed](), 0
+    files, at = list[Listed](), 0
     while data[at : at + 4] == _LOCAL_SIGN and at + _LOCAL.size <= len(data):
         fields = _LOCAL.unpack(data[at : at + _LOCAL.size])
         method, crc, packed, size, long = (fields[place] for place in (3, 6, 7, 8, 9))
         start = at + _LOCAL.size + long
         name = data[at + _LOCAL.size : start].decode("latin-1")
-        if method:
-            raise VerificationError("bundle.compressed", f"{name[:80]!r} is compressed.")
-        if _FULL32 in (packed, size):
-            raise VerificationError("bundle.zip64", f"{name[:80]!r} has fields of the zip64 form.")
-        found.append(Listed(name, size, crc, start))
-        if len(found) > MAX_FILES:
-            raise VerificationError("bundle.files", f"The zip has more than {MAX_FILES:,} files.")
+        require(not method, "bundle.compressed", f"{name[:80]!r} is compressed.")
+        large = f"{name[:80]!r} has fields of the zip64 form."
+        require(_FULL32 not in (packed, size), "bundle.zip64", large)
+        files.append(Listed(name, size, crc, start))
+        many = f"The zip has more than {MAX_FILES:,} files."
+        require(len(files) <= MAX_FILES, "bundle.files", many)
         at = start + size
-    _names(found)
-    for file in found:
+    _names(files)
+    form = "The zip is not in its one form: "
+    for file in files:
         head = _local(file.name, file.size, file.crc)
-        if data[file.start - len(head) : file.start] != head:
-            raise _other(f"the header of {file.name} says more than its name, size and CRC")
-    tail = _directory([(file.name, file.size, file.crc) for file in found])
-    if len(data) - at != len(tail) or data[at:] != tail:
-        raise _other("its directory is another than that of its files")
-    return found
+        more = f"{form}the header of {file.name} states more than its name, size and CRC."
+        require(data[file.start - len(head) : file.start] == head, "bundle.canonical", more)
+    tail = _directory([(file.name, file.size, file.crc) for file in files])
+    same = len(data) - at == len(tail) and data[at:] == tail
+    require(same, "bundle.canonical", f"{form}its directory is another than that of its files.")
+    return files
 
 
 def contents(data: Archive, files: list[Listed]) -> dict[str, bytes]:
@@ -138,23 +132,21 @@ def contents(data: Archive, files: list[Listed]) -> dict[str, bytes]:
     Raises:
         VerificationError: ``bundle.crc``.
     """
-    found = {file.name: data[file.start : file.start + file.size] for file in files}
+    by_name = {file.name: data[file.start : file.start + file.size] for file in files}
     for file in files:
-        if crc32(found[file.name]) != file.crc:
-            raise VerificationError("bundle.crc", f"{file.name} is damaged: its CRC differs.")
-    return found
+        damaged = f"{file.name} is damaged: its CRC differs."
+        require(crc32(by_name[file.name]) == file.crc, "bundle.crc", damaged)
+    return by_name
 
 
 def _names(files: list[Listed]) -> None:
     names = [file.name for file in files]
-    if bad := [name for name in names if not _plain(name)]:
-        raise VerificationError(
-            "bundle.name", f"{bad[0][:80]!r} is not a plain relative path of a file."
-        )
-    if len(set(names)) != len(names):
-        raise VerificationError("bundle.duplicate", "A name stands twice in the zip.")
-    if names != sorted(names):
-        raise VerificationError("bundle.order", "The files are not in the order of their names.")
+    for name in names:
+        path = f"{name[:80]!r} is not a plain relative path of a file."
+        require(_plain(name), "bundle.name", path)
+    require(len(set(names)) == len(names), "bundle.duplicate", "A name is twice in the zip.")
+    order = "The files are not in the order of their names."
+    require(names == sorted(names), "bundle.order", order)
 
 
 def _plain(name: str) -> bool:
@@ -180,14 +172,10 @@ def _directory(heads: list[tuple[str, int, int]]) -> bytes:
     return central + _END.pack(_END_SIGN, 0, 0, len(heads), len(heads), len(central), at, 0)
 
 
-def _other(why: str) -> VerificationError:
-    return VerificationError("bundle.canonical", f"The zip is not in its one form: {why}.")
-
-
 BUNDLE_VERSION = "ragwitness/bundle/v2"
 
 EARLIER = "bundle.earlier"
-"""Name of what is wrong with a bundle whose proofs are of an earlier system."""
+"""Check name of a bundle whose proofs are of an earlier system."""
 
 _EARLIER_VERSION = "ragwitness/bundle/v1"
 
@@ -195,7 +183,7 @@ MAX_RECORDS = 29_000
 """Most challenged records of one bundle: two files each."""
 
 TENANT_FILES = ("columns.bin", "index.json", "norms.bin")
-"""What a bundle holds of every tenant's index."""
+"""Files of every tenant's index."""
 
 _MANIFEST, _NOTE = "bundle.json", "bundle.note"
 _KB, _MB = 1 << 10, 1 << 20
@@ -210,7 +198,7 @@ _FIXED = {
     "vectors.bin": 1024 * _MB,
 }
 OPENINGS = ("openings/entries.bin", "openings/checkpoint")
-"""The provider's log of all its windows: both files, or neither in a bundle of before."""
+"""The provider's log of all its windows: both files, or neither."""
 _OPENINGS = dict(zip(OPENINGS, (64 * _MB, MAX_NOTE), strict=True))
 _TENANT = re.compile(r"tenants/(0|[1-9][0-9]{0,2})/(.+)", re.ASCII)
 _TENANT_SIZES = {"columns.bin": 64 * _MB, "index.json": 4 * _KB, "norms.bin": 64 * _MB}
@@ -222,12 +210,12 @@ _MOST_TENANTS = 128
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle in its one form whose files have the listed digests; no file is understood yet.
+    """A bundle in its one form whose files have the listed digests; no file is parsed yet.
 
     Attributes:
-        window: Which audit window it says it is of.
+        window: Name of its audit window.
         tenants: Number of tenants whose indexes it holds.
-        records: Places, among the query records, of those it opens, ascending.
+        records: Places of the opened records among the query records, ascending.
         files: Contents by name, without list and signature.
         manifest: The list, canonical JSON.
         note: The list's signature, unchecked.
@@ -246,7 +234,7 @@ class Bundle:
 
 
 def member_limit(name: str) -> int | None:
-    """Return the largest size of a file in a bundle; None where no such file belongs in one."""
+    """Return the largest size of a file in a bundle; None for a file of no bundle."""
     if name in (_MANIFEST, _NOTE):
         return MAX_NOTE if name == _NOTE else 16 * _MB
     if (tenant := _TENANT.fullmatch(name)) and int(tenant[1]) < _MOST_TENANTS:
@@ -262,7 +250,7 @@ def write_bundle(window: str, files: Mapping[str, bytes], keys: Sequence[Private
     Args:
         window: Window of the audit.
         files: Contents by name.
-        keys: Of the log; at least one Ed25519 key, since a checkpoint's keys sign nothing else.
+        keys: Of the log; at least one of them signs notes, since keys for cosignatures sign none.
 
     Raises:
         InputError: A file is missing, does not belong or is too large, or no key can sign.
@@ -299,7 +287,7 @@ def read_bundle(data: Archive) -> Bundle:
     # 1. The archive's form. 2. The list's version, so that a newer bundle says so first.
     listed = listing(data)
     window, digests = _manifest(_content(data, listed, _MANIFEST))
-    # 3. Sizes and names: what belongs is there, and nothing else.
+    # 3. Sizes and names: all files of a bundle, and no other.
     for file in listed:
         _sized(file)
     _content(data, listed, _NOTE)
@@ -307,13 +295,12 @@ def read_bundle(data: Archive) -> Bundle:
     # 4. Contents by their CRC, then by the digests that the list states.
     files = contents(data, listed)
     manifest, note = files.pop(_MANIFEST), files.pop(_NOTE)
-    if digests.keys() != files.keys():
-        other = sorted(digests.keys() ^ files.keys())[0]
-        known = "missing" if other in digests else "extra"
-        raise VerificationError(f"bundle.{known}", f"{other[:80]} is listed or held, not both.")
+    for name in sorted(digests.keys() ^ files.keys()):
+        fault = "missing" if name in digests else "extra"
+        raise VerificationError(f"bundle.{fault}", f"{name[:80]} is listed or held, not both.")
     for name, content in files.items():
-        if sha256(content).hexdigest() != digests[name]:
-            raise VerificationError("bundle.digest", f"{name} is not the file that is listed.")
+        same = sha256(content).hexdigest() == digests[name]
+        require(same, "bundle.digest", f"{name} is not the file that is listed.")
     return Bundle(window, tenants, records, files, manifest, note)
 
 
@@ -332,26 +319,23 @@ def _text(manifest: bytes) -> str:
 
 def _content(data: Archive, listed: Sequence[Listed], name: str) -> bytes:
     """Return the content of one of the two files that every bundle has."""
-    found = next((file for file in listed if file.name == name), None)
-    if found is None:
+    member = next((file for file in listed if file.name == name), None)
+    if member is None:
         raise VerificationError(
             "bundle.missing",
             f"The zip holds no {name}.",
             "Ask for a bundle of `ragwitness attest prove`.",
         )
-    _sized(found)
-    return data[found.start : found.start + found.size]
+    _sized(member)
+    return data[member.start : member.start + member.size]
 
 
 def _sized(file: Listed) -> None:
     most = member_limit(file.name)
     if most is None:
         raise VerificationError("bundle.extra", f"{file.name!r} belongs in no bundle.")
-    if file.size > most:
-        raise VerificationError(
-            "bundle.member_size",
-            f"{file.name} is said to have {file.size:,} bytes; at most {most:,} are allowed.",
-        )
+    large = f"{file.name} has {file.size:,} bytes by its header; at most {most:,} are allowed."
+    require(file.size <= most, "bundle.member_size", large)
 
 
 def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
@@ -365,45 +349,37 @@ def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
             " own), which this version does not check.",
             "Verify it with ragwitness 0.2.0.",
         )
-    if version != BUNDLE_VERSION:
-        raise VerificationError(
-            "bundle.version",
-            f"The bundle is of version {str(version)[:60]!r}; this is a reader of"
-            f" {BUNDLE_VERSION!r}.",
-            "Install the version of ragwitness that wrote it, or a newer one.",
-        )
+    require(
+        version == BUNDLE_VERSION,
+        "bundle.version",
+        f"The bundle is of version {str(version)[:60]!r}; this is a reader of {BUNDLE_VERSION!r}.",
+        "Install the version of ragwitness that wrote it, or a newer one.",
+    )
     window, digests = value.get("window"), value.get("members")
-    if (
-        value.keys() != {"version", "window", "members"}
-        or not isinstance(window, str)
-        or not isinstance(digests, dict)
-    ):
-        raise VerificationError("bundle.manifest", "bundle.json lacks a field or has another.")
-    for digest in digests.values():
-        if not isinstance(digest, str):
-            raise VerificationError("bundle.manifest", "A digest in bundle.json is not a string.")
-        parse_hex(digest, 32, "bundle.manifest")
+    named = len(value) == 3 and isinstance(window, str) and isinstance(digests, dict)
+    form = "bundle.json lacks a field, has another, or has a digest that is none."
+    hashed = named and all(isinstance(text, str) and is_digest(text) for text in digests.values())
+    require(hashed, "bundle.manifest", form)
     return window, digests
 
 
 def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
-    """Return the number of tenants and the records, once every file that belongs is there."""
-    here = set(names)
-    tenants = len({name.split("/")[1] for name in here if name.startswith("tenants/")})
-    records = sorted({int(name[8:].split(".")[0]) for name in here if _RECORD.fullmatch(name)})
-    # Everything fixed, three files per tenant, two per record, or three where noise is proved: no
-    # more and no fewer.
-    wanted = {*_FIXED, *(OPENINGS if here & {*OPENINGS} else ())}
-    wanted |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
-    ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in here) else [])]
-    wanted |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}
-    if missing := sorted(wanted - here):
+    """Return the number of tenants and the records; all files of a bundle must be there."""
+    present = set(names)
+    tenants = len({name.split("/")[1] for name in present if name.startswith("tenants/")})
+    records = sorted({int(name[8:].split(".")[0]) for name in present if _RECORD.fullmatch(name)})
+    # All fixed files, three per tenant, two per record, or three where noise is proved.
+    complete = {*_FIXED, *(OPENINGS if present & {*OPENINGS} else ())}
+    complete |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
+    ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in present) else [])]
+    complete |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}
+    if missing := sorted(complete - present):
         raise VerificationError(
             "bundle.missing",
             f"The bundle lacks {missing[0]} ({len(missing):,} of its files in all).",
         )
-    if extra := sorted(here - wanted):
+    if extra := sorted(present - complete):
         raise VerificationError("bundle.extra", f"{extra[0][:80]!r} belongs in no bundle.")
-    if len(records) > MAX_RECORDS:
-        raise VerificationError("bundle.files", f"The bundle opens {len(records):,} records.")
+    many = f"The bundle opens {len(records):,} records."
+    require(len(records) <= MAX_RECORDS, "bundle.files", many)
     return tenants, tuple(records)

@@ -1,8 +1,8 @@
-"""Which records a provider has to prove: drawn after the close, from randomness nobody chose.
+"""The records that a provider has to prove: drawn after the close, from public randomness.
 
 The numbers are SHAKE256 of a public random value (the beacon) and the closing checkpoint. The
 checkpoint fixes all records before the beacon is known, so a provider cannot know in time which
-of them will be looked at. A beacon that the provider chose or foresaw is worth nothing.
+records are drawn. A beacon that the provider chose or foresaw is worth nothing.
 """
 
 from __future__ import annotations
@@ -10,32 +10,35 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
 from ragwitness.attest.bundle import MAX_RECORDS
-from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.hashing import (
-    BLINDING_BYTES,
-    HASH_BYTES,
-    canonical,
-    parse,
-    parse_hex,
-    parse_u64,
-    u64_text,
-)
+from ragwitness.core.errors import InputError, require
+from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.notes import Checkpoint
-from ragwitness.crypto.records import QueryRecord
+from ragwitness.crypto.records import (
+    STRICT,
+    U64,
+    Hex,
+    HexBytes,
+    QueryRecord,
+    Slots,
+    encode_form,
+    parse_form,
+)
 from ragwitness.privacy.mechanism import Mechanism
 from ragwitness.privacy.ranges import probability
 from ragwitness.privacy.release import slot_noise
 from ragwitness.privacy.streams import NoiseRecord, noise_key
 
-CHALLENGE_VERSION = "ragwitness/challenge/v1"
+CHALLENGE_VERSION: Final = "ragwitness/challenge/v1"
 
 _LEAST_BEACON, _MOST_BEACON = 16, 256
 _LONGEST = 1 << 20
@@ -43,7 +46,7 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a verifier asks a provider to prove.
+    """A verifier's choice of records that the provider has to prove.
 
     Attributes:
         beacon: The public random value.
@@ -51,20 +54,15 @@ class Challenge:
         records: Places among them, ascending.
     """
 
-    beacon: bytes
-    population: int
+    beacon: HexBytes
+    population: U64
     records: tuple[int, ...]
+    version: Literal["ragwitness/challenge/v1"] = CHALLENGE_VERSION
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     def encode(self) -> bytes:
         """Return the canonical JSON."""
-        return canonical(
-            {
-                "beacon": self.beacon.hex(),
-                "population": u64_text(self.population),
-                "records": list(self.records),
-                "version": CHALLENGE_VERSION,
-            }
-        )
+        return encode_form(self)
 
 
 def make_challenge(beacon: bytes, close: Checkpoint, population: int, count: int) -> Challenge:
@@ -74,7 +72,7 @@ def make_challenge(beacon: bytes, close: Checkpoint, population: int, count: int
         beacon: Public randomness of 16 to 256 bytes, unknown until the log was closed.
         close: The closing checkpoint.
         population: Query records of the window.
-        count: How many to draw; all of them is Mode A.
+        count: Number of records to draw; all of them is Mode A.
 
     Raises:
         InputError: A value is outside its range.
@@ -98,31 +96,15 @@ def parse_challenge(data: bytes) -> Challenge:
     Raises:
         VerificationError: ``challenge.*``.
     """
-    value: Any = parse(data, _LONGEST, "challenge")
-    version = value.get("version") if isinstance(value, dict) else None
-    if version != CHALLENGE_VERSION:
-        raise VerificationError(
-            "challenge.version", f"This is not a challenge of version {CHALLENGE_VERSION!r}."
-        )
-    texts = [value.get("beacon"), value.get("population")]
-    records = value.get("records")
-    if (
-        len(value) != 4
-        or not all(isinstance(text, str) for text in texts)
-        or not isinstance(records, list)
-        or any(isinstance(at, bool) or not isinstance(at, int) for at in records)
-    ):
-        raise VerificationError("challenge.format", "A challenge lacks a field or has another.")
-    size = len(texts[0]) // 2
-    if not _LEAST_BEACON <= size <= _MOST_BEACON:
-        raise VerificationError("challenge.beacon", f"A beacon has not {size} bytes.")
-    population = parse_u64(texts[1], "challenge.population")
-    inside = all(0 <= at < population for at in records)
-    if not records or not inside or records != sorted(set(records)) or len(records) > MAX_RECORDS:
-        raise VerificationError(
-            "challenge.records", "The challenged records are not distinct, in order and in range."
-        )
-    return Challenge(parse_hex(texts[0], size, "challenge.beacon"), population, tuple(records))
+    challenge = parse_form(Challenge, data, _LONGEST, "challenge")
+    size, records = len(challenge.beacon), challenge.records
+    fits = _LEAST_BEACON <= size <= _MOST_BEACON
+    require(fits, "challenge.beacon", f"A beacon has not {size} bytes.")
+    inside = all(0 <= place < challenge.population for place in records)
+    ordered = 1 <= len(records) <= MAX_RECORDS and list(records) == sorted(set(records))
+    form = "The challenged records are not distinct, in order and in range."
+    require(inside and ordered, "challenge.records", form)
+    return challenge
 
 
 def draw_records(beacon: bytes, close: Checkpoint, population: int, count: int) -> tuple[int, ...]:
@@ -133,13 +115,25 @@ def draw_records(beacon: bytes, close: Checkpoint, population: int, count: int) 
     """
     head = canonical([CHALLENGE_VERSION, beacon.hex(), close.text, str(population), str(count)])
     # Beacon and close both: neither alone may decide, and each count has a draw of its own.
-    stream = _Stream(head)
+    numbers = _uniform_words(head)
     moved: dict[int, int] = {}
-    # Fisher-Yates over the first ``count`` places; only those that moved are held.
-    for at in range(count):
-        other = at + stream.below(population - at)
-        moved[at], moved[other] = moved.get(other, other), moved.get(at, at)
-    return tuple(sorted(moved[at] for at in range(count)))
+    # Fisher-Yates over the first ``count`` places; the table holds those that moved.
+    for place in range(count):
+        bound = population - place
+        limit = (1 << 64) - (1 << 64) % bound
+        target = place + next(word for word in numbers if word < limit) % bound
+        moved[place], moved[target] = moved.get(target, target), moved.get(place, place)
+    return tuple(sorted(moved[place] for place in range(count)))
+
+
+def _uniform_words(head: bytes) -> Iterator[int]:
+    """Yield the 64-bit words of SHAKE256, without end."""
+    shake, start, size = hashlib.shake_256(head), 0, 4096
+    while True:
+        data = shake.digest(size)
+        for place in range(start, size, 8):
+            yield int.from_bytes(data[place : place + 8], "big")
+        start, size = size, 2 * size
 
 
 def detection(population: int, bad: int, count: int) -> float:
@@ -157,7 +151,7 @@ def records_for(population: int, share: float, miss: float) -> int:
     Args:
         population: Query records of the window.
         share: Share of bad records that must be found, within (0, 1].
-        miss: How often they may go unseen, within (0, 1).
+        miss: Probability that they go unseen, within (0, 1).
 
     Raises:
         InputError: A value is outside its range.
@@ -171,9 +165,9 @@ def records_for(population: int, share: float, miss: float) -> int:
     bad = max(1, math.ceil(Fraction(str(share)) * population))
     # Bisection: the chance to miss all bad ones falls with every record that is drawn.
     most = Fraction(miss)
-    enough = population - bad + 1  # so many leave no room for good ones alone
-    few = range(1, enough)
-    return 1 + bisect_left(few, True, key=lambda count: _miss(population, bad, count) <= most)
+    # A sample above population - bad holds a bad record for certain.
+    counts = range(1, population - bad + 1)
+    return 1 + bisect_left(counts, True, key=lambda count: _miss(population, bad, count) <= most)
 
 
 def _miss(population: int, bad: int, count: int) -> Fraction:
@@ -186,36 +180,14 @@ def _miss(population: int, bad: int, count: int) -> Fraction:
     return Fraction(math.perm(population - many, few), math.perm(population, few))
 
 
-class _Stream:
-    """Whole numbers out of SHAKE256."""
+# The opening of a challenged record: ``records/<i>.json`` of a bundle.
 
-    def __init__(self, head: bytes) -> None:
-        self._shake, self._at, self._bytes = hashlib.shake_256(head), 0, b""
-
-    def below(self, bound: int) -> int:
-        # Numbers above the largest multiple of ``bound`` are thrown away, so that none is likelier.
-        limit = (1 << 64) - (1 << 64) % bound
-        while True:
-            if self._at == len(self._bytes):
-                self._bytes = self._shake.digest(max(4096, 2 * len(self._bytes)))
-            found = int.from_bytes(self._bytes[self._at : self._at + 8], "big")
-            self._at += 8
-            if found < limit:
-                return found % bound
-
-
-# What a provider opens of a challenged record: ``records/<i>.json`` of a bundle.
-
-VERSION = "ragwitness/disclosure/v1"
 _MOST_BYTES = 256 << 10
-_MOST_PATH = 64
-_HEX = ("answer_blinding", "query", "query_blinding", "seed")
-_FIELDS = {*_HEX, "ids", "seed_path", "text", "version"}
 
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """A challenged record, opened to whoever holds the bundle.
+    """A challenged record, opened to every holder of the bundle.
 
     Attributes:
         query: SHA-256 of the query as the client sent it, 32 bytes.
@@ -227,52 +199,34 @@ class Disclosure:
         text: The query, where the provider keeps it.
     """
 
-    query: bytes
-    query_blinding: bytes
-    ids: tuple[int, ...]
-    answer_blinding: bytes
-    seed: bytes
-    seed_path: tuple[bytes, ...]
+    query: Hex
+    query_blinding: Hex
+    ids: Slots
+    answer_blinding: Hex
+    seed: Hex
+    seed_path: Annotated[tuple[Hex, ...], Field(max_length=64)]
     text: str | None = None
+    version: Literal["ragwitness/disclosure/v1"] = "ragwitness/disclosure/v1"
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     def encode(self) -> bytes:
         """Return the canonical JSON."""
-        texts = {name: getattr(self, name).hex() for name in _HEX}
-        rest = {"ids": list(self.ids), "text": self.text, "version": VERSION}
-        return canonical({**texts, **rest, "seed_path": [part.hex() for part in self.seed_path]})
+        return encode_form(self)
 
     @classmethod
     def parse(cls, data: bytes) -> Disclosure:
-        """Return what :meth:`encode` wrote.
+        """Return the disclosure that :meth:`encode` wrote.
 
         Raises:
-            VerificationError: ``opening.version``, ``opening.fields``, or by
-                :func:`~ragwitness.crypto.hashing.parse` ``opening.*``.
+            VerificationError: ``opening.*``.
         """
-        value: Any = parse(data, _MOST_BYTES, "opening")
-        if not isinstance(value, dict) or value.get("version") != VERSION:
-            raise VerificationError("opening.version", f"This does not open a record by {VERSION}.")
-        ids, path, text = value.get("ids"), value.get("seed_path"), value.get("text")
-        if (
-            value.keys() != _FIELDS
-            or not isinstance(ids, list)
-            or not all(type(slot) is int and 0 <= slot < 1 << 32 for slot in ids)
-            or not isinstance(path, list)
-            or len(path) > _MOST_PATH
-            or not isinstance(text, str | None)
-            or not all(isinstance(one, str) for one in (*path, *(value[name] for name in _HEX)))
-        ):
-            raise VerificationError("opening.fields", "What opens a record is not in its form.")
-        sizes = dict.fromkeys(_HEX, HASH_BYTES) | {"answer_blinding": BLINDING_BYTES}
-        texts = {name: parse_hex(value[name], sizes[name], "opening.fields") for name in _HEX}
-        hashes = tuple(parse_hex(part, HASH_BYTES, "opening.fields") for part in path)
-        return cls(ids=tuple(ids), seed_path=hashes, text=text, **texts)
+        return parse_form(cls, data, _MOST_BYTES, "opening")
 
 
 def noise_of(
     mechanism: Mechanism, record: QueryRecord, seed: bytes, query: bytes, beacon: bytes = b""
 ) -> NDArray[np.int64]:
-    """Return the noise of an answer, of all slots, from nothing that its provider could choose.
+    """Return the noise of an answer, for all slots; its provider could choose none of the inputs.
 
     Args:
         mechanism: Mechanism that answered.
@@ -286,7 +240,7 @@ def noise_of(
 
 
 def noise_record_of(record: QueryRecord, query: bytes) -> NoiseRecord:
-    """Return what decides the noise of an answer, from its record.
+    """Return the inputs of an answer's noise, from its record.
 
     Args:
         record: Record of the answer.

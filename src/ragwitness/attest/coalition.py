@@ -1,8 +1,8 @@
-"""Phase C: how many accounts asked alike, recomputed by the verifier to the byte (R5, §5.5).
+"""Phase C: the number of accounts that asked alike, recomputed to the byte (R5, §5.5).
 
-The estimators are those of ``collusion.coalition`` over the same links. Only the links are found
-here in whole numbers: a cosine in floating point that lies at the threshold may be above it on
-one machine and below it on another.
+The estimators are those of ``collusion.coalition`` over the same links. The links are computed here
+in whole numbers: a floating-point cosine at the threshold may be above it on one machine and below
+it on another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _BLOCK = 1024
 _LIMB = 24
 _LOW = (1 << _LIMB) - 1
 
-Who = tuple[str, str]
+Account = tuple[str, str]
+"""Tenant and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +34,28 @@ class CoalitionEstimate:
 
     Attributes:
         window: Identifier of the window.
-        estimator: As the policy has it.
-        queries: Number of query records that it was computed from.
+        estimator: Of the policy.
+        queries: Number of query records.
         groups: Groups of two accounts and more, as (tenant, account), largest first; under
             ``"cores"`` the innermost core alone.
-        tenants: Whose groups were formed by themselves (version 1); empty where accounts of all
+        tenants: Accountse groups were formed by themselves (version 1); empty where accounts of all
             tenants could be one coalition.
     """
 
     window: str
     estimator: Estimator
     queries: int
-    groups: tuple[tuple[Who, ...], ...]
+    groups: tuple[tuple[Account, ...], ...]
     tenants: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """Accounts of the largest group, the estimated coalition; 1 where nobody asked alike."""
+        """Accounts of the largest group, the estimated coalition; 1 without groups."""
         return max(map(len, self.groups), default=1)
 
 
 def estimate(
-    policy: WindowPolicy, accounts: Sequence[Who], vectors: NDArray[np.integer]
+    policy: WindowPolicy, accounts: Sequence[Account], vectors: NDArray[np.integer]
 ) -> CoalitionEstimate:
     """Estimate the coalition of a window.
 
@@ -73,80 +74,84 @@ def estimate(
     rows = np.asarray(vectors)
     if len(rows) != len(accounts):
         raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
-    used, apart = policy.estimator, tuple(policy.tenants)
-    if used.together:
-        found = _groups(used, accounts, rows)
-        return CoalitionEstimate(policy.window, used, len(accounts), found)
-    groups: list[tuple[Who, ...]] = []
-    for tenant in apart:
-        mine = [i for i, (name, _) in enumerate(accounts) if name == tenant]
-        groups += _groups(used, [accounts[i] for i in mine], rows[mine])
-    return CoalitionEstimate(policy.window, used, len(accounts), tuple(groups), apart)
+    estimator, tenants = policy.estimator, tuple(policy.tenants)
+    if estimator.together:
+        together = _groups(estimator, accounts, rows)
+        return CoalitionEstimate(policy.window, estimator, len(accounts), together)
+    groups: list[tuple[Account, ...]] = []
+    for tenant in tenants:
+        places = [i for i, (name, _) in enumerate(accounts) if name == tenant]
+        groups += _groups(estimator, [accounts[i] for i in places], rows[places])
+    return CoalitionEstimate(policy.window, estimator, len(accounts), tuple(groups), tenants)
 
 
-def certificate(found: CoalitionEstimate) -> bytes:
+def certificate(coalition: CoalitionEstimate) -> bytes:
     """Return the canonical JSON whose SHA-256 the close record holds."""
-    used = found.estimator
-    estimator: dict[str, str] = {"name": used.name, "threshold": repr(float(used.threshold))}
-    groups: object = [[list(who) for who in group] for group in found.groups]
-    if found.tenants:
+    policy = coalition.estimator
+    estimator = {"name": policy.name, "threshold": repr(float(policy.threshold))}
+    groups: object = coalition.groups
+    if coalition.tenants:
         groups = {
-            tenant: [[name for _, name in group] for group in found.groups if group[0][0] == tenant]
-            for tenant in found.tenants
+            tenant: [
+                [name for _, name in group] for group in coalition.groups if group[0][0] == tenant
+            ]
+            for tenant in coalition.tenants
         }
     else:
-        estimator["span"] = str(used.span)
+        estimator["span"] = str(policy.span)
     return canonical(
         {
-            "coalition": str(found.size),
+            "coalition": str(coalition.size),
             "estimator": estimator,
             "groups": groups,
-            "queries": str(found.queries),
-            "version": _APART if found.tenants else _VERSION,
-            "window": found.window,
+            "queries": str(coalition.queries),
+            "version": _APART if coalition.tenants else _VERSION,
+            "window": coalition.window,
         }
     )
 
 
 def _groups(
-    used: Estimator, asked: Sequence[Who], vectors: NDArray[np.integer]
-) -> tuple[tuple[Who, ...], ...]:
-    if not asked:
+    estimator: Estimator, accounts: Sequence[Account], vectors: NDArray[np.integer]
+) -> tuple[tuple[Account, ...], ...]:
+    if not accounts:
         return ()
     # Links, groups of linked accounts, and those in one fixed order.
-    names = sorted(set(asked))
-    place = {name: at for at, name in enumerate(names)}
-    who = np.array([place[name] for name in asked], dtype=np.int64)
-    links = _links(who, vectors, used, len(names))
-    if used.name == "cores":
-        found = [core_group(links)] if links.first.size else []
+    names = sorted(set(accounts))
+    numbers = {name: number for number, name in enumerate(names)}
+    askers = np.array([numbers[name] for name in accounts], dtype=np.int64)
+    links = _links(askers, vectors, estimator, len(names))
+    if estimator.name == "cores":
+        groups = [core_group(links)] if links.first.size else []
     else:
         labels = component_labels(links)
-        found = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
-    named = [tuple(names[at] for at in group.tolist()) for group in found if len(group) > 1]
+        groups = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
+    named = [tuple(names[i] for i in group.tolist()) for group in groups if len(group) > 1]
     return tuple(sorted(named, key=lambda group: (-len(group), group)))
 
 
-def _links(who: NDArray[np.int64], vectors: NDArray[np.integer], used: Estimator, n: int) -> Links:
+def _links(
+    askers: NDArray[np.int64], vectors: NDArray[np.integer], estimator: Estimator, n: int
+) -> Links:
     """Return the pairs of accounts with two queries that are alike, within the span (W)."""
     # Two accounts are linked if some query of one is close enough to some query of the other.
     wide = vectors.astype(np.int64)
     squares = np.einsum("nd,nd->n", wide, wide)
     joined = np.zeros((n, n), bool)
-    span = used.span or len(who)
-    for start in range(0, len(who), _BLOCK):
+    span = estimator.span or len(askers)
+    for start in range(0, len(askers), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        mine = vectors[rows].astype(np.float64)
-        for other in range(start, min(len(who), start + _BLOCK + span), _BLOCK):
+        block = vectors[rows].astype(np.float64)
+        for other in range(start, min(len(askers), start + _BLOCK + span), _BLOCK):
             columns = slice(other, other + _BLOCK)
             # Exact: a part of a sum of products is a whole number of size at most 2²⁴.
-            products = (mine @ vectors[columns].astype(np.float64).T).astype(np.int64)
-            alike = _alike(products, squares[rows], squares[columns], used.steps)
+            products = (block @ vectors[columns].astype(np.float64).T).astype(np.int64)
+            alike = _alike(products, squares[rows], squares[columns], estimator.steps)
             first, second = np.nonzero(alike)
             near = np.abs(second + other - first - start) <= span
             first, second = first[near], second[near]
-            one, two = who[rows][first], who[columns][second]
-            joined[np.minimum(one, two), np.maximum(one, two)] = True
+            pairs = askers[rows][first], askers[columns][second]
+            joined[np.minimum(*pairs), np.maximum(*pairs)] = True
     low, high = (places.astype(np.int64) for places in np.nonzero(np.triu(joined, 1)))
     return Links(low, high, np.ones(low.size), n)
 

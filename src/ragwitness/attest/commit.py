@@ -35,7 +35,7 @@ from ragwitness.attest.window_log import WindowLog, publish
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import only_writer, replace_file
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.merkle import SeedTree
+from ragwitness.crypto.merkle import MerkleLog, seed_tree
 from ragwitness.crypto.records import IndexCommitment, OpenRecord
 from ragwitness.privacy.release import SlotIndex
 from ragwitness.privacy.streams import SEED_BYTES, canonical, hkdf_sha256, sub_seed
@@ -48,13 +48,12 @@ _LEAST_VALUES = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """What lies in a tenant's index.
+    """Contents of a tenant's index.
 
     Attributes:
         rows: Integer vectors, shape (capacity, dimension); zeros for an empty slot.
         documents: SHA-256 of the text in each slot, in hex; empty for an empty slot.
-        names: What the provider calls the document in each slot; kept in secret, and may be left
-            out.
+        names: The provider's name of the document in each slot; kept in secret, optional.
     """
 
     rows: NDArray[np.int16]
@@ -72,14 +71,14 @@ def open_window(
 ) -> None:
     """Make a window's folder: all commitments, their secrets, and the signed open checkpoint.
 
-    The folder appears whole or not at all. Its indexes never change; new documents wait for the
-    next window, which draws new blinds: two proofs of norms over the same ones would open them.
+    The folder appears complete or not at all. Its indexes never change; new documents wait for the
+    next window, which draws new blinds: two proofs of norms over the same blinds would open them.
 
     Args:
         root: The folder; must not exist.
-        policy: What is promised.
+        policy: The promise.
         contents: Contents of every tenant of the policy.
-        embedder: What made the vectors.
+        embedder: The embedder of the vectors.
         keys: Keys of the log.
         progress: Called with each step's name.
 
@@ -87,14 +86,14 @@ def open_window(
         InputError: The folder exists, or contents and policy do not fit.
         MissingExtraError: The prover is not installed.
     """
-    # 1. What can be refused is refused before anything is drawn.
+    # 1. Refuse bad input before anything is drawn.
     if root.exists():
         raise InputError(f"{root} exists; a window is opened once.", "Choose another folder.")
     _check(policy, contents)
     if not keys:
         raise InputError("A window without the log's key cannot be signed.", "Give a key.")
     shape = proof_shape(policy)
-    # 2. A draft beside the folder: it gets its name when it is whole.
+    # 2. A draft beside the folder: it gets its name when it is complete.
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))
@@ -111,11 +110,8 @@ def open_window(
             for place, name in enumerate(policy.tenants)
         ]
         # 4. C_Π and C_E.
-        for name, data in (
-            ("policy.json", policy.encode()),
-            ("embedder.json", embedder.encode()),
-        ):
-            replace_file(folder.public / name, data)
+        replace_file(folder.public / "policy.json", policy.encode())
+        replace_file(folder.public / "embedder.json", embedder.encode())
         # 5. The root over all sub-seeds (in place of the paper's C_s), and the open record.
         progress("sub-seeds")
         if coins_of(policy):
@@ -132,7 +128,7 @@ def open_window(
 
 
 def document_blinding(seed: bytes, window: str, tenant: str, slot: int) -> bytes:
-    """Return the blinding of one slot's leaf; it says nothing of any other."""
+    """Return the blinding of one slot's leaf; it shows nothing of any other."""
     fields = {
         "domain": "ragwitness/document-blinding/v1",
         "slot": str(slot),
@@ -142,14 +138,14 @@ def document_blinding(seed: bytes, window: str, tenant: str, slot: int) -> bytes
     return hkdf_sha256(seed, canonical(fields))
 
 
-def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> SeedTree:
-    """Return the tree over what decides the noise of every answer of a window (G4).
+def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> MerkleLog:
+    """Return the tree over the sub-seeds of every answer of a window (G4).
 
-    Its leaves are the answers' sub-seeds, or what commits to their noise where that is proved.
+    Where the noise is proved, its leaves are the commitments to the noise instead.
     """
     if coins_of(policy):
-        return SeedTree(map(coin_leaf, split_points(folder.coins.read_bytes(), policy.seed_count)))
-    return SeedTree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
+        return seed_tree(map(coin_leaf, split_points(folder.coins.read_bytes(), policy.seed_count)))
+    return seed_tree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
 
 
 def _check(policy: WindowPolicy, contents: Mapping[str, Contents]) -> None:
@@ -160,11 +156,11 @@ def _check(policy: WindowPolicy, contents: Mapping[str, Contents]) -> None:
             "Give each tenant of the policy one index, by its name.",
         )
     for name, mechanism in policy.tenants.items():
-        held = contents[name]
-        SlotIndex(held.rows, mechanism)  # types, dimension, norms
-        if not len(held.rows) == len(held.documents) == mechanism.capacity:
+        index = contents[name]
+        SlotIndex(index.rows, mechanism)  # types, dimension, norms
+        if not len(index.rows) == len(index.documents) == mechanism.capacity:
             raise InputError(
-                f"The index of {name} has {len(held.rows):,} rows and {len(held.documents):,}"
+                f"The index of {name} has {len(index.rows):,} rows and {len(index.documents):,}"
                 f" documents for {mechanism.capacity:,} slots.",
                 "Fill the rest with rows of zeros and empty digests.",
             )
@@ -174,7 +170,7 @@ def _index(
     folder: Folder,
     place: int,
     tenant: str,
-    held: Contents,
+    index: Contents,
     policy: WindowPolicy,
     shape: Shape,
     progress: Callable[[str], None],
@@ -186,49 +182,50 @@ def _index(
     # KZG commitments to the columns, each with two fresh blinds (R6).
     seed = folder.seed.read_bytes()
     progress(f"columns of {tenant}")
-    secret = commit_columns(np.ascontiguousarray(held.rows, np.int16), shape)
+    secret = commit_columns(np.ascontiguousarray(index.rows, np.int16), shape)
     # Every row is within the scale: the noise of every later answer rests on it.
     progress(f"norms of {tenant}")
     norms = prove_norms(shape, secret, norm_context(policy.window, tenant))
     # One leaf per slot: which text lies there, blinded.
     blindings = [
-        document_blinding(seed, policy.window, tenant, slot) for slot in range(len(held.rows))
+        document_blinding(seed, policy.window, tenant, slot) for slot in range(len(index.rows))
     ]
     mechanism = policy.tenants[tenant]
     card = IndexCard(
         columns=secret.public.digest,
         norms=sha256_hex(norms),
-        documents=documents_root(held.documents, blindings),
+        documents=documents_root(index.documents, blindings),
         slots=mechanism.capacity,
         dimension=mechanism.dimension,
     ).encode()
-    # The public side, then the secret one.
+    # Write the public side, then the secret one.
     files = (("columns.bin", secret.public.encode()), ("norms.bin", norms), ("index.json", card))
     for name, data in files:
         replace_file(folder.tenant(place) / name, data)
     folder.columns(place).parent.mkdir(parents=True)
     secret.save(folder.columns(place))
-    replace_file(folder.documents(place), _slots(held))
+    replace_file(folder.documents(place), _slots(index))
     return IndexCommitment(
         tenant=tenant, commitment=index_commitment(card), mechanism=mechanism.digest
     )
 
 
-def _slots(held: Contents) -> bytes:
-    """Return the provider's own table of its documents: one JSON object per slot that is full."""
-    names = held.names or [""] * len(held.documents)
-    rows = enumerate(zip(held.documents, names, strict=True))
-    found = (
-        {"slot": slot, "sha256": digest, "name": name} for slot, (digest, name) in rows if digest
+def _slots(index: Contents) -> bytes:
+    """Return the provider's own table of its documents: one JSON object per full slot."""
+    names = index.names or [""] * len(index.documents)
+    rows = (
+        {"slot": slot, "sha256": digest, "name": name}
+        for slot, (digest, name) in enumerate(zip(index.documents, names, strict=True))
+        if digest
     )
-    return b"".join(json.dumps(row).encode() + b"\n" for row in found)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def draw_seed(window: str, keys: Sequence[PrivateKey]) -> bytes:
     """Return the seed of a window: fresh randomness under the log's private keys.
 
-    A system that draws badly does not give the noise away by that alone (as in RFC 8937): whoever
-    guesses what it drew lacks the keys. What is plainly no randomness is refused.
+    A weak random generator alone does not give the noise away (as in RFC 8937): the keys are needed
+    too. Draws that repeat themselves are refused.
 
     Raises:
         InputError: Two draws are the same, or one of them has few values.
@@ -237,8 +234,8 @@ def draw_seed(window: str, keys: Sequence[PrivateKey]) -> bytes:
     # Of 32 random bytes fewer than 12 are distinct once in 2^82 draws.
     if drawn == again or min(len(set(drawn)), len(set(again))) < _LEAST_VALUES:
         raise InputError(
-            "What this system gives as randomness repeats itself; whoever knows it takes the noise"
-            " off every answer.",
+            "This system's random bytes repeat themselves; with them the noise can be taken off"
+            " every answer.",
             "Open the window on a system whose os.urandom works.",
         )
     salt = sha256(b"".join(key.seed for key in keys)).digest()
@@ -254,13 +251,13 @@ def _log(
     keys: Sequence[PrivateKey],
 ) -> None:
     """Log the open record and sign the checkpoint that covers it."""
-    # All sub-seeds are committed to before the first query: noise cannot be chosen later (A2).
+    # Sub-seeds are committed to before the first query: none can be chosen later (A2).
     tree = number_tree(folder, folder.seed.read_bytes(), policy)
     record = OpenRecord(
         window=policy.window,
         embedder=embedder.commitment,
         indexes=tuple(cards),
-        seed_root=tree.root.hex(),
+        seed_root=tree.root().hex(),
         seed_count=str(tree.size),
         policy=policy.digest,
     )
@@ -272,28 +269,24 @@ def _log(
     replace_file(folder.public / "open.checkpoint", note)
 
 
-# Where a window's files lie, and who may write them.
+# A window's files, and the lock of those who write them.
 
 
-@dataclass(frozen=True, slots=True)
 class Folder:
     """A window's folder.
 
     Attributes:
-        root: ``public/`` and ``secret/`` lie in it.
+        public: For everybody; a static server can hand it out.
+        secret: For the provider alone.
+        journal: The openings of the query records.
+        coins: Commitments to the noise of every answer that the window may give.
+        seed: The window's seed, 32 bytes.
     """
 
-    root: Path
-
-    @property
-    def public(self) -> Path:
-        """What everybody may read; a static server can hand it out."""
-        return self.root / "public"
-
-    @property
-    def secret(self) -> Path:
-        """What nobody but the provider may read."""
-        return self.root / "secret"
+    def __init__(self, root: Path) -> None:
+        self.root, self.public, self.secret = root, root / "public", root / "secret"
+        self.journal = self.secret / "records.jsonl"
+        self.coins, self.seed = self.secret / "coins.bin", self.secret / "seed"
 
     def tenant(self, place: int) -> Path:
         """Return the public folder of one tenant's index, by its place in the open record."""
@@ -304,23 +297,8 @@ class Folder:
         return self.secret / "tenants" / str(place) / "columns.npz"
 
     def documents(self, place: int) -> Path:
-        """Return the file that says which document lies in which slot."""
+        """Return the provider's table of the documents in the slots."""
         return self.secret / "tenants" / str(place) / "documents.jsonl"
-
-    @property
-    def journal(self) -> Path:
-        """What opens the query records."""
-        return self.secret / "records.jsonl"
-
-    @property
-    def coins(self) -> Path:
-        """Commitments to the noise of every answer that the window may give."""
-        return self.secret / "coins.bin"
-
-    @property
-    def seed(self) -> Path:
-        """The window's seed, 32 bytes."""
-        return self.secret / "seed"
 
 
 @contextmanager
@@ -330,9 +308,9 @@ def locked(folder: Folder) -> Iterator[None]:
     Raises:
         InputError: The folder is no window's, or cannot be written.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(only_writer(folder.secret / "lock"))
+            stack.enter_context(only_writer(folder.secret / "lock"))
         except OSError as error:
             raise InputError(
                 f"{folder.root} is no window that can be written: {error.strerror}.",
@@ -348,8 +326,8 @@ def read_rows(path: Path) -> NDArray[np.int16]:
         InputError: The file cannot be read.
     """
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return np.asarray(held["rows"], np.int16)
+        with np.load(path, allow_pickle=False) as stored:
+            return np.asarray(stored["rows"], np.int16)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} holds no committed vectors: {error}.", "Restore it from a backup."

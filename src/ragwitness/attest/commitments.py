@@ -1,6 +1,6 @@
-"""What a window commits to, and what its proofs are bound to: every domain and every byte of it.
+"""The commitments of a window, and the bytes that its proofs are bound to (eq. 5.1; R2).
 
-One place, so that provider, account and verifier cannot differ (eq. 5.1; R2 for the records).
+One module, so that provider, account and verifier cannot differ in a domain or a byte.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from ragwitness.attest.policy import WindowPolicy
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.crypto.hashing import (
-    BLINDING_BYTES,
     HASH_BYTES,
     Opening,
     b64,
@@ -26,16 +26,14 @@ from ragwitness.crypto.hashing import (
     commit,
     commit_digests,
     draw_blinding,
-    parse,
     parse_hash,
-    parse_hex,
     parse_u64,
     tagged_hash,
 )
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.proofs.argument import cut
 from ragwitness.crypto.proofs.arithmetic import POINT_BYTES, Shape, chunk_slots
-from ragwitness.crypto.records import QueryRecord, record_hash
+from ragwitness.crypto.records import STRICT, U64, Digest, Hex, encode_form, parse_form
 from ragwitness.privacy.sampler import CoinNoise
 from ragwitness.privacy.streams import NoiseRecord, hkdf_sha256, public_coins, sub_seed
 from ragwitness.privacy.table import gaussian_table
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from ragwitness.crypto.proofs.prove_selection import SecretCoins
     from ragwitness.crypto.proofs.selection import Coins
 
-# C_E: what turns texts into vectors (R1).
+# C_E: the embedder (R1).
 
 _EMBEDDER = "ragwitness/embedder/v1"
 _MOST_EMBEDDER = 1 << 16
@@ -53,7 +51,7 @@ _MOST_EMBEDDER = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class CommittedEmbedder:
-    """The artifacts of an embedder by their digests, published with what opens the commitment.
+    """The artifacts of an embedder by their digests, published with the blinding of the commitment.
 
     Attributes:
         artifacts: Name (weights, tokenizer, template, schema, …) to SHA-256 in hex. ``name`` is of
@@ -61,8 +59,9 @@ class CommittedEmbedder:
         blinding: 32 bytes.
     """
 
-    artifacts: Mapping[str, str]
-    blinding: bytes
+    artifacts: dict[str, str]
+    blinding: Hex
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @classmethod
     def of(cls, artifacts: Mapping[str, str]) -> CommittedEmbedder:
@@ -81,99 +80,78 @@ class CommittedEmbedder:
     @property
     def digest(self) -> str:
         """SHA-256 of the artifacts without the blinding, in hex: the same for every window."""
-        return sha256_hex(canonical(dict(self.artifacts)))
+        return sha256_hex(canonical(self.artifacts))
 
     @property
     def by_name_alone(self) -> bool:
-        """Whether the name stands for the model: whoever serves it may serve another (R1)."""
+        """Whether only the name is committed to: its server may serve another model (R1)."""
         return not self.artifacts.keys() - {"name", "template"}
 
     def encode(self) -> bytes:
         """Return the canonical JSON, ``embedder.json`` of a window."""
-        return canonical({"artifacts": dict(self.artifacts), "blinding": self.blinding.hex()})
+        return encode_form(self)
 
     @classmethod
     def parse(cls, data: bytes) -> CommittedEmbedder:
         """Return the embedder of :meth:`encode`'s bytes.
 
         Raises:
-            VerificationError: ``embedder.fields``, ``embedder.blinding``, ``embedder.digest``, or
-                by :func:`~ragwitness.crypto.hashing.parse` ``embedder.*``.
+            VerificationError: ``embedder.*``.
         """
-        value = parse(data, _MOST_EMBEDDER, "embedder")
-        named = isinstance(value, dict) and set(value) == {"artifacts", "blinding"}
-        if not named or not isinstance(value["artifacts"], dict):
-            raise VerificationError(
-                "embedder.fields", "An embedder is stated by its artifacts and a blinding."
-            )
-        texts = [value["blinding"], *value["artifacts"].values()]
-        if not all(isinstance(text, str) for text in texts):
-            raise VerificationError("embedder.fields", "A digest of the embedder is not a text.")
-        blinding = parse_hex(value["blinding"], BLINDING_BYTES, "embedder.blinding")
-        found = cls(value["artifacts"], blinding)
+        embedder = parse_form(cls, data, _MOST_EMBEDDER, "embedder")
         try:
-            found.commitment  # noqa: B018  # refuses what cannot be committed to
+            embedder.commitment  # noqa: B018  # refuses digests of another form
         except InputError as error:
             raise VerificationError("embedder.digest", error.message) from error
-        return found
+        return embedder
 
 
 # C_V: a tenant's index, by its columns, its norms and its documents (R6).
 
 _MOST_CARD = 4096
 _SIGMAS = 40
-_FIELDS = ("columns", "dimension", "documents", "norms", "slots")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCard:
-    """What a window says of one index in public.
+    """The public statement of one index.
 
     Attributes:
         columns: SHA-256 of the column commitments, in hex.
         norms: SHA-256 of the proof that no row is longer than the scale, in hex.
-        documents: Root over what lies in the slots (:func:`documents_root`), in hex.
+        documents: Root over the documents in the slots (:func:`documents_root`), in hex.
         slots: Number of slots of the index.
         dimension: Dimension of its vectors.
     """
 
-    columns: str
-    norms: str
-    documents: str
-    slots: int
-    dimension: int
+    columns: Digest
+    norms: Digest
+    documents: Digest
+    slots: U64
+    dimension: U64
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     def encode(self) -> bytes:
         """Return the canonical JSON, ``index.json`` of a window."""
-        return canonical({name: str(getattr(self, name)) for name in _FIELDS})
+        return encode_form(self)
 
     @classmethod
     def parse(cls, data: bytes) -> IndexCard:
         """Return the card of :meth:`encode`'s bytes.
 
         Raises:
-            VerificationError: ``index.fields``, ``index.digest``, ``index.number``, or by
-                :func:`~ragwitness.crypto.hashing.parse` ``index.*``.
+            VerificationError: ``index.*``.
         """
-        value = parse(data, _MOST_CARD, "index")
-        named = isinstance(value, dict) and set(value) == set(_FIELDS)
-        if not named or not all(isinstance(part, str) for part in value.values()):
-            raise VerificationError(
-                "index.fields", f"An index is stated by the texts {', '.join(_FIELDS)}."
-            )
-        for name in ("columns", "norms", "documents"):
-            parse_hex(value[name], HASH_BYTES, "index.digest")
-        numbers = {name: parse_u64(value[name], "index.number") for name in ("slots", "dimension")}
-        return cls(**(value | numbers))
+        return parse_form(cls, data, _MOST_CARD, "index")
 
 
 def index_commitment(data: bytes) -> str:
-    """Return what the open record holds for an ``index.json``, in hex."""
+    """Return the open record's commitment to an ``index.json``, in hex."""
     return tagged_hash("ragwitness/index/v1", data).hex()
 
 
 def document_opening(slot: int, digest: str, blinding: bytes) -> Opening:
-    """Return what opens one slot's leaf: which text lies there.
+    """Return the opening of one slot's leaf, which commits to its text.
 
     Args:
         slot: Its number.
@@ -187,28 +165,23 @@ def document_opening(slot: int, digest: str, blinding: bytes) -> Opening:
 def documents_root(digests: Sequence[str], blindings: Sequence[bytes]) -> str:
     """Return the Merkle root over all slots, in hex.
 
-    Each leaf is a blinded commitment, so that opening one says nothing of the texts beside it, nor
-    which slots are empty.
+    Each slot has a leaf, full or empty, and each leaf is a blinded commitment. Opening one shows
+    nothing of other texts, and not which slots are empty.
 
     Args:
         digests: SHA-256 of the text in each slot, in hex; empty for an empty slot.
         blindings: 32 bytes for each.
     """
-    # Every slot has a leaf, full or empty, and every leaf a blinding of its own.
-    log = MerkleLog()
     pairs = enumerate(zip(digests, blindings, strict=True))
-    log.extend(
-        commit(document_opening(slot, digest, blinding)) for slot, (digest, blinding) in pairs
-    )
-    return log.root().hex()
+    leaves = (commit(document_opening(slot, *pair)) for slot, pair in pairs)
+    return MerkleLog(leaves).root().hex()
 
 
 def proof_shape(policy: WindowPolicy) -> Shape:
     """Return the size of the proofs that fit all of a policy's indexes.
 
-    An index of more than 2,048 slots is proved in chunks of as many. The exact sampler's noise has
-    no bound; beyond 40 sigma, where a slot's lies once in 2¹¹⁵³ draws, an answer could not be
-    proved.
+    An index of more than 2,048 slots is proved in chunks of 2,048. The exact sampler's noise has no
+    bound; an answer with noise beyond 40 sigma (once in 2¹¹⁵³ draws) could not be proved.
 
     Raises:
         InputError: The indexes differ in dimension, top or scale, or a mechanism cannot be proved:
@@ -217,23 +190,20 @@ def proof_shape(policy: WindowPolicy) -> Shape:
     # 1. Every mechanism is linear in the rows: no shift, no clipping.
     for name, mechanism in policy.tenants.items():
         full = mechanism.scale**2
-        for wrong, what in (
-            (mechanism.shift != 0, "drops bits of every score (a shift)"),
-            (mechanism.bounds != (-full, full), "clips its scores"),
-        ):
-            if wrong:
-                raise InputError(
-                    f"The mechanism of {name} {what}, which the selection proof does not cover.",
-                    "Use shift 0, no bounds, and a scale of at most 256.",
-                )
+        if mechanism.shift or mechanism.bounds != (-full, full):
+            fault = "drops bits of every score (a shift)" if mechanism.shift else "clips its scores"
+            raise InputError(
+                f"The mechanism of {name} {fault}, which the selection proof does not cover.",
+                "Use shift 0, no bounds, and a scale of at most 256.",
+            )
     # 2. One shape for all tenants: an account gets its noise's number before its tenant is known.
-    alike = {(m.dimension, m.top, m.scale) for m in policy.tenants.values()}
-    if len(alike) > 1:
+    sizes = {(m.dimension, m.top, m.scale) for m in policy.tenants.values()}
+    if len(sizes) > 1:
         raise InputError(
             "The policy's tenants differ in dimension, top or scale.",
             "Open a window of its own for each kind.",
         )
-    [(dimension, top, scale)] = alike
+    [(dimension, top, scale)] = sizes
     # 3. The largest noise that can be proved: the table's radius, or 40 sigma of the exact sampler.
     reach = max(
         mechanism.coins.radius
@@ -243,9 +213,8 @@ def proof_shape(policy: WindowPolicy) -> Shape:
         else _SIGMAS * (math.isqrt(math.ceil(mechanism.variance)) + 1)
         for mechanism in policy.tenants.values()
     )
-    # 4. The chunk, by the largest index; what is left of the last one is filled up.
-    largest = max(mechanism.capacity for mechanism in policy.tenants.values())
-    return Shape(chunk_slots(largest), top, dimension, scale, reach)
+    # 4. The chunk, by the largest index; the last chunk is filled up.
+    return Shape(chunk_slots(largest_index(policy)), top, dimension, scale, reach)
 
 
 def sha256_hex(data: bytes) -> str:
@@ -301,28 +270,23 @@ def answer_opening(ids: Sequence[int], blinding: bytes) -> Opening:
 
 
 def vector_bytes(vector: NDArray[np.integer]) -> bytes:
-    """Return an integer vector as it is committed to: 16 bits an entry, low byte first.
+    """Return the committed bytes of an integer vector: 16 bits an entry, low byte first.
 
     Raises:
         InputError: It is not one row of whole numbers, or an entry does not fit 16 bits.
     """
-    given = np.asarray(vector)
+    row = np.asarray(vector)
     limits = np.iinfo(np.int16)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
+    if row.ndim != 1 or row.dtype.kind not in "iu":
         raise InputError("A query's vector is one row of whole numbers.")
-    if given.size and not (limits.min <= given.min() and given.max() <= limits.max):
+    if row.size and not (limits.min <= row.min() and row.max() <= limits.max):
         raise InputError("An entry of a query's vector does not fit 16 bits.")
-    return given.astype("<i2").tobytes()
+    return row.astype("<i2").tobytes()
 
 
 def norm_context(window: str, tenant: str) -> bytes:
-    """Return what the proof of a tenant's norms is bound to, 32 bytes."""
+    """Return the context of the proof of a tenant's norms, 32 bytes."""
     return tagged_hash("ragwitness/norms/v1", window.encode(), tenant.encode())
-
-
-def link_context(record: QueryRecord) -> bytes:
-    """Return what a selection proof is bound to: the record's leaf hash, 32 bytes."""
-    return record_hash(record)
 
 
 def checkpoint_token(size: int, root: bytes) -> str:
@@ -334,23 +298,20 @@ def parse_token(text: str, check: str) -> tuple[int, bytes]:
     """Return size and root of a checkpoint that a record names.
 
     Raises:
-        VerificationError: ``check``; the text is not what :func:`checkpoint_token` writes.
+        VerificationError: ``check``; :func:`checkpoint_token` does not write this text.
     """
     size, space, root = text.partition(" ")
-    if not space:
-        raise VerificationError(check, f"{text[:40]!r} names no checkpoint: size, space, root.")
+    require(bool(space), check, f"{text[:40]!r} names no checkpoint: size, space, root.")
     return parse_u64(size, check), parse_hash(root, check)
 
 
-# Noise that is proved without being opened, in a window: what is committed, drawn and proved.
+# Noise that is proved without being opened (docs/design/noise.md).
 #
-# Before the window the provider commits, for every number that an answer can have, to secret
-# integers of all slots, in place of its sub-seed's hash. Public coins follow from the request. The
-# noise is read off the bits of their sum, and the proof of a record opens none of it
-# (docs/design/noise.md).
+# Before the window the provider commits to secret integers of all slots, for every number that an
+# answer can have, in place of its sub-seed's hash. Public coins follow from the request. The noise
+# is a linear map of the bits of their sum, and the proof of a record opens none of it.
 
-
-_SLOT_SECONDS = 1e-5  # that committing takes (docs/design/link.md)
+_SLOT_SECONDS = 1e-5  # of committing, by docs/design/link.md
 _NUMBERS = b"ragwitness/coin-numbers/v1\n"
 
 
@@ -359,8 +320,8 @@ def coins_of(policy: WindowPolicy) -> CoinNoise | None:
     return next(iter(policy.tenants.values())).coins
 
 
-def largest(policy: WindowPolicy) -> int:
-    """Return the slots of a policy's largest index: numbers are committed before they have one."""
+def largest_index(policy: WindowPolicy) -> int:
+    """Return the slots of a policy's largest index, which every committed number has to cover."""
     return max(mechanism.capacity for mechanism in policy.tenants.values())
 
 
@@ -387,29 +348,26 @@ def drawn_noise(
     return noise.noise(bits)
 
 
-# What is committed before the window.
-
-
 def commit_numbers(
     policy: WindowPolicy, seed: bytes, shape: Shape, progress: Callable[[str], None]
 ) -> bytes:
     """Return the commitments to the secret integers of every answer that a window may give."""
-    found: list[bytes] = []
-    minutes = policy.seed_count * largest(policy) * _SLOT_SECONDS / 60
+    points: list[bytes] = []
+    minutes = policy.seed_count * largest_index(policy) * _SLOT_SECONDS / 60
     progress(f"noise of {policy.seed_count:,} answers, some {minutes:,.0f} minutes of one core")
     for number in range(policy.seed_count):
         secret = secret_coins(policy, sub_seed(seed, policy.window, number))
-        found += secret.commit(shape)
-    return b"".join(found)
+        points += secret.commit(shape)
+    return b"".join(points)
 
 
 def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
-    """Return what opens an answer's commitment, from its sub-seed, over the largest index."""
+    """Return the opening of an answer's commitment, from its sub-seed, over the largest index."""
     from ragwitness.crypto.proofs.prove_selection import SecretCoins
 
     noise = coins_of(policy)
     assert noise is not None  # noqa: S101  # only asked of windows whose noise is of coins
-    numbers = whole_numbers(secret_numbers(noise, seed, largest(policy)))
+    numbers = whole_numbers(secret_numbers(noise, seed, largest_index(policy)))
     blinds = hkdf_sha256(seed, canonical({"domain": "ragwitness/coin-blinds/v1"}))
     return SecretCoins(numbers, blinds)
 
@@ -420,7 +378,7 @@ def whole_numbers(limbs: NDArray[np.uint32]) -> tuple[int, ...]:
 
 
 def coin_leaf(points: bytes) -> bytes:
-    """Return what the tree over all answers holds in place of a sub-seed, 32 bytes."""
+    """Return a leaf of the tree over all answers in place of a sub-seed, 32 bytes."""
     return tagged_hash("ragwitness/coin-commitment/v1", points)
 
 
@@ -438,15 +396,16 @@ def split_points(data: bytes, count: int) -> Iterator[bytes]:
     return cut(data, size)
 
 
-# What a challenged record proves.
-
-
 def public_coins_of(
     noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], shape: Shape
 ) -> Coins:
-    """Return what a record's proof says of its noise.
+    """Return a record's noise as its proof states it.
 
-    The points are the number's; those of the record's index come first. The limbs are public.
+    Args:
+        noise: The policy's.
+        points: Commitments to the answer's numbers; those of the record's index come first.
+        limbs: The public integers.
+        shape: Shape of the window's proofs.
     """
     from ragwitness.crypto.proofs.selection import Coins
 

@@ -1,12 +1,13 @@
 """A provider's one log: an entry for each window that it opened, whatever index it is of.
 
-What windows over one index give away adds up, and no window's own log shows another. So the key
+Answers of all windows over one index add up, and no window's own log shows another. So the key
 that signs windows keeps this log as well, under its own name: ``example.org/log`` for the windows
 ``example.org/log/NAME``. Witnesses and monitors watch it as they watch a window's log.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 
 from ragwitness.attest.bundle import OPENINGS
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
-from ragwitness.core.errors import VerificationError
+from ragwitness.core.errors import require
 from ragwitness.crypto.hashing import HASH_BYTES, canonical, parse, parse_hex
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import MerkleLog
-from ragwitness.crypto.notes import Checkpoint, Note, Signers
-from ragwitness.crypto.tiles import read_entries
+from ragwitness.crypto.notes import Checkpoint, Signers
+from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.privacy.odometer import worst_epsilon
 from ragwitness.privacy.ranges import Relation
 
@@ -33,7 +34,7 @@ class WindowOpening:
 
     Attributes:
         open: Leaf hash of its open record, in hex.
-        policy: What it promises; its noise, that the others' bundles prove.
+        policy: Its policy; each window's own bundle proves the noise.
     """
 
     open: str
@@ -52,10 +53,10 @@ class WindowOpening:
             VerificationError: ``openings.*`` or ``policy.*``.
         """
         value: Any = parse(data, MOST_BYTES, "openings")
-        if not isinstance(value, dict) or value.keys() != {"open", "policy", "version"}:
-            raise VerificationError("openings.fields", "An entry is of no opening of a window.")
-        if value["version"] != _VERSION or not isinstance(value["open"], str):
-            raise VerificationError("openings.version", f"An entry is not of {_VERSION!r}.")
+        named = isinstance(value, dict) and value.keys() == {"open", "policy", "version"}
+        require(named, "openings.fields", "An entry is of no opening of a window.")
+        current = value["version"] == _VERSION and isinstance(value["open"], str)
+        require(current, "openings.version", f"An entry is not of {_VERSION!r}.")
         parse_hex(value["open"], HASH_BYTES, "openings.fields")
         return cls(value["open"], WindowPolicy.parse(canonical(value["policy"])))
 
@@ -75,21 +76,18 @@ class OpeningsLog:
     note: bytes
 
     @classmethod
-    def parse(cls, entries: bytes, note: bytes) -> OpeningsLog:
+    def parse(cls, data: bytes, note: bytes) -> OpeningsLog:
         """Return the log of a bundle's two files.
 
         Raises:
             VerificationError: ``openings.*``, ``policy.*``, or of the note's form.
         """
-        Checkpoint.parse(Note.parse(note).text)
-        found, log = list(read_entries(entries)), MerkleLog()
-        if sum(len(entry) + 2 for entry in found) != len(entries):
-            raise VerificationError("openings.entries", "The log of openings is cut off.")
-        log.extend(found)
-        return cls(log, tuple(map(WindowOpening.parse, found)), note)
+        Checkpoint.of_note(note)
+        entries = read_all_entries(data, "openings.entries")
+        return cls(MerkleLog(entries), tuple(map(WindowOpening.parse, entries)), note)
 
     def epsilon(self, tenant: str, delta: float, relation: Relation) -> tuple[int, float | None]:
-        """Return how many windows are of an index, and the epsilon of all their answers together.
+        """Return the number of windows over an index, and the epsilon of all their answers.
 
         Answers with one noise add up exactly, whichever window they are of; different noises add
         their epsilons, each at its share of delta.
@@ -97,17 +95,16 @@ class OpeningsLog:
         Args:
             tenant: The index's name.
             delta: Of all of them together.
-            relation: Which indexes are neighbours.
+            relation: Relation between neighbouring indexes.
 
         Returns:
-            The epsilon of k_max accounts of each window; None where none is shown to hold.
+            The epsilon of k_max accounts of each window; None where none holds.
         """
-        answers, windows = dict[Any, int](), 0
-        for one in self.openings:
-            if (mechanism := one.policy.tenants.get(tenant)) is not None:
+        answers, windows = Counter[Any](), 0
+        for policy in (opening.policy for opening in self.openings):
+            if (mechanism := policy.tenants.get(tenant)) is not None:
                 windows += 1
-                most = one.policy.k_max * one.policy.queries
-                answers[mechanism] = answers.get(mechanism, 0) + most
+                answers[mechanism] += policy.k_max * policy.queries
         each = [
             worst_epsilon(noise, delta / len(answers), count, relation)
             for noise, count in answers.items()
@@ -116,13 +113,13 @@ class OpeningsLog:
 
 
 def provider_name(origin: str, window: str) -> str:
-    """Return the name of the provider's log, out of that of a window's; empty where it has none."""
+    """Return the name of the provider's log by that of a window's log; empty where it has none."""
     name = origin.removesuffix(f"/{window}")
     return "" if name == origin else name
 
 
 def provider_signers(notes: Signers, window: str) -> Signers | None:
-    """Return whose signatures count under the provider's log: the window's keys, by its name.
+    """Return the signers of the provider's log: the window's keys, by the provider's name.
 
     None where the window's log does not carry the provider's name before its own.
     """

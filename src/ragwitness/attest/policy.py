@@ -1,7 +1,7 @@
-"""What a provider promises for a window, fixed before its first query: C_Π of the paper (§5.3).
+"""A provider's promise for a window, fixed before its first query: C_Π of the paper (§5.3).
 
-The promise has two texts: canonical JSON, which is committed to, and TOML, which a provider writes,
-with the noise on the scale of cosines.
+It has two texts: canonical JSON, which is committed to, and TOML, which a provider writes, with the
+noise on the scale of cosines.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.privacy.bounds import composition_slack
 from ragwitness.privacy.gaussian import epsilon_at, mu_for
@@ -71,7 +71,7 @@ scale = 128               # largest norm of the integer vectors; above sigma x s
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TOML = 1 << 20
 _LONGEST = 41  # of a number in it: a quotient of two numbers of 64 bits
-_N = TypeVar("_N", int, float, Fraction)
+_N = TypeVar("_N", int, float)
 _STEPS = 20
 _MOST_TENANTS = 128
 _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all pairs
@@ -82,26 +82,25 @@ _MOST_COMMITTED = 1 << 30  # slots over all answers: some three hours before the
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
 _TENANT = ("dimension", "capacity", "top", "scale")
-_OTHERS = ("version", "window", "tenants", "relation", "estimator", "nonces_required")
 
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """How the size of a coalition is estimated (R5, §5.5).
+    """Estimator of a coalition's size (R5, §5.5).
 
     Attributes:
         name: ``"pairs"``, the paper's largest component, or ``"cores"``, its innermost core, which
-            chains of chance links do not make.
+            chance links alone do not form.
         threshold: Least cosine of two queries that joins their accounts: from 0 to 1, with at
             most four decimals.
-        span: The paper's sliding window W: two queries are compared if they stand at most so many
-            places apart in the log, which has no clock that a verifier could check; 0 for all.
-        together: Whether accounts of different tenants can be one coalition; False under a policy
-            of version 1.
+        span: The paper's sliding window W: the largest distance in the log of two queries that are
+            compared, since the log has no clock that a verifier could check; 0 for all.
+        together: Whether accounts of different tenants can be one coalition; False in policies of
+            version 1.
     """
 
     STEPS: ClassVar[int] = 10_000
-    """From threshold 0 to 1, so few that whole numbers of 64 bits decide on a cosine."""
+    """From threshold 0 to 1; with few steps, whole numbers of 64 bits decide on a cosine."""
 
     name: str = "pairs"
     threshold: float = 0.9
@@ -131,22 +130,22 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """Everything that a window is held to.
+    """The promise of a window.
 
     Attributes:
         window: Identifier of the window.
         tenants: Mechanism of each tenant's index, sorted by the tenant's name.
-        relation: Which indexes are neighbours.
+        relation: Relation between neighbouring indexes.
         queries: Most queries of one account in the window, q.
         accounts_most: Most accounts that can be admitted, over all tenants; times ``queries`` at
             most 100,000, over which a verifier can still estimate the coalition.
         epsilon: Promised to one account for its q queries.
         delta: Failure probability of that promise.
         k_max: Declared cap on a coalition.
-        joint_delta: delta* of the joint guarantee, at most 1 %: so often nothing is promised.
+        joint_delta: delta* of the joint guarantee, its probability of failure: at most 1 %.
         estimator: Estimator of the coalition's size.
-        nonces_required: Whether a query without a nonce of its client is refused: without one, the
-            provider knows the noise of coming answers when it draws the seed.
+        nonces_required: Whether a query without a client's nonce is refused: without one, the
+            provider knows the noise of later answers when it draws the seed.
 
     Raises:
         InputError: A value is outside its range, or k_max · delta reaches joint_delta (§5.3).
@@ -165,7 +164,7 @@ class WindowPolicy:
     nonces_required: bool = True
 
     def __post_init__(self) -> None:
-        # 1. Names and sizes. 2. Tenants in one order, since the policy has one text.
+        # 1. Names and sizes. 2. Tenants in one order: the policy has one text.
         _check_tenants(self.window, self.tenants)
         ordered = {name: self.tenants[name] for name in sorted(self.tenants)}
         object.__setattr__(self, "tenants", MappingProxyType(ordered))
@@ -182,11 +181,11 @@ class WindowPolicy:
                 " in all.",
                 "Make the window shorter: fewer accounts, or fewer queries of each.",
             )
-        # 3. The promise: k_max · delta below joint_delta, or nothing is left to compose (§5.3).
+        # 3. The promise: k_max · delta below joint_delta, or composition fails (§5.3).
         positive("epsilon", self.epsilon)
         if self.joint_delta > _MOST_DELTA:
             raise InputError(
-                f"joint_delta is how often nothing is promised: at most {_MOST_DELTA:g}, not"
+                f"joint_delta is the probability of no promise: at most {_MOST_DELTA:g}, not"
                 f" {self.joint_delta:g}.",
                 "Choose one far below 1 / documents, e.g. 1e-6.",
             )
@@ -208,92 +207,95 @@ class WindowPolicy:
 
     def encode(self) -> bytes:
         """Return the policy's one text: canonical JSON, numbers as strings."""
-        found: dict[str, object] = {name: str(getattr(self, name)) for name in _WHOLES}
-        found |= {name: repr(float(getattr(self, name))) for name in _REALS}
+        fields: dict[str, object] = {name: str(getattr(self, name)) for name in _WHOLES}
+        fields |= {name: repr(float(getattr(self, name))) for name in _REALS}
         estimator = {
             "name": self.estimator.name,
             "threshold": repr(float(self.estimator.threshold)),
         }
         if self.estimator.together:
             estimator["span"] = str(self.estimator.span)
-        found |= {
+        fields |= {
             "version": VERSION if self.estimator.together else _APART,
             "window": self.window,
-            "tenants": {name: _written(one) for name, one in self.tenants.items()},
+            "tenants": {name: _written(mechanism) for name, mechanism in self.tenants.items()},
             "relation": self.relation,
             "estimator": estimator,
             "nonces_required": self.nonces_required,
         }
-        return canonical(found)
+        return canonical(fields)
 
     @classmethod
     def parse(cls, data: bytes) -> WindowPolicy:
         """Return the policy of :meth:`encode`'s text; every other text is refused.
 
         Raises:
-            VerificationError: ``policy.version``, ``policy.fields`` (missing, unknown or of
-                another type), ``policy.number`` (not in its one spelling), ``policy.invalid`` (a
-                value or combination that no policy may have), or by
+            VerificationError: ``policy.version``, ``policy.fields`` (missing, unknown, of another
+                type, or a number in another spelling), ``policy.invalid`` (a value or combination
+                that no policy may have), or by
                 :func:`~ragwitness.crypto.hashing.parse` ``policy.*``.
         """
         value = parse(data, MOST_BYTES, "policy")
-        if not isinstance(value, dict) or value.get("version") not in (VERSION, _APART):
-            raise VerificationError(
-                "policy.version",
-                f"This is no policy of {VERSION} or {_APART}.",
-                "Install the version of ragwitness that wrote it, or a newer one.",
-            )
-        _expect(value, (*_WHOLES, *_REALS, *_OTHERS), "policy")
+        current = isinstance(value, dict) and value.get("version") in (VERSION, _APART)
+        require(
+            current,
+            "policy.version",
+            f"This is no policy of {VERSION} or {_APART}.",
+            "Install the version of ragwitness that wrote it, or a newer one.",
+        )
         try:
             policy = _read(value)
         except InputError as error:
             raise VerificationError("policy.invalid", error.message, error.hint) from error
-        # One text for one policy: a number in another spelling would have another digest.
-        if policy.encode() != data:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise VerificationError(
-                "policy.number", "A number of the policy is not in its one spelling."
-            )
+                "policy.fields", f"A field is not readable: {error}."
+            ) from error
+        # One text for one policy: every field, and each number in its one spelling.
+        form = "The policy has too few or other fields, or a number in another spelling."
+        require(policy.encode() == data, "policy.fields", form)
         return policy
 
 
 def _read(value: dict[str, Any]) -> WindowPolicy:
-    for name in ("tenants", "estimator"):
-        if not isinstance(value[name], dict):
-            raise VerificationError("policy.fields", f"The policy's {name} is no JSON object.")
-    if not isinstance(value["nonces_required"], bool):
-        raise VerificationError("policy.fields", "nonces_required is neither true nor false.")
-    given, together = value["estimator"], value["version"] == VERSION
-    _expect(given, ("name", "threshold", *(["span"] if together else [])), "policy's estimator")
-    span = _number(int, given["span"]) if together else 0
-    estimator = Estimator(_text(given["name"]), _number(float, given["threshold"]), span, together)
+    """Return the policy of its fields, loosely: the caller compares it with its one text."""
+    estimator = value["estimator"]
     return WindowPolicy(
-        window=_text(value["window"]),
-        tenants={name: _mechanism(one) for name, one in value["tenants"].items()},
-        relation=_text(value["relation"]),  # type: ignore[arg-type]  # checked there
-        estimator=estimator,
-        nonces_required=value["nonces_required"],
+        window=value["window"],
+        tenants={name: _mechanism(fields) for name, fields in value["tenants"].items()},
+        relation=value["relation"],
+        estimator=Estimator(
+            estimator["name"],
+            _number(float, estimator["threshold"]),
+            _number(int, estimator.get("span", "0")),
+            value["version"] == VERSION,
+        ),
+        nonces_required=value["nonces_required"] is True,
         **{name: _number(int, value[name]) for name in _WHOLES},
         **{name: _number(float, value[name]) for name in _REALS},  # type: ignore[arg-type]
     )
 
 
 def _written(mechanism: Mechanism) -> dict[str, str | None]:
-    """Return a mechanism's fields as strings; None stands for the least or highest there is."""
-    values = {each.name: getattr(mechanism, each.name) for each in fields(Mechanism)}
-    values["variance"] = Fraction(mechanism.variance)
+    """Return a mechanism's fields as strings; None is the lowest or highest possible score."""
+    values = asdict(mechanism) | {"variance": Fraction(mechanism.variance)}
     return {name: None if value is None else str(value) for name, value in values.items()}
 
 
-def _mechanism(value: object) -> Mechanism:
-    if not isinstance(value, dict):
-        raise VerificationError("policy.fields", "A tenant of the policy has no mechanism.")
-    _expect(value, tuple(each.name for each in fields(Mechanism)), "policy's mechanism")
-    named = ("dimension", "capacity", "top", "shift", "scale")
-    numbers: dict[str, Any] = {name: _number(int, value[name]) for name in named}
-    for name in ("low", "high"):
-        numbers[name] = None if value[name] is None else _number(int, value[name])
-    variance, sampler = _number(Fraction, value["variance"]), _text(value["sampler"])
-    return Mechanism(variance=variance, sampler=sampler, **numbers)
+def _mechanism(fields: dict[str, Any]) -> Mechanism:
+    wholes = ("dimension", "capacity", "top", "shift", "scale", "low", "high")
+    numbers: dict[str, Any] = {
+        name: None if fields[name] is None else _number(int, fields[name]) for name in wholes
+    }
+    variance = Fraction(*(_number(int, part) for part in fields["variance"].split("/")))
+    return Mechanism(variance=variance, sampler=fields["sampler"], **numbers)
+
+
+def _number(kind: Callable[[str], _N], text: str) -> _N:
+    # Long texts are refused: arithmetic on numbers of any length could take for ever.
+    if len(text) > _LONGEST:
+        raise ValueError(f"{text[:20]!r}… is too long for a number")
+    return kind(text)
 
 
 def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
@@ -323,30 +325,6 @@ def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
             )
 
 
-def _expect(value: dict[str, Any], names: tuple[str, ...], what: str) -> None:
-    wrong = sorted(set(names) ^ set(value))
-    if wrong:
-        said = "lacks" if wrong[0] in names else "has an unknown"
-        raise VerificationError("policy.fields", f"The {what} {said} field {wrong[0][:60]!r}.")
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise VerificationError("policy.fields", f"{str(value)[:40]!r} stands where a text must.")
-    return value
-
-
-def _number(kind: Callable[[str], _N], value: object) -> _N:
-    """Return a number of a text, in any spelling: the whole policy is held against its one text."""
-    text = _text(value)
-    try:
-        if len(text) > _LONGEST:
-            raise ValueError("its length")
-        return kind(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise VerificationError("policy.number", f"{text[:40]!r} is no number.") from error
-
-
 # The policy as its provider writes it.
 
 
@@ -357,8 +335,7 @@ def read_policy(path: Path) -> WindowPolicy:
         InputError: The file cannot be read, a field is missing, unknown or outside its range, or
             a given sigma does not keep the promise to an account.
     """
-    # 1. The fields. 2. Each tenant's noise: as given, or the least that keeps the promise.
-    # 3. The audit that this policy leads to can pass.
+    # 1. The fields.
     value = _toml(path)
     _expect_keys(value, {"window", "relation", "tenants", *_WHOLES, *_REALS}, "the policy")
     tenants = value["tenants"]
@@ -372,39 +349,41 @@ def read_policy(path: Path) -> WindowPolicy:
     relation = value["relation"]
     delta = probability("delta", reals["delta"])
     needs = Promise(reals["epsilon"], delta, numbers["queries"], relation, noise == "proved")
-    made = WindowPolicy(
+    # 2. Each tenant's noise: as given, or the least that keeps the promise.
+    policy = WindowPolicy(
         window=str(value["window"]),
-        tenants={name: _mechanism_of(name, one, needs) for name, one in tenants.items()},
+        tenants={name: _mechanism_of(name, fields, needs) for name, fields in tenants.items()},
         relation=relation,
         estimator=_estimator(value.get("estimator", {})),
         nonces_required=bool(value.get("nonces_required", True)),
         **numbers,
         **reals,  # type: ignore[arg-type]
     )
-    for name, mechanism in made.tenants.items():
-        found = joint_epsilon(made, mechanism)
-        if found is None or found > MOST_EPSILON:
+    # 3. An audit under this policy can pass.
+    for name, mechanism in policy.tenants.items():
+        epsilon = joint_epsilon(policy, mechanism)
+        if epsilon is None or epsilon > MOST_EPSILON:
             raise InputError(
-                f"{made.k_max} accounts of {name} together would know too much: no joint epsilon"
-                f" up to {MOST_EPSILON:g} holds at joint_delta {made.joint_delta:g}, so no audit"
+                f"{policy.k_max} accounts of {name} together would know too much: no joint epsilon"
+                f" up to {MOST_EPSILON:g} holds at joint_delta {policy.joint_delta:g}, so no audit"
                 " could pass.",
                 "Lower epsilon, queries or k_max.",
             )
-    committed = made.seed_count * max(one.capacity for one in made.tenants.values())
+    committed = policy.seed_count * max(m.capacity for m in policy.tenants.values())
     if noise == "proved" and committed > _MOST_COMMITTED:
         raise InputError(
-            f"{made.seed_count:,} answers that the window may give have {committed:,} slots of"
+            f"{policy.seed_count:,} answers that the window may give have {committed:,} slots of"
             f" noise to commit to: more than {_MOST_COMMITTED:,}, which take some three hours.",
             'Allow fewer accounts or queries, or write noise = "opened" and show the bundle to an'
             " auditor under contract alone.",
         )
-    return made
+    return policy
 
 
 def joint_epsilon(policy: WindowPolicy, mechanism: Mechanism) -> float | None:
-    """Return the exact epsilon of k_max accounts with all their queries, as a verifier computes it.
+    """Return the verifier's epsilon of k_max accounts with all their queries, at delta*.
 
-    At delta*; None where no epsilon holds.
+    None where no epsilon holds.
     """
     answers = policy.k_max * policy.queries
     return worst_epsilon(mechanism, policy.joint_delta, answers, policy.relation)
@@ -412,7 +391,7 @@ def joint_epsilon(policy: WindowPolicy, mechanism: Mechanism) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What one account is promised for all its queries."""
+    """The promise to one account for all its queries."""
 
     epsilon: float
     delta: float
@@ -421,19 +400,19 @@ class Promise:
     proved: bool
 
     def kept(self, mechanism: Mechanism) -> bool:
-        """Return whether noise of coins keeps it."""
-        found = mechanism.coin_epsilon(self.delta, self.queries, self.relation)
-        return found is not None and found <= self.epsilon
+        """Return whether a noise of coins keeps the promise."""
+        epsilon = mechanism.coin_epsilon(self.delta, self.queries, self.relation)
+        return epsilon is not None and epsilon <= self.epsilon
 
     def worst(self, mechanism: Mechanism) -> float:
-        """Return mu of all its queries, whatever they are."""
+        """Return mu of the account's worst queries."""
         return Terms.of(mechanism, 1.0, self.relation).worst_mu(self.queries)
 
     def rest(self, mechanism: Mechanism) -> float:
-        """Return the delta that the table of the noise leaves.
+        """Return the rest of delta beside the failures of the noise's table.
 
         Raises:
-            InputError: It leaves none.
+            InputError: There is none.
         """
         rest = self.delta - mechanism.extra_delta(self.epsilon, self.queries)
         if rest <= 0:
@@ -454,16 +433,16 @@ def _mechanism_of(name: str, value: object, promise: Promise) -> Mechanism:
         return coined_mechanism(name, numbers, promise, value.get("sigma"))
     if "sigma" not in value:
         return _least(numbers, promise)
-    made = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
+    mechanism = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
     # A given sigma has to keep the promise to an account, exactly accounted.
-    real = epsilon_at(promise.rest(made), promise.worst(made))
-    if real > promise.epsilon:
+    epsilon = epsilon_at(promise.rest(mechanism), promise.worst(mechanism))
+    if epsilon > promise.epsilon:
         raise InputError(
-            f"With sigma {value['sigma']:g} an account of {name} has epsilon {real:.4g} after"
+            f"With sigma {value['sigma']:g} an account of {name} has epsilon {epsilon:.4g} after"
             f" {promise.queries} queries, more than it is promised.",
             "Raise sigma or epsilon, allow fewer queries, or leave sigma out to have it computed.",
         )
-    return made
+    return mechanism
 
 
 def coined_mechanism(
@@ -473,10 +452,10 @@ def coined_mechanism(
     fine = fine_bits(numbers["scale"] ** 2 * (2 if promise.relation == "replace" else 1))
     least = 0.0 if sigma is None else (positive("sigma", sigma) * numbers["scale"] ** 2) ** 2
     each = (coin_mechanism(noise=coin_step(fine, step), **numbers) for step in range(MOST_STEP + 1))
-    made = [one for one in each if one.variance >= least]
-    first = bisect_left(made, True, key=promise.kept) if sigma is None else 0
-    if first < len(made) and promise.kept(made[first]):
-        return made[first]
+    choices = [mechanism for mechanism in each if mechanism.variance >= least]
+    first = bisect_left(choices, True, key=promise.kept) if sigma is None else 0
+    if first < len(choices) and promise.kept(choices[first]):
+        return choices[first]
     raise InputError(
         f"No noise that is proved keeps epsilon {promise.epsilon:g} for an account of {name}"
         f" after {promise.queries} queries"
@@ -490,34 +469,32 @@ def _least(numbers: Mapping[str, int], promise: Promise) -> Mechanism:
     reach = 2.0 if promise.relation == "replace" else 1.0
     sigma = reach * math.sqrt(promise.queries) / mu_for(promise.epsilon, promise.delta)
     for _ in range(_STEPS):  # smoothing and the table cost a little more than the ideal
-        made = provable_mechanism(sigma=sigma, **numbers)
-        rest, worst = promise.rest(made), promise.worst(made)
+        mechanism = provable_mechanism(sigma=sigma, **numbers)
+        rest, worst = promise.rest(mechanism), promise.worst(mechanism)
         if epsilon_at(rest, worst) <= promise.epsilon:
             break
         sigma *= worst / mu_for(promise.epsilon, rest) * (1 + 1e-9)
-    return made
+    return mechanism
 
 
 def _estimator(value: object) -> Estimator:
     if not isinstance(value, dict):
         raise InputError("The estimator is no table.", "Write [estimator] above its fields.")
     _expect_keys(value, set(), "the estimator", {"name", "threshold", "span"})
-    default = Estimator()
-    name, threshold = value.get("name", default.name), value.get("threshold", default.threshold)
-    span = whole("span", value.get("span", default.span), 0)
+    threshold = value.get("threshold", Estimator().threshold)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise InputError(f"The estimator's threshold is no number: {threshold!r}.")
-    return Estimator(str(name), float(threshold), span)
+    return Estimator(**(value | {"threshold": float(threshold)}))
 
 
 def _expect_keys(
     value: Mapping[str, object], needed: set[str], what: str, extra: set[str] | None = None
 ) -> None:
-    known = needed | (extra if extra is not None else {"estimator", "nonces_required", "noise"})
-    hint = "ragwitness attest commit --example-policy prints a whole one."
+    allowed = needed | (extra if extra is not None else {"estimator", "nonces_required", "noise"})
+    hint = "ragwitness attest commit --example-policy prints a complete one."
     if missing := sorted(needed - value.keys()):
         raise InputError(f"The field {missing[0]!r} is missing in {what}.", hint)
-    if unknown := sorted(value.keys() - known):
+    if unknown := sorted(value.keys() - allowed):
         raise InputError(f"There is no field {unknown[0]!r} in {what}.", hint)
 
 

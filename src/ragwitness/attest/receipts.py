@@ -1,4 +1,11 @@
-"""Receipts: an account's evidence of a query, checked offline by the log's key (R2)."""
+"""Signed requests and receipts: an account's evidence of what it asked, checked offline (R2).
+
+An account's public key (Ed25519, RFC 8032) is logged with its place, before its first query. Each
+query carries a signature over all inputs of its noise and over the number of earlier queries. An
+account signs one request under each number, so the provider cannot draw another noise for it.
+
+A receipt holds the record of a query, the proof that the log has it, and its openings.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +16,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from ragwitness.attest.commitments import (
     answer_opening,
@@ -22,36 +30,54 @@ from ragwitness.attest.commitments import (
     vector_opening,
 )
 from ragwitness.attest.window_log import AGAIN
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.core.files import append_synced
 from ragwitness.crypto.hashing import (
     BLINDING_BYTES,
-    HASH_BYTES,
     Opening,
     b64,
     canonical,
     commit,
     draw_blinding,
-    parse,
     parse_b64,
-    parse_hex,
     u64_text,
 )
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, read_key, write_key
 from ragwitness.crypto.merkle import verify_inclusion
 from ragwitness.crypto.notes import LogProof, SignedCheckpoint, Signers, open_proof
-from ragwitness.crypto.records import KeyedAdmitRecord, QueryRecord, decode
+from ragwitness.crypto.records import (
+    STRICT,
+    Hex,
+    KeyedAdmitRecord,
+    QueryRecord,
+    Slots,
+    decode,
+    encode_form,
+    parse_form,
+    validated,
+)
 
-VERSION = "ragwitness/receipt/v1"
 MOST_RECEIPT = 1 << 20
 """Longest receipt that is read, in bytes."""
 
-_FIELDS = {"version", "entry", "proof", "query", "vector", "ids", "blindings"}
+
+def _vector(text: object) -> NDArray[np.int16]:
+    data = parse_b64(text, "vector") if isinstance(text, str) else b"\0"
+    if len(data) % 2:
+        raise ValueError("not a base64 text of two bytes for each entry")
+    return np.frombuffer(data, "<i2").astype(np.int16)
+
+
+_Vector = Annotated[
+    NDArray[np.int16],
+    PlainValidator(_vector),
+    PlainSerializer(lambda vector: b64(vector_bytes(vector))),
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """What a query record commits to.
+    """Everything that opens a query record.
 
     Attributes:
         query: SHA-256 of the query as it was sent, 32 bytes.
@@ -60,10 +86,11 @@ class Opened:
         blindings: Blindings of query, vector and answer, 32 bytes each.
     """
 
-    query: bytes
-    vector: NDArray[np.int16]
-    ids: tuple[int, ...]
-    blindings: tuple[bytes, bytes, bytes]
+    query: Hex
+    vector: _Vector
+    ids: Slots
+    blindings: tuple[Hex, Hex, Hex]
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @property
     def openings(self) -> tuple[Opening, Opening, Opening]:
@@ -75,45 +102,24 @@ class Opened:
             answer_opening(self.ids, third),
         )
 
-    def fields(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "query": self.query.hex(),
-            "vector": b64(vector_bytes(self.vector)),
-            "ids": list(self.ids),
-            "blindings": [blinding.hex() for blinding in self.blindings],
-        }
 
-    @classmethod
-    def of(cls, value: dict[str, Any], check: str) -> Opened:
-        """Return what :meth:`fields` wrote.
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReceiptFile:
+    """The file of a receipt."""
 
-        Raises:
-            VerificationError: ``check``; a field is missing or has another form.
-        """
-        ids, blindings = value.get("ids"), value.get("blindings")
-        texts = (value.get("query"), value.get("vector"))
-        if (
-            not (isinstance(ids, list) and isinstance(blindings, list) and len(blindings) == 3)
-            or not all(isinstance(text, str) for text in (*texts, *blindings))
-            or not all(type(slot) is int and 0 <= slot < 1 << 32 for slot in ids)
-        ):
-            raise VerificationError(check, "What opens a record is not in its form.")
-        data = parse_b64(value["vector"], check)
-        if len(data) % 2:
-            raise VerificationError(check, "A vector has two bytes for each entry.")
-        first, second, third = (parse_hex(text, BLINDING_BYTES, check) for text in blindings)
-        return cls(
-            parse_hex(value["query"], HASH_BYTES, check),
-            np.frombuffer(data, "<i2").astype(np.int16),
-            tuple(ids),
-            (first, second, third),
-        )
+    version: Literal["ragwitness/receipt/v1"]
+    entry: str
+    proof: str
+    query: Hex
+    vector: _Vector
+    ids: Slots
+    blindings: tuple[Hex, Hex, Hex]
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Receipt:
-    """A record of the log, the proof that it is in, and what opens it for its account.
+    """A record of the log, the proof that it is in, and its openings for its account.
 
     Attributes:
         entry: The record, as it was logged.
@@ -127,37 +133,40 @@ class Receipt:
 
     def encode(self) -> bytes:
         """Return the file: canonical JSON."""
-        texts = {"version": VERSION, "entry": self.entry.decode(), "proof": self.proof.decode()}
-        return canonical(texts | self.opened.fields())
+        file = _ReceiptFile(
+            "ragwitness/receipt/v1",
+            self.entry.decode(),
+            self.proof.decode(),
+            self.opened.query,
+            self.opened.vector,
+            self.opened.ids,
+            self.opened.blindings,
+        )
+        return encode_form(file)
 
     @classmethod
     def parse(cls, data: bytes) -> Receipt:
-        """Return the receipt of a file; nothing is checked but its form.
+        """Return the receipt of a file; only its form is checked.
 
         Raises:
-            VerificationError: ``receipt.version``, ``receipt.fields``, or by
+            VerificationError: ``receipt.fields``, or by
                 :func:`~ragwitness.crypto.hashing.parse` ``receipt.*``.
         """
-        value = parse(data, MOST_RECEIPT, "receipt")
-        if not isinstance(value, dict) or value.get("version") != VERSION:
-            raise VerificationError("receipt.version", f"This is not a receipt of {VERSION}.")
-        texts = (value.get("entry"), value.get("proof"))
-        if set(value) != _FIELDS or not all(isinstance(text, str) for text in texts):
-            raise VerificationError("receipt.fields", "A receipt has too few or other fields.")
-        opened = Opened.of(value, "receipt.fields")
-        return cls(value["entry"].encode(), value["proof"].encode(), opened)
+        file = parse_form(_ReceiptFile, data, MOST_RECEIPT, "receipt")
+        opened = Opened(file.query, file.vector, file.ids, file.blindings)
+        return cls(file.entry.encode(), file.proof.encode(), opened)
 
 
 def check_receipt(
     receipt: Receipt, signers: Signers
 ) -> tuple[QueryRecord, LogProof, SignedCheckpoint]:
-    """Check that a receipt's record is logged and commits to what the receipt says.
+    """Check that a receipt's record is logged and commits to the receipt's contents.
 
-    An account compares the rest with what it knows: its nonce, its query and its answer.
+    The account compares the rest with its own knowledge: its nonce, its query and its answer.
 
     Args:
         receipt: Receipt of a query.
-        signers: Whose signatures under a checkpoint count.
+        signers: Keys whose signatures under a checkpoint count.
 
     Returns:
         The record, its place in the log, and the checkpoint that covers it.
@@ -174,7 +183,7 @@ def check_receipt(
 
 
 def check_openings(receipt: Receipt) -> QueryRecord:
-    """Check that a receipt's record commits to what the receipt says; whether it is logged is open.
+    """Check that a receipt's record commits to its contents; the log is not looked at.
 
     Raises:
         VerificationError: ``receipt.record``, ``.query``, ``.vector`` or ``.answer``.
@@ -182,17 +191,14 @@ def check_openings(receipt: Receipt) -> QueryRecord:
     record = decode(receipt.entry)
     if not isinstance(record, QueryRecord):
         raise VerificationError("receipt.record", "A receipt does not hold the record of a query.")
-    names = ("query", "vector", "answer")
-    for name, opening in zip(names, receipt.opened.openings, strict=True):
-        if not hmac.compare_digest(commit(opening).hex(), getattr(record, name)):
-            raise VerificationError(
-                f"receipt.{name}",
-                f"The {name} on the receipt is not the one that its record commits to.",
-            )
+    for name, opening in zip(("query", "vector", "answer"), receipt.opened.openings, strict=True):
+        same = hmac.compare_digest(commit(opening).hex(), getattr(record, name))
+        other = f"The {name} on the receipt is not the one that its record commits to."
+        require(same, f"receipt.{name}", other)
     return record
 
 
-# What opens the window's query records: the provider's secret, one line for each.
+# The openings of the window's query records: the provider's secret, one line for each.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,10 +215,10 @@ class KeptOpening:
 
 
 class OpeningsJournal:
-    """Lines found by the leaf hash of the record that they open.
+    """Openings by the leaf hash of their record.
 
-    A line is written before its record is logged. So one may stand here that no record follows,
-    after a crash: nobody was told of it, and nothing looks for it.
+    A line is written before its record is logged. After a crash a line may have no record, and no
+    client knows of it.
 
     Args:
         path: The file.
@@ -224,59 +230,54 @@ class OpeningsJournal:
         self._read = 0
 
     def put(self, leaf: bytes, kept: KeptOpening) -> None:
-        """Store what opens a record, once it is on the disk. Only for a holder of the lock.
+        """Store the opening of a record; it is on the disk when this returns. Needs the lock.
 
         Raises:
             RagwitnessError: The disk is full or fails.
         """
-        # Found again by the leaf hash of the record, which follows from what is stored.
-        row = {"leaf": leaf.hex(), "text": kept.text, **kept.opened.fields()}
+        fields = json.loads(encode_form(kept.opened))
+        row = {"leaf": leaf.hex(), "text": kept.text, **fields}
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
         append_synced(self._path, self._seam() + line, AGAIN)
 
     def get(self, leaf: bytes) -> KeptOpening:
-        """Return what opens a record.
+        """Return the opening of a record.
 
         Raises:
             InputError: The file is damaged, or has no such line.
         """
-        # Another process may have written it since the last look.
-        if leaf.hex() not in self._places:
-            self._index()
-        place = self._places.get(leaf.hex())
-        if place is None:
-            raise self._damaged(f"what opens the record {leaf.hex()[:16]}… is missing")
         try:
+            # Another process may have written the line since the last look.
+            if leaf.hex() not in self._places:
+                self._index()
             with self._path.open("rb") as file:
-                file.seek(place)
+                file.seek(self._places[leaf.hex()])
                 row = json.loads(file.readline())
-            return KeptOpening(Opened.of(row, "journal"), row["text"])
-        except (OSError, ValueError, KeyError, VerificationError) as error:
+            text, _ = row.pop("text"), row.pop("leaf")
+            return KeptOpening(validated(Opened, json.dumps(row).encode(), "journal"), text)
+        except KeyError:
+            raise self._damaged(f"the opening of {leaf.hex()[:16]}… is missing") from None
+        except (OSError, ValueError, VerificationError) as error:
             raise self._damaged(str(error)) from error
 
     def _index(self) -> None:
         """Note the places of the lines that are new."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._read)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        continue
-                    # A line that a crash cut short opens nothing: no record follows it.
-                    with contextlib.suppress(ValueError, KeyError, TypeError):
-                        self._places[json.loads(line)["leaf"]] = self._read
-                    self._read += len(line)
-        except OSError as error:
-            raise self._damaged(str(error.strerror)) from error
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    continue
+                # A line that a crash cut short opens nothing: no record follows it.
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    self._places[json.loads(line)["leaf"]] = self._read
+                self._read += len(line)
 
     def _seam(self) -> bytes:
-        """Return what must stand before the next line: a line cut short must not swallow it."""
+        """Return the bytes before the next line: a line cut short must not swallow it."""
         with self._path.open("rb") as file:
             size = file.seek(0, 2)
-            if not size:
-                return b""
-            file.seek(size - 1)
-            return b"" if file.read(1) == b"\n" else b"\n"
+            file.seek(max(0, size - 1))
+            return b"" if file.read(1) in (b"", b"\n") else b"\n"
 
     def _damaged(self, why: str) -> InputError:
         return InputError(
@@ -285,35 +286,22 @@ class OpeningsJournal:
         )
 
 
-# Requests signed by their account: a provider cannot invent what somebody asked.
-#
-# An account's public key (Ed25519, RFC 8032) is logged with its place, before its first query. Each
-# of its queries carries its signature over everything that its noise is made of, and over how many
-# came before: an account signs one request under each number, so that another noise for it needs
-# another signature.
-
-
-KEY_BYTES = 32
-"""Length of an account's public key."""
+# Requests that are signed by their account.
 
 _DOMAIN = "ragwitness/request/v1"
 _NONCE_BYTES = 16
+_KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
-
-# edwards25519 (RFC 8032, 5.1): -x² + y² = 1 + d x² y² over the integers modulo p.
-_P = 2**255 - 19
-_D = -121665 * pow(121666, -1, _P) % _P
-_ROOT = pow(2, (_P - 1) // 4, _P)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSignature:
-    """What an account with a key adds to a request.
+    """An account's signature of a request.
 
     Attributes:
-        sequence: How many queries of it came before in this window.
-        blinding: Of its commitment to the query, 32 bytes; its own, so that it can sign what will
-            stand in the log.
+        sequence: Number of its earlier queries in this window.
+        blinding: Of its commitment to the query, 32 bytes; its own, so that it can sign the
+            commitment that is logged.
         signature: 64 bytes.
 
     Raises:
@@ -337,12 +325,12 @@ class Request:
     """One query as a client sent it.
 
     Attributes:
-        tenant: Whose index is asked.
-        account: Who asks.
+        tenant: Tenant of the index.
+        account: The account that asks.
         query: SHA-256 of the query as it was sent, in hex.
         vector: Its integer vector, shape (dimension,).
         nonce: The client's own random text.
-        checkpoint: Which the client names: the window's at the time when the client saw it.
+        checkpoint: The window's last checkpoint that the client saw.
         text: The query itself, if it is to be kept for a challenge.
         signed: The account's signature, where the account has a key
             (:func:`sign_request`).
@@ -361,7 +349,7 @@ class Request:
 def request_message(
     window: str, tenant: str, account: str, sequence: int, nonce: str, checkpoint: str, query: str
 ) -> bytes:
-    """Return what an account signs: canonical JSON, under a domain of its own.
+    """Return the message that an account signs: canonical JSON, under a domain of its own.
 
     The checkpoint's root covers the window's open record and the account's key, so that the
     signature holds in one log alone. No signed note or cosignature has this form: one ends in a
@@ -369,9 +357,9 @@ def request_message(
 
     Args:
         window: Identifier of the audit window.
-        tenant: Whose index is asked.
-        account: Who asks.
-        sequence: How many queries of it came before.
+        tenant: Tenant of the index.
+        account: The account that asks.
+        sequence: Number of its earlier queries.
         nonce: Its own random text.
         checkpoint: The last of the log that it saw.
         query: Its commitment to the query's SHA-256, in hex: ``query`` of the record.
@@ -390,7 +378,7 @@ def request_message(
 
 
 def account_key(path: Path) -> PrivateKey:
-    """Return an account's key out of its file, which is made where there is none.
+    """Return an account's key from its file; a missing file gets a new key.
 
     Raises:
         InputError: The file is unreadable, others can read it, or it holds no Ed25519 key.
@@ -411,17 +399,16 @@ def draw_nonce() -> str:
 def sign_request(key: PrivateKey, window: str, request: Request, sequence: int) -> Request:
     """Return a request with its account's signature.
 
-    Never sign two requests under one sequence: the provider would choose between their noises. A
-    request that was not answered is sent again as it is.
+    Never sign two requests under one sequence: the provider would choose between their noises. Send
+    a request without an answer again unchanged.
 
     Args:
         key: The account's.
         window: Identifier of the audit window.
         request: With nonce and checkpoint.
-        sequence: How many queries of the account came before.
+        sequence: Number of the account's earlier queries.
     """
-    hidden = draw_blinding()
-    committed = commit(query_opening(bytes.fromhex(request.query), hidden)).hex()
+    blinding = draw_blinding()
     message = request_message(
         window,
         request.tenant,
@@ -429,16 +416,16 @@ def sign_request(key: PrivateKey, window: str, request: Request, sequence: int) 
         sequence,
         request.nonce,
         request.checkpoint,
-        committed,
+        commit(query_opening(bytes.fromhex(request.query), blinding)).hex(),
     )
-    return replace(request, signed=RequestSignature(sequence, hidden, key.sign(message)))
+    return replace(request, signed=RequestSignature(sequence, blinding, key.sign(message)))
 
 
 def verify_request(record: QueryRecord, signature: bytes, key: bytes) -> None:
     """Check the signature of a record by its account's key.
 
     Raises:
-        VerificationError: ``record.signature``; what stands in the record was not signed by it.
+        VerificationError: ``record.signature``; the account did not sign this record's request.
     """
     message = request_message(
         record.window,
@@ -457,6 +444,12 @@ def verify_request(record: QueryRecord, signature: bytes, key: bytes) -> None:
         ) from error
 
 
+# edwards25519 (RFC 8032, 5.1): -x² + y² = 1 + d x² y² over the integers modulo p.
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
+_ROOT = pow(2, (_P - 1) // 4, _P)
+
+
 def check_key(key: bytes) -> None:
     """Check an account's public key: a point of edwards25519 that is not of small order.
 
@@ -466,10 +459,8 @@ def check_key(key: bytes) -> None:
         VerificationError: ``admit.key``; another length, a number above the field, no point of the
             curve (a key of another curve, as a rule), or a point of order 1, 2, 4 or 8.
     """
-    if len(key) != KEY_BYTES:
-        raise VerificationError(
-            "admit.key", f"An account's key has {KEY_BYTES} bytes (Ed25519), not {len(key)}."
-        )
+    size = f"An account's key has {_KEY_BYTES} bytes (Ed25519), not {len(key)}."
+    require(len(key) == _KEY_BYTES, "admit.key", size)
     number = int.from_bytes(key, "little")
     sign, y = number >> 255, number & (1 << 255) - 1
     # RFC 8032, 5.1.3: x² = (y² - 1) / (d y² + 1), whose root exists for points of the curve alone.
@@ -477,10 +468,9 @@ def check_key(key: bytes) -> None:
     x = pow(square, (_P + 3) // 8, _P)
     if (x * x - square) % _P:
         x = x * _ROOT % _P
-    if y >= _P or (x * x - square) % _P or (x == 0 and sign):
-        raise VerificationError(
-            "admit.key", "An account's key is no point of edwards25519: a key of another curve?"
-        )
+    point = y < _P and (x * x - square) % _P == 0 and not (x == 0 and sign)
+    other = "An account's key is no point of edwards25519: a key of another curve?"
+    require(point, "admit.key", other)
     # Three doublings: 8 P is the neutral element (0, 1) for points of small order alone.
     for _ in range(3):
         both = _D * x * x * y * y
@@ -488,10 +478,8 @@ def check_key(key: bytes) -> None:
             2 * x * y * pow(1 + both, -1, _P) % _P,
             (y * y + x * x) * pow(1 - both, -1, _P) % _P,
         )
-    if x == 0 and y == 1:
-        raise VerificationError(
-            "admit.key", "An account's key is of small order: anybody could sign under it."
-        )
+    small = "An account's key is of small order: anybody could sign under it."
+    require((x, y) != (0, 1), "admit.key", small)
 
 
 def check_admission(

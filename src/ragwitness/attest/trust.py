@@ -1,6 +1,8 @@
-"""What a verifier knows before it opens a bundle: whose log, and which randomness.
+"""A verifier's own knowledge: the log's keys, the randomness, and the policies that it accepts.
 
-Nothing in a bundle can say these: a provider that made them up could prove anything.
+None of it can come from a bundle: a provider that chose it could prove anything. A provider also
+writes its own policy, and proves one of epsilon 58 for a single account as faithfully as any other.
+So the verifier pins a policy by its digest, or bounds that any policy must keep.
 """
 
 from __future__ import annotations
@@ -8,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,23 +21,16 @@ from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes import Signers
+from ragwitness.crypto.records import fault
 from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
-# What a verifier asks of a window besides its proofs: its policy and embedder.
-#
-# A provider writes its own policy, and one of epsilon 58 for a single account is kept as faithfully
-# as any other. So the verifier states what it accepts: one policy by its digest, or bounds that any
-# policy must keep.
-
-
-_WEAK_EPSILON = math.log(99)  # whoever compares two neighbouring indexes is right in 99 of 100
+_WEAK_EPSILON = math.log(99)  # a guess between two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999
-_NEAR = 0.8  # of the epsilon that is asked for; steps of the noise leave less to it
-_DIGESTS = ("policy", "embedder")
-_WHOLE_ONE = "docs/attest.md shows a whole trust file."
+_NEAR = 0.8  # of the requested epsilon; steps of the noise account for the rest
+_EXAMPLE = "docs/attest.md shows a complete trust file."
+_T = TypeVar("_T")
+_FORBID = ConfigDict(extra="forbid")
 
-
-STRICT = ConfigDict(extra="forbid")
 Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
 """SHA-256 or 32 random bytes in lower-case hex; empty for none."""
 Whole = Annotated[int, Field(ge=0)]
@@ -47,7 +41,7 @@ _Real = Annotated[float, BeforeValidator(lambda v: float(v) if isinstance(v, str
 
 @dataclass(frozen=True, slots=True)
 class PolicyBounds:
-    """What any policy must keep; each field's name says which way it binds.
+    """Bounds for any policy; each field's name gives their direction.
 
     Attributes:
         epsilon_most: Largest joint epsilon, of k_max accounts with all their queries, exactly
@@ -57,12 +51,12 @@ class PolicyBounds:
         threshold_most: Largest cosine from which two queries join their accounts.
         span_least: Smallest number of places in the log within which queries are compared; 0: all
             queries of the window are.
-        relation: What may differ between two indexes. ``"replace"`` is the stronger promise, and
-            is taken where ``"add-remove"`` is asked for.
+        relation: Relation between neighbouring indexes. ``"replace"`` is the stronger promise, and
+            also satisfies ``"add-remove"``.
         nonces_required: Whether queries without a nonce of their client must be refused.
 
     Raises:
-        InputError: A bound that nothing keeps, or that bounds nothing.
+        InputError: No policy can keep a bound, or every policy does.
     """
 
     epsilon_most: _Real
@@ -72,7 +66,7 @@ class PolicyBounds:
     span_least: int = 0
     relation: Relation = "replace"
     nonces_required: bool = True
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = _FORBID
 
     def __post_init__(self) -> None:
         positive("epsilon_most", self.epsilon_most)
@@ -91,51 +85,63 @@ class PolicyBounds:
 
     def broken(self, policy: WindowPolicy) -> list[tuple[str, str]]:
         """Return each bound that a policy breaks: its name, and what the policy has."""
-        used, found = policy.estimator, list[tuple[str, str]]()
-        worst = worst_epsilon(policy)
-        if worst is None or worst > self.epsilon_most:
-            has = "none" if worst is None else f"{worst:.4g}"
-            found.append(("epsilon", f"epsilon is {has}, at most {self.epsilon_most:g}"))
-        if policy.joint_delta > self.delta_most:
-            found.append(
-                ("delta", f"delta* is {policy.joint_delta:g}, at most {self.delta_most:g}")
-            )
-        if policy.k_max < self.k_max_least:
-            found.append(("k_max", f"k_max is {policy.k_max}, at least {self.k_max_least}"))
-        if used.threshold > self.threshold_most:
-            found.append(
-                ("threshold", f"threshold is {used.threshold:g}, at most {self.threshold_most:g}")
-            )
-        if used.span and not 0 < self.span_least <= used.span:
-            least = f"at least {self.span_least:,}" if self.span_least else "all queries"
-            found.append(("span", f"span is {used.span:,}, {least}"))
-        if not used.together:
-            found.append(("estimator", "the estimator takes tenants apart (version 1)"))
-        if self.relation == "replace" and policy.relation != "replace":
-            found.append(("relation", f"relation is {policy.relation}, replace"))
-        if self.nonces_required and not policy.nonces_required:
-            found.append(("nonces", "queries need no nonce of their client"))
-        return found
+        estimator, worst = policy.estimator, worst_epsilon(policy)
+        threshold, span = estimator.threshold, estimator.span
+        epsilon = "none" if worst is None else f"{worst:.4g}"
+        least = f"at least {self.span_least:,}" if self.span_least else "all queries"
+        bounds = (
+            (
+                "epsilon",
+                worst is None or worst > self.epsilon_most,
+                f"epsilon is {epsilon}, at most {self.epsilon_most:g}",
+            ),
+            (
+                "delta",
+                policy.joint_delta > self.delta_most,
+                f"delta* is {policy.joint_delta:g}, at most {self.delta_most:g}",
+            ),
+            (
+                "k_max",
+                policy.k_max < self.k_max_least,
+                f"k_max is {policy.k_max}, at least {self.k_max_least}",
+            ),
+            (
+                "threshold",
+                threshold > self.threshold_most,
+                f"threshold is {threshold:g}, at most {self.threshold_most:g}",
+            ),
+            ("span", span and not 0 < self.span_least <= span, f"span is {span:,}, {least}"),
+            (
+                "relation",
+                self.relation == "replace" != policy.relation,
+                f"relation is {policy.relation}, replace",
+            ),
+            (
+                "nonces",
+                self.nonces_required and not policy.nonces_required,
+                "queries need no nonce of their client",
+            ),
+        )
+        return [(name, text) for name, broken, text in bounds if broken]
 
     def plain(self) -> dict[str, Any]:
         """Return the fields as a trust file holds them: real numbers as texts."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {n: repr(v) if isinstance(v, float) else v for n, v in values.items()}
+        return {n: repr(v) if isinstance(v, float) else v for n, v in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What a window must be, by digests and bounds; an empty pin asks nothing.
+    """Requirements on a window, by digests and bounds; an empty pin requires nothing.
 
     Attributes:
         policy: SHA-256 of the policy, in hex: one window's, since a policy names its window.
-        bounds: Bounds that the policy must keep; None for none.
+        bounds: Bounds of the policy; None for none.
         embedder: :attr:`~ragwitness.attest.commitments.CommittedEmbedder.digest`.
-        unsigned_most: Most queries that neither the signature of a key in ``accounts`` nor a
-            receipt covers, which the provider may have invented; None for any number.
+        unsigned_most: Most queries without the signature of a key in ``accounts`` and without a
+            receipt, which the provider may have invented; None for any number.
         accounts: Public key (Ed25519, in hex) of accounts, by "tenant/account", as the verifier
-            knows it: the log's own are the provider's word.
-        transcript: Of a setup's ceremony, in trust files of before; passed over.
+            knows it: the log's own keys are the provider's word.
+        transcript: Of a setup's ceremony, in trust files of 0.2.0; ignored.
     """
 
     policy: Digest = ""
@@ -144,23 +150,23 @@ class Pins:
     unsigned_most: Whole | None = None
     accounts: Mapping[str, _Key] = field(default_factory=dict)
     transcript: Any = field(default=None, compare=False, repr=False)
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = _FORBID
 
     @property
     def on_policy(self) -> bool:
-        """Whether anything is asked of the policy."""
+        """Whether the policy is pinned."""
         return bool(self.policy or self.bounds)
 
     def plain(self) -> dict[str, Any]:
-        """Return what is pinned, as a trust file holds it."""
-        found: dict[str, Any] = {
-            name: getattr(self, name) for name in _DIGESTS if getattr(self, name)
+        """Return the pins as a trust file holds them."""
+        values: dict[str, Any] = {
+            "policy": self.policy,
+            "embedder": self.embedder,
+            "unsigned_most": self.unsigned_most,
+            "accounts": dict(self.accounts),
+            "bounds": self.bounds and self.bounds.plain(),
         }
-        if self.unsigned_most is not None:
-            found["unsigned_most"] = self.unsigned_most
-        if self.accounts:
-            found["accounts"] = dict(self.accounts)
-        return found if self.bounds is None else found | {"bounds": self.bounds.plain()}
+        return {name: value for name, value in values.items() if value not in ("", None, {})}
 
 
 def parse_pins(value: object) -> Pins:
@@ -172,100 +178,79 @@ def parse_pins(value: object) -> Pins:
     return read_strict(Pins, json.dumps(value), "pins")
 
 
-_Read = TypeVar("_Read")
-
-
-def read_strict(type_: type[_Read], data: bytes | str, what: str) -> _Read:
-    """Return what a JSON text says, field by field of a dataclass.
+def read_strict(type_: type[_T], data: bytes | str, what: str) -> _T:
+    """Return a JSON text as a dataclass.
 
     Raises:
         InputError: It is no JSON, or a field is unknown, missing, or of another type.
     """
     try:
-        return _adapter(type_).validate_json(data, strict=True)  # type: ignore[arg-type, no-any-return]
+        return TypeAdapter(type_).validate_json(data, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        if first["type"] == "unexpected_keyword_argument":
-            raise InputError(f"There is no field {place[:60]!r} in {what}.", _WHOLE_ONE) from error
-        why = f"{what} is refused at {place or 'its form'}: {first['msg']}."
-        raise InputError(why, _WHOLE_ONE) from error
-
-
-@cache
-def _adapter(type_: type) -> TypeAdapter[Any]:
-    return TypeAdapter(type_)
+        raise InputError(f"{what} is refused: {fault(error)}.", _EXAMPLE) from error
 
 
 def worst_epsilon(policy: WindowPolicy) -> float | None:
     """Return the joint epsilon of the policy's worst tenant; None where one has none."""
-    found = [joint_epsilon(policy, mechanism) for mechanism in policy.tenants.values()]
-    return None if None in found else max(cast("list[float]", found))
+    epsilons = [joint_epsilon(policy, mechanism) for mechanism in policy.tenants.values()]
+    return None if None in epsilons else max(cast("list[float]", epsilons))
 
 
 def policy_terms(policy: WindowPolicy) -> str:
-    """Return what a policy promises, in one line."""
-    worst, used = worst_epsilon(policy), policy.estimator
-    shown = "no epsilon" if worst is None else f"epsilon {worst:.3g}"
-    span = f", at most {used.span:,} queries apart" if used.span else ""
+    """Return a policy's promise, in one line."""
+    span = policy.estimator.span
+    apart = f", at most {span:,} queries apart" if span else ""
     return (
-        f"{shown} at delta* {policy.joint_delta:g} ({policy.relation}), for at most"
+        f"{_epsilon_text(policy)} at delta* {policy.joint_delta:g} ({policy.relation}), for at most"
         f" {policy.k_max:,} accounts with {policy.queries:,} queries each, counted together from"
-        f" cosine {used.threshold:g} on{span}"
+        f" cosine {policy.estimator.threshold:g} on{apart}"
     )
 
 
-def worth_of(policy: WindowPolicy) -> list[str]:
-    """Return what an answer of each index is worth, and where a floor of the noise decided it.
+def _epsilon_text(policy: WindowPolicy) -> str:
+    worst = worst_epsilon(policy)
+    return "no epsilon" if worst is None else f"epsilon {worst:.3g}"
 
-    Noise of coins has edges, which answers must not reach more often than delta. So it cannot be as
-    small as a large epsilon asks for.
+
+def worth_of(policy: WindowPolicy) -> list[str]:
+    """Return the worth of an answer of each index, and the noise's floor where that decided it.
+
+    Noise of coins has edges, which answers may reach with probability delta at most. So it has a
+    smallest size, however large epsilon is.
     """
-    found = []
+    lines = []
     for name, mechanism in policy.tenants.items():
-        said = (
+        line = (
             f"{name}: a perfect match is in an answer with chance {mechanism.worth:.2g}, any other"
             f" slot with {mechanism.top / mechanism.capacity:.2g}"
         )
         if mechanism.coins:
-            own = mechanism.coin_epsilon(policy.delta, policy.queries, policy.relation)
-            if own is not None and own < _NEAR * policy.epsilon:
-                said += (
-                    f"; the floor of proved noise gives an account epsilon {own:.3g} where"
+            epsilon = mechanism.coin_epsilon(policy.delta, policy.queries, policy.relation)
+            if epsilon is not None and epsilon < _NEAR * policy.epsilon:
+                line += (
+                    f"; the floor of proved noise gives an account epsilon {epsilon:.3g} where"
                     f" {policy.epsilon:g} was asked for"
                 )
-        found.append(said)
-    return found
+        lines.append(line)
+    return lines
 
 
 def weak_points(policy: WindowPolicy) -> list[str]:
-    """Return by what a policy promises little, each in one sentence."""
-    worst, used, found = worst_epsilon(policy), policy.estimator, list[str]()
-    if worst is None or worst > _WEAK_EPSILON:
-        shown = "no epsilon" if worst is None else f"epsilon {worst:.3g}"
-        found.append(
-            f"{shown} lets somebody who knows all documents but one tell that one in more than 99"
-            " of 100 cases"
-        )
-    if policy.k_max == 1:
-        found.append("k_max 1: nothing is promised once two accounts pool their answers")
-    if used.threshold >= _WEAK_THRESHOLD:
-        found.append(
-            f"threshold {used.threshold:g}: only accounts that repeat each other's queries word for"
-            " word are counted as one coalition"
-        )
-    if used.span:
-        found.append(
-            f"span {used.span:,}: accounts that ask more than so many queries apart are not counted"
-            " together"
-        )
-    if not used.together:
-        found.append("version 1: a coalition with accounts of several tenants is not counted")
-    if policy.relation != "replace":
-        found.append("relation add-remove: for a replaced document, epsilon is not this number")
-    if not policy.nonces_required:
-        found.append("no nonces: the provider may know the noise of answers to come")
-    return found
+    """Return the weak points of a policy, each in one sentence."""
+    worst, estimator = worst_epsilon(policy), policy.estimator
+    points = {
+        f"{_epsilon_text(policy)} lets somebody who knows all documents but one tell that one in"
+        " more than 99 of 100 cases": worst is None or worst > _WEAK_EPSILON,
+        "k_max 1: nothing is promised once two accounts pool their answers": policy.k_max == 1,
+        f"threshold {estimator.threshold:g}: only accounts that repeat each other's queries word"
+        " for word are counted as one coalition": estimator.threshold >= _WEAK_THRESHOLD,
+        f"span {estimator.span:,}: accounts that ask at a larger distance are not counted"
+        " together": estimator.span,
+        "relation add-remove: for a replaced document, epsilon is not this number": policy.relation
+        != "replace",
+        "no nonces: the provider may know the noise of later answers": not policy.nonces_required,
+    }
+    return [text for text, weak in points.items() if weak]
 
 
 _VERSION = "ragwitness/trust/v1"
@@ -276,20 +261,19 @@ class Trust:
     """A verifier's own knowledge.
 
     Attributes:
-        notes: Keys of the log and of its witnesses, and how many of these must have signed.
+        notes: Keys of the log and of its witnesses, and the quorum of these.
         beacon: The public random value of the challenge; empty before there is one.
-        records: How many records were challenged; 0 before there is a challenge.
+        records: Number of challenged records; 0 before there is a challenge.
         close: The close from which they were drawn, as
             :func:`~ragwitness.attest.commitments.checkpoint_token` writes it; empty before. A log
-            that is closed again once the beacon is known can be closed so that bad records are
+            that is closed again after the beacon is known can be closed so that bad records are
             missed.
-        pins: What the window's policy and embedder must be. A trust file of before has
-            none, and nothing passes by it.
+        pins: Requirements on the window's policy and embedder; without them no bundle passes.
         noise_beacon: The public value that enters every noise of the window; empty for none.
-        noise_open: A checkpoint of the opened window, as ``checkpoint_token`` writes it, that was
-            shown before that value was drawn; empty where the verifier did not see one.
-        noise_time: When the value became known, POSIX seconds; 0 where that is not known. Either
-            of the two shows that the provider had committed to its secret before.
+        noise_open: A checkpoint of the opened window, as ``checkpoint_token`` writes it, that the
+            verifier saw before that value was drawn; empty for none.
+        noise_time: Publication time of the value, POSIX seconds; 0 where it is unknown. Either of
+            the two shows that the provider had committed to its secret before.
     """
 
     notes: Signers
@@ -303,9 +287,9 @@ class Trust:
 
     @property
     def listeners(self) -> Signers:
-        """Keys whose signatures count under what the log showed while it served.
+        """Keys whose signatures count under checkpoints from while the log served.
 
-        No witness is asked for: none can have signed yet.
+        Witnesses are not required: none can have signed yet.
         """
         return replace(self.notes, quorum=0)
 
@@ -334,7 +318,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class _TrustFile:
-    """The fields of the file; those of before that say nothing any more are passed over."""
+    """The fields of the file; ``setup``, of 0.2.0, is ignored."""
 
     version: Literal["ragwitness/trust/v1"]
     log: list[str]
@@ -348,34 +332,34 @@ class _TrustFile:
     noise_open: str = ""
     noise_time: Whole = 0
     setup: Any = None
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    __pydantic_config__: ClassVar[ConfigDict] = _FORBID
 
 
 def parse_trust(data: bytes) -> Trust:
-    """Return what a trust file says. It is the verifier's own: any JSON layout will do.
+    """Return a trust file's contents. It is the verifier's own: any JSON layout will do.
 
     Raises:
         InputError: It is not a trust file, or a value in it cannot be.
     """
-    found = read_strict(_TrustFile, data, "The trust file")
+    file = read_strict(_TrustFile, data, "The trust file")
     # A quorum has no default: 0 would let the log vouch for itself.
-    if found.witnesses and found.quorum is None:
-        raise _wrong("it names witnesses, and no quorum says how many of them must have signed")
-    log, witnesses = (tuple(map(PublicKey.parse, keys)) for keys in (found.log, found.witnesses))
+    if file.witnesses and file.quorum is None:
+        raise _wrong("it names witnesses and no quorum, the number of them that must have signed")
+    log, witnesses = (tuple(map(PublicKey.parse, keys)) for keys in (file.log, file.witnesses))
     return Trust(
-        Signers(log, witnesses, found.quorum or 0),
-        bytes.fromhex(found.beacon),
-        found.records,
-        _token("close", found.close),
-        found.pins,
-        bytes.fromhex(found.noise_beacon),
-        _token("noise_open", found.noise_open),
-        found.noise_time,
+        Signers(log, witnesses, file.quorum or 0),
+        bytes.fromhex(file.beacon),
+        file.records,
+        _token("close", file.close),
+        file.pins,
+        bytes.fromhex(file.noise_beacon),
+        _token("noise_open", file.noise_open),
+        file.noise_time,
     )
 
 
 def _token(name: str, text: str) -> str:
-    """Return the checkpoint that a trust file names, whose form is checked."""
+    """Return the checkpoint that a trust file names, with its form checked."""
     try:
         if text:
             parse_token(text, name)

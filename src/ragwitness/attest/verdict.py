@@ -1,4 +1,4 @@
-"""What a verification ends with: every check by name, the numbers side by side, one outcome."""
+"""The result of a verification: every check by name, the numbers side by side, one outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
 from ragwitness.core.types import Shown
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint
@@ -22,10 +22,10 @@ class Check:
     """One check of a bundle.
 
     Attributes:
-        name: What was checked, e.g. ``"log.root"``.
-        status: How it ended.
-        detail: What holds, what does not and why, or why it was not looked at.
-        failure: Name of what failed within it, for programs; empty where nothing did.
+        name: Name of the check, e.g. ``"log.root"``.
+        status: Result of the check.
+        detail: The facts that hold, the fault, or the reason why it was not checked.
+        failure: Name of the fault within it, for programs; empty where there is none.
     """
 
     name: str
@@ -36,18 +36,18 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What one tenant's index can have given away, all at the same joint delta.
+    """Privacy loss of one tenant's index, all at the same joint delta.
 
     Attributes:
-        tenant: Whose index.
+        tenant: Tenant of the index.
         delta: delta* of the policy.
         paper: (5.2), from the epsilon on the accounts' label; None where it does not reach.
-        why: Why ``paper`` is None.
+        why: Reason where ``paper`` is None.
         exact: Of the committed noise, for k_max accounts with all their queries; None where no
             epsilon holds at ``delta``.
-        odometer: Epsilon of all queries that were answered, whoever asked; None as for ``exact``.
+        odometer: Epsilon of all answered queries, of all accounts; None as for ``exact``.
         answers: Query records of this tenant.
-        cap: Answers that k_max accounts may get: what ``exact`` covers.
+        cap: Answers that k_max accounts may get; ``exact`` covers these.
         windows: Windows over this index on the provider's log; None where no log was checked.
         together: Exact epsilon of all of them, for k_max accounts of each; None as for ``exact``.
     """
@@ -66,12 +66,12 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How many records were looked at in full, and what that finds.
+    """Number of records that were proved, and the chance that they include a bad one.
 
     Attributes:
         population: Query records of the window.
         challenged: Records that were opened and proved.
-        detection: (number of bad records, probability that one of them was looked at).
+        detection: (number of bad records, probability that one of them was proved).
     """
 
     population: int
@@ -89,19 +89,19 @@ class BundleVerdict(Shown):
     """The end of a verification.
 
     Attributes:
-        outcome: ``"pass"``, ``"fail"``, or ``"inconclusive"``: nothing is wrong, and something
-            that a pass needs was not there to be checked.
+        outcome: ``"pass"``, ``"fail"``, or ``"inconclusive"``: no check fails, and a check that a
+            pass needs could not be made.
         why: Reason for the outcome, in one line.
         checks: Checks in the order in which they were made.
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
-        listed: The provider's log of its windows, and how far it was read; empty where none was.
-        covers: What the outcome is about: the system or the window, the texts, whose key.
-        notes: What a reader should know and no check decides.
-        learned: What whoever holds the bundle learns besides; the numbers do not speak of it.
-        rests: Whose word the outcome rests on, and for what.
-        uncovered: What the outcome does not say.
+        listed: The provider's log of its windows, with its size and root; empty without one.
+        covers: Subject of the outcome: the system or the window, the texts, the key.
+        notes: Remarks that no check decides.
+        learned: Contents of the bundle that its holder learns; no epsilon covers them.
+        rests: The outcome's assumptions, and the parties that vouch for them.
+        uncovered: Limits of the outcome.
     """
 
     result_kind: ClassVar[str] = "verification"
@@ -137,17 +137,17 @@ class BundleVerdict(Shown):
         return None if self.worst is None else self.worst.exact
 
 
-# How a sealed file is checked, whatever it is: a verdict is a list of named checks.
+# A verdict is a list of named checks, whatever the sealed file is.
 #
-# Each check is a function that says what holds, or raises what does not. All cheap checks are made
-# first; slow ones follow once nothing is wrong, so that no stranger can ask for them.
+# Each check is a function that returns the facts that hold, or raises the fault. All cheap checks
+# come first. Slow ones follow if none failed, so that a stranger's file cannot ask for them.
 
 
 class NotCheckedError(Exception):
-    """A check that could not be made for want of something.
+    """A check that could not be made because an input is missing.
 
     Args:
-        why: What was missing.
+        why: The missing input.
         needed: Whether no bundle can pass without this check.
     """
 
@@ -165,7 +165,7 @@ class VerifierStep(Generic[CaseT]):
 
     Attributes:
         name: Shown in the verdict.
-        run: Returns what holds, in words.
+        run: Returns the facts that hold, in words.
     """
 
     name: str
@@ -178,38 +178,38 @@ def all_steps(
     late: Iterable[VerifierStep[CaseT]],
     case: CaseT,
 ) -> tuple[list[Check], list[str]]:
-    """Make the cheap checks, and the late ones once nothing is wrong.
+    """Make the cheap checks, and the late ones if none failed.
 
     Args:
         first: Checks that were made before there was a case.
         cheap: Made in any case.
         late: Made if no check failed.
-        case: What is checked.
+        case: The evidence under verification.
 
     Returns:
-        The checks, and why a pass is out of reach.
+        The checks, and the reasons against a pass.
     """
-    made, lacking = run_steps(cheap, case)
-    made = [*first, *made]
-    if any(check.status == "fail" for check in made):
-        waiting = (Check(step.name, "not checked", "a cheaper check failed") for step in late)
-        return [*made, *waiting], lacking
-    more, without = run_steps(late, case)
-    return made + more, lacking + without
+    early, lacking = run_steps(cheap, case)
+    checks = [*first, *early]
+    if any(check.status == "fail" for check in checks):
+        skipped = (Check(step.name, "not checked", "a cheaper check failed") for step in late)
+        return [*checks, *skipped], lacking
+    slow, reasons = run_steps(late, case)
+    return checks + slow, lacking + reasons
 
 
 def verdict_on(
-    made: Sequence[Check], lacking: Sequence[str], whole: str, window: str = ""
+    made: Sequence[Check], lacking: Sequence[str], reason: str, window: str = ""
 ) -> BundleVerdict:
     """Return outcome and reason by the checks alone.
 
-    The first failure names the verdict. What a pass lacks is never taken to be there.
+    The first failure names the verdict. A missing input is never assumed.
 
     Args:
         made: All checks.
-        lacking: Why a pass is out of reach.
-        whole: The reason of a pass.
-        window: Which window it is about; empty for a pack.
+        lacking: The reasons against a pass.
+        reason: The reason of a pass.
+        window: Name of the window; empty for a pack.
     """
     checks = tuple(made)
     wrong = next((check for check in checks if check.status == "fail"), None)
@@ -218,39 +218,33 @@ def verdict_on(
     if lacking:
         why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
         return BundleVerdict("inconclusive", why, checks, window)
-    return BundleVerdict("pass", whole, checks, window)
+    return BundleVerdict("pass", reason, checks, window)
 
 
 def unread(name: str, error: VerificationError | InputError) -> BundleVerdict:
     """Return the verdict on a file that is not in its one form."""
     check = getattr(error, "check", f"{name}.form")
-    said = " ".join(filter(None, (error.message, error.hint)))
-    return verdict_on([Check(name, "fail", said, check)], (), "")
+    return verdict_on([Check(name, "fail", str(error), check)], (), "")
 
 
-def extends(log: MerkleLog, seen: Checkpoint, family: str) -> None:
+def extends(log: MerkleLog, earlier: Checkpoint, family: str) -> None:
     """Check that a signed checkpoint is one of a log.
 
     Raises:
         VerificationError: ``<family>.rolled_back`` or ``<family>.split_view``.
     """
-    if seen.size > log.size:
-        raise refuse(
-            f"{family}.rolled_back",
-            f"The log had signed for {seen.size:,} entries; here it has {log.size:,}.",
-        )
-    if not hmac.compare_digest(log.root(seen.size), seen.root):
-        raise refuse(
-            f"{family}.split_view",
-            f"The log signed two different histories of its first {seen.size:,} entries.",
-        )
+    shrunk = f"The log had signed for {earlier.size:,} entries; here it has {log.size:,}."
+    require(earlier.size <= log.size, f"{family}.rolled_back", shrunk)
+    two = f"The log signed two different histories of its first {earlier.size:,} entries."
+    same = hmac.compare_digest(log.root(earlier.size), earlier.root)
+    require(same, f"{family}.split_view", two)
 
 
 def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[Check], list[str]]:
     """Make checks one after the other, all of them whatever fails.
 
     Returns:
-        The checks, and why a pass is out of reach.
+        The checks, and the reasons against a pass.
 
     Raises:
         MissingExtraError: A check needs a package that is not installed.
@@ -268,7 +262,7 @@ def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[C
             made.append(Check(step.name, "fail", error.message, error.check))
         except MissingExtraError:
             raise
-        except InputError as error:  # a value that passed every reader and that no one may have
+        except InputError as error:  # a value that every reader accepts and no check may have
             made.append(Check(step.name, "fail", error.message, step.name))
     return made, lacking
 

@@ -1,9 +1,9 @@
 """Phase B: one library call per query; every answer is logged before it is given (§5.4).
 
 Several processes may hold one window. Under the folder's lock a query gets the next sequence of
-its account, the key of its noise follows, and opening and record are on the disk before anyone
-learns of either. So a process may be killed at any point: no sequence is given to two records, and
-a client that sends the same request again gets the answer that was logged.
+its account; the key of its noise follows; opening and record are on the disk before the answer is
+given. So a process may be killed at any point: no sequence is given to two records, and a client
+that sends the same request again gets the logged answer.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from ragwitness.attest.window_log import (
     publish,
     sign,
 )
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.core.files import read_file
-from ragwitness.crypto.hashing import commit, draw_blinding
+from ragwitness.crypto.hashing import commit, draw_blinding, is_digest
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.crypto.merkle import SeedOpening, SeedTree
+from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import LogProof
 from ragwitness.crypto.records import (
     AdmitRecord,
@@ -75,20 +75,19 @@ from ragwitness.privacy.streams import (
 if TYPE_CHECKING:
     from ragwitness.crypto.proofs.argument import SecretColumns
 
-# One query: what may be asked under the policy, and the record that it becomes (R2).
+# One query: the checks under the policy, and the record that it becomes (R2).
 
 _MOST_COINS = 1 << 30
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NONCE = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedAnswer:
-    """What goes back to the client.
+    """The reply to the client.
 
     Attributes:
         ids: Slots, best first.
-        sequence: Queries of the account in the log before it.
+        sequence: Earlier queries of the account in the log.
         receipt: For the account to keep.
     """
 
@@ -98,7 +97,7 @@ class LoggedAnswer:
 
 
 def check_request(policy: WindowPolicy, request: Request) -> None:
-    """Check everything about a request that can be checked without the log.
+    """Check a request as far as the log is not needed.
 
     Raises:
         InputError: The tenant is unknown, the digest is not one or not that of the text, the nonce
@@ -110,7 +109,7 @@ def check_request(policy: WindowPolicy, request: Request) -> None:
             f"The window has no tenant {request.tenant!r}.",
             f"Its tenants: {', '.join(policy.tenants)}.",
         )
-    if not _DIGEST.fullmatch(request.query):
+    if not is_digest(request.query):
         raise InputError(f"{request.query[:80]!r} is not a SHA-256 in lower-case hex.")
     if request.text is not None and _digest(request.text) != request.query:
         raise InputError("The query's text has another SHA-256 than the one that is given.")
@@ -129,8 +128,8 @@ def account_of(policy: WindowPolicy, ledger: WindowLog, request: Request) -> Log
     """Return the account of a request that the log allows.
 
     Raises:
-        InputError: The account is not admitted or has asked all it may, or the checkpoint is not
-            one of this log, or is older than the account's admission.
+        InputError: The account is not admitted or has used all its queries, or the checkpoint is
+            not one of this log, or is older than the account's admission.
     """
     account = ledger.accounts.get((request.tenant, request.account))
     if account is None:
@@ -147,8 +146,8 @@ def account_of(policy: WindowPolicy, ledger: WindowLog, request: Request) -> Log
         size, root = parse_token(request.checkpoint, "checkpoint")
     except VerificationError as error:
         raise InputError(error.message, "Name the last checkpoint that was handed out.") from error
-    # The client's nonce is fresh only if the account's place, and the beacon, were logged before
-    # it was drawn.
+    # The client's nonce is fresh only if it was drawn after the account's place and the beacon were
+    # logged.
     log, least = ledger.log, max(account.admitted, ledger.beacon_at)
     if size > log.size or not least < size or log.root(size) != root:
         raise InputError(
@@ -176,7 +175,7 @@ def _check_signed(policy: WindowPolicy, request: Request, account: LoggedAccount
         return
     if not account.key:
         raise InputError(
-            f"{request.account!r} was admitted without a key, so that its signature is nothing.",
+            f"{request.account!r} was admitted without a key, so its signature counts for nothing.",
             "Give the key when the account is admitted; in this window it is too late.",
         )
     if signed.sequence != account.count:
@@ -195,7 +194,7 @@ def _check_signed(policy: WindowPolicy, request: Request, account: LoggedAccount
 
 
 def noise_record(policy: WindowPolicy, request: Request, sequence: int) -> NoiseRecord:
-    """Return what decides the noise of an answer (A2)."""
+    """Return the inputs of an answer's noise (A2)."""
     return NoiseRecord(
         window=policy.window,
         tenant=request.tenant,
@@ -209,16 +208,16 @@ def noise_record(policy: WindowPolicy, request: Request, sequence: int) -> Noise
 
 
 def open_request(request: Request, ids: tuple[int, ...]) -> Opened:
-    """Return what the record of an answered request will commit to, with fresh blindings.
+    """Return the openings of an answered request's record, with fresh blindings.
 
-    That of the query is the account's own where it has signed.
+    The blinding of a signed query is the account's own.
     """
-    hidden = draw_blinding() if request.signed is None else request.signed.blinding
+    blinding = draw_blinding() if request.signed is None else request.signed.blinding
     return Opened(
         bytes.fromhex(request.query),
         np.asarray(request.vector).reshape(-1).astype(np.int16),
         ids,
-        (hidden, draw_blinding(), draw_blinding()),
+        (blinding, draw_blinding(), draw_blinding()),
     )
 
 
@@ -227,11 +226,11 @@ def query_record(
 ) -> QueryRecord:
     """Return the record of an answered request."""
     query, vector, answer = (commit(opening).hex() for opening in opened.openings)
-    known: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if request.signed is not None:
-        known["signature"] = request.signed.signature.hex()
-    kind = SignedQueryRecord if known else QueryRecord
-    return kind(
+        fields["signature"] = request.signed.signature.hex()
+    record_type = SignedQueryRecord if fields else QueryRecord
+    return record_type(
         window=policy.window,
         tenant=request.tenant,
         account=request.account,
@@ -244,7 +243,7 @@ def query_record(
         mechanism=policy.tenants[request.tenant].digest,
         answer=answer,
         prior=account.last.hex(),
-        **known,
+        **fields,
     )
 
 
@@ -262,7 +261,7 @@ class Window:
 
     Args:
         folder: Its files.
-        policy: What it is held to.
+        policy: Its promise.
         keys: Keys of the log.
     """
 
@@ -272,7 +271,7 @@ class Window:
         self._journal = OpeningsJournal(folder.journal)
         self._seed = read_file(folder.seed, SEED_BYTES)
         self._indexes: dict[str, SlotIndex] = {}
-        self._tree: SeedTree | None = None
+        self._tree: MerkleLog | None = None
 
     @classmethod
     def load(cls, root: Path, keys: Sequence[PrivateKey] = ()) -> Window:
@@ -285,7 +284,7 @@ class Window:
         Raises:
             InputError: The folder does not hold a window, or the keys are not those that opened it.
             VerificationError: The policy or the log is damaged, or the log is not the one whose
-                checkpoint it has published: going on would sign a second history.
+                published checkpoint: going on would sign a second history.
         """
         folder = Folder(root)
         hint = "Give a folder that ragwitness attest commit made."
@@ -294,21 +293,20 @@ class Window:
         with window.writing():
             opened = window.ledger.opened
             check_published(folder.public, window.ledger.log)
-        if opened.policy != policy.digest:
-            said = f"The policy in {root} is not the one that its log opens with."
-            raise VerificationError("policy.digest", said)
+        other = f"The policy in {root} is not the one that its log opens with."
+        require(opened.policy == policy.digest, "policy.digest", other)
         if keys:
             window.keys = opening_keys(folder.public, keys, policy.window)
         return window
 
     @property
     def public(self) -> Path:
-        """Folder of what everybody may read."""
+        """The public folder."""
         return self.folder.public
 
     @property
     def checkpoint(self) -> str:
-        """What a client names as the last checkpoint that it saw."""
+        """Size and root of the log, by which a client names the last checkpoint that it saw."""
         with self.writing():  # never an entry that is not on the disk yet
             return checkpoint_token(self.ledger.log.size, self.ledger.log.root())
 
@@ -316,9 +314,9 @@ class Window:
         """Log the beacon of the window's noise: before the first query, and once.
 
         Args:
-            beacon: 32 bytes that nobody could know when the window was opened, as 64 lower-case
-                hex digits.
-            source: Whence it comes, in words.
+            beacon: 32 bytes that were unknown when the window was opened, as 64 lower-case hex
+                digits.
+            source: Origin of the value, in words.
 
         Raises:
             InputError: The beacon is spelt another way, another was logged, a query was answered
@@ -350,7 +348,7 @@ class Window:
         An account that has one keeps it.
 
         Args:
-            tenant: Whose index it may ask.
+            tenant: Tenant of the index.
             account: Its name.
             key: Its public key (Ed25519), 32 bytes: from then on each of its queries must be
                 signed. None for an account that does not sign.
@@ -366,16 +364,16 @@ class Window:
             except VerificationError as error:
                 raise InputError(error.message, "Give the 32 bytes of an Ed25519 key.") from error
         with self.writing(open_only=True):
-            known = self.ledger.accounts.get((tenant, account))
-            if known is not None:
-                if key and known.key != key:
-                    had = "with another key" if known.key else "without a key"
+            logged = self.ledger.accounts.get((tenant, account))
+            if logged is not None:
+                if key and logged.key != key:
+                    had = "with another key" if logged.key else "without a key"
                     raise InputError(
                         f"{account!r} was admitted to {tenant} {had}; in one window it keeps it.",
-                        "Use the key of then, or wait for the next window.",
+                        "Use that key, or wait for the next window.",
                     )
-                return known.place
-            if key and any(one.key == key for one in self.ledger.accounts.values()):
+                return logged.place
+            if key and any(other.key == key for other in self.ledger.accounts.values()):
                 raise InputError(
                     "Another account of this window has this key.",
                     "Make a key for each account: a signature names one of them.",
@@ -384,7 +382,7 @@ class Window:
             if place >= self.policy.accounts_most:
                 raise InputError(
                     f"All {self.policy.accounts_most:,} places of the window are taken.",
-                    "The number stands in the policy; a later window can have more.",
+                    "The policy sets the number; a later window can have more.",
                 )
             values: dict[str, Any] = {"window": self.policy.window, "tenant": tenant}
             values |= {"account": account, "place": str(place)}
@@ -401,58 +399,58 @@ class Window:
     def record(self, request: Request) -> LoggedAnswer:
         """Answer a query: sequence, noise, selection, record, receipt.
 
-        The same request again gives the same answer, out of the log.
+        A repeated request gets the logged answer.
 
         Raises:
             InputError: The request cannot be answered under the policy; nothing was logged.
             RagwitnessError: The disk is full or fails; nothing was answered.
         """
-        # 1. Everything that can be checked without the log.
+        # 1. The checks that do not need the log.
         check_request(self.policy, request)
         with self.writing(open_only=True):
-            # 2. The same request again: the logged answer, and no second noise to choose from.
-            again = self._known(request)
-            if again is not None:
-                return again
+            # 2. A repeated request gets the logged answer, and no second noise.
+            repeated = self._repeated(request)
+            if repeated is not None:
+                return repeated
             # 3. The account's place and its next sequence number.
             account = account_of(self.policy, self.ledger, request)
             mechanism = self.policy.tenants[request.tenant]
             vector = np.asarray(request.vector).reshape(-1)
             # 4. The key of the noise: the committed sub-seed, bound to this request (A2).
             number = sub_seed_number(account.place, self.policy.queries, account.count)
-            made_of = noise_record(self.policy, request, account.count)
+            inputs = noise_record(self.policy, request, account.count)
             # 5. Noise, then select (A3, A4).
             index = self._index(request.tenant)
             if mechanism.coins:
                 seed, slots = self.sub_seed(number), mechanism.capacity
                 noise = drawn_noise(
-                    mechanism.coins, seed, self.ledger.beacon, made_of, number, slots
+                    mechanism.coins, seed, self.ledger.beacon, inputs, number, slots
                 )
-                found = release_noise(vector, index, noise, mechanism)
+                released = release_noise(vector, index, noise, mechanism)
             else:
-                key = answer_key(self._seed, number, made_of, self.ledger.beacon)
-                found = release(vector, index, key, mechanism)
+                key = answer_key(self._seed, number, inputs, self.ledger.beacon)
+                released = release(vector, index, key, mechanism)
             # 6. Opening, record, receipt; then the answer.
-            return self._log(request, account, found.ids)
+            return self._log(request, account, released.ids)
 
     def logged(self, request: Request) -> LoggedAnswer | None:
         """Check a request as :meth:`record` will, for a service that charges for it in between.
 
         Returns:
-            The logged answer of a request that comes again; None for one that can be recorded now.
+            The logged answer of a repeated request; None for one that can be recorded now.
 
         Raises:
             InputError: The request cannot be answered under the policy.
         """
         check_request(self.policy, request)
         with self.writing(open_only=True):
-            again = self._known(request)
-            if again is None:
+            repeated = self._repeated(request)
+            if repeated is None:
                 account_of(self.policy, self.ledger, request)
-            return again
+            return repeated
 
     def publish(self) -> bytes:
-        """Write tiles and signed checkpoint of the log as it stands, and return that checkpoint.
+        """Write tiles and signed checkpoint of the log, and return that checkpoint.
 
         Raises:
             InputError: There is no key, or the folder cannot be written.
@@ -471,12 +469,14 @@ class Window:
         proof = LogProof(index, log.inclusion(index), sign(log, self.keys)).encode()
         return Receipt(self.ledger.entry(index), proof, kept.opened)
 
-    def entries(self) -> list[bytes]:
-        """Return all entries of the log."""
-        return self.ledger.entries()
+    def query(self, number: int) -> QueryRecord:
+        """Return a query record, by its place among them."""
+        record = decode(self.ledger.entry(self.ledger.queries[number]))
+        assert isinstance(record, QueryRecord)  # noqa: S101  # the log lists those alone
+        return record
 
     def kept(self, number: int) -> KeptOpening:
-        """Return what opens a query record, by its place among them.
+        """Return the openings of a query record, by its place among them.
 
         Raises:
             InputError: There is no such record, or the journal is damaged.
@@ -485,26 +485,26 @@ class Window:
             raise InputError(f"The window has {len(self.ledger.queries):,} queries.")
         return self._journal.get(self.ledger.log.node(0, self.ledger.queries[number]))
 
-    def seed_opening(self, number: int) -> SeedOpening:
-        """Return the proof that a sub-seed is the one committed to before the window.
+    def seed_opening(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
+        """Return a sub-seed and the proof that it was committed to before the window.
 
-        Where the noise is proved, of its commitment instead.
+        Where the noise is proved, its commitment takes the place of the sub-seed.
 
         Raises:
             InputError: There is no such sub-seed.
         """
         if self._tree is None:
             self._tree = number_tree(self.folder, self._seed, self.policy)
-        if coins_of(self.policy):
-            return self._tree.open(number, coin_leaf(self.coin_points(number)))
-        return self._tree.open(number, self.sub_seed(number))
+        coins = coins_of(self.policy)
+        leaf = coin_leaf(self.coin_points(number)) if coins else self.sub_seed(number)
+        return leaf, self._tree.inclusion(number)
 
     def sub_seed(self, number: int) -> bytes:
-        """Return an answer's sub-seed: secret, and opened only where the policy's noise is."""
+        """Return an answer's sub-seed: secret, and opened only under opened noise."""
         return sub_seed(self._seed, self.policy.window, number)
 
     def coin_points(self, number: int) -> bytes:
-        """Return what commits to the noise of an answer.
+        """Return the commitments to the noise of an answer.
 
         Raises:
             InputError: The window's noise is not of coins, or the file is damaged.
@@ -562,37 +562,33 @@ class Window:
             self._indexes[tenant] = SlotIndex(self.rows(tenant), mechanism)
         return self._indexes[tenant]
 
-    def _known(self, request: Request) -> LoggedAnswer | None:
-        """Return the logged answer of a request that comes again.
+    def _repeated(self, request: Request) -> LoggedAnswer | None:
+        """Return the logged answer of a repeated request; None for a new one.
 
         Raises:
-            InputError: Its nonce stands under another request.
+            InputError: Its nonce was used in another request.
         """
         number = self.ledger.nonces.get((request.tenant, request.account, request.nonce))
         if number is None:
             return None
-        kept, record = self.kept(number), decode(self.ledger.entry(self.ledger.queries[number]))
-        if (
-            not isinstance(record, QueryRecord)
-            or record.checkpoint != request.checkpoint
-            or kept.opened.query.hex() != request.query
-            or not np.array_equal(kept.opened.vector, np.ravel(request.vector))
-            or getattr(record, "signature", "")
-            != (request.signed.signature.hex() if request.signed else "")
-        ):
+        opened, record = self.kept(number).opened, self.query(number)
+        signature = request.signed.signature.hex() if request.signed else ""
+        logged = (record.checkpoint, opened.query.hex(), getattr(record, "signature", ""))
+        same = logged == (request.checkpoint, request.query, signature)
+        if not same or not np.array_equal(opened.vector, np.ravel(request.vector)):
             raise InputError(
                 f"{request.account} has used this nonce for another query.", "Draw a fresh one."
             )
-        return LoggedAnswer(kept.opened.ids, int(record.sequence), self.receipt(number))
+        return LoggedAnswer(opened.ids, int(record.sequence), self.receipt(number))
 
     def _log(self, request: Request, account: LoggedAccount, ids: tuple[int, ...]) -> LoggedAnswer:
-        """Write what opens the record, then the record; only then is there an answer."""
+        """Write the openings of the record, then the record; only then is there an answer."""
         # Fresh blindings for query, vector and answer, and the record that commits to them.
         opened = open_request(request, ids)
         record = query_record(self.policy, request, account, opened)
-        # A missing key is found before anything is spent.
+        # Find a missing key before anything is spent.
         sign(self.ledger.log, self.keys)
-        # The opening first: a record that nobody can open could never be proved.
+        # The opening first: a record without it could never be proved.
         self._journal.put(record_hash(record), KeptOpening(opened, request.text))
         self.ledger.append(record)
         return LoggedAnswer(ids, account.count, self.receipt(len(self.ledger.queries) - 1))

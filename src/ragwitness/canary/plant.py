@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragwitness.canary.families import carries, contains, markers_in, wordings_of
+from ragwitness.canary.families import contains, markers_in, wordings_of
 from ragwitness.canary.folder import (
     FEEDBACK,
     PLANTED,
@@ -526,7 +526,7 @@ def _feedback(trace: Trace, said: Said, candidates: set[str]) -> Feedback:
             return Feedback(trace.id, None, f"{_REWRITTEN} the question")
         if said.question is not None and markers_in(said.question, candidates):
             return Feedback(trace.id, None, f"{_REWRITTEN} the trigger out of the question")
-        if said.document is not None and not carries(said.document, trace.trigger):
+        if said.document is not None and not contains(said.document, trace.trigger):
             return Feedback(trace.id, None, f"{_REWRITTEN} the document")
     return feedback_for(trace, said.text, candidates)
 

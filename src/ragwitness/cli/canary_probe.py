@@ -33,7 +33,7 @@ def probe(
     Args:
         fail_on: Exit with 3 if the verdict is: trained, or trained-or-remembered (either).
     """
-    from ragwitness.canary.run import canary_report, refuse_look
+    from ragwitness.canary.run import refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder
     from ragwitness.core.files import private_folder
     from ragwitness.core.stored_names import stored_text
@@ -75,8 +75,7 @@ def probe(
             "examples",
         )
     # Step 5, the conclusion.
-    report = canary_report(result, task.release, twin=task.twin)
-    conclude(report, outputs, store=folder)
+    conclude(result, outputs, store=folder)
 
 
 def _preview(

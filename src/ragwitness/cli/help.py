@@ -1,7 +1,7 @@
-"""What the help of a verb shows besides its sentences: an example, its options, what to read next.
+"""The parts of a verb's help: an example, its options, and verbs to read next.
 
-Options of a verb that has many stand under the question that they answer. What question that is
-follows from an option's name, which means the same in every verb.
+Options of a verb that has many stand under the question that they answer. The question follows
+from the option's name, which has one meaning in all verbs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _APART = {("synthesize:synthesize", name) for name in ("generator", "k")}
 
 @dataclass(frozen=True, slots=True)
 class CommandExample:
-    """What stands in a help text besides its sentences and options.
+    """The example of a help text, and the verbs to read next.
 
     Attributes:
         line: A command that works where the files that it names are there.

@@ -1,21 +1,30 @@
-"""The records of the log.
+"""The records of the log, one canonical JSON text each (G5).
 
 A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
 64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
-round them. Contents never stand here (paper, §5.4), nor plain hashes of queries and answers:
-whoever reads the log could guess a short text, or the few slots of an answer, and compare. They
-are committed to with a blinding that the account gets with its answer.
+round them. Records hold no contents (paper, §5.4), and no plain hashes of queries and answers: a
+reader of the log could guess a short text, or the few slots of an answer, and compare. They are
+committed to with a blinding that the account gets with its answer.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+)
 
-from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.hashing import U64_MAX, canonical, leaf_hash, parse
+from ragwitness.core.errors import InputError, VerificationError, require
+from ragwitness.crypto.hashing import U64_MAX, canonical, leaf_hash, parse, parse_u64
 from ragwitness.crypto.tiles import MAX_ENTRY
 
 
@@ -63,7 +72,7 @@ class OpenRecord(_Strict):
         embedder: C_E.
         indexes: C_V of every tenant.
         seed_root: Root over the sub-seeds of all records, in place of C_s.
-        seed_count: How many sub-seeds there are.
+        seed_count: Number of sub-seeds.
         policy: C_Π.
     """
 
@@ -79,15 +88,15 @@ class OpenRecord(_Strict):
 class AdmitRecord(_Strict):
     """An account's place, logged before its first query: place p has the sub-seeds from p·q on.
 
-    A place that is given at the first query could be chosen among the free ones once the client's
-    nonce is known, and the noise with it. So places follow the order of these records, and a query
-    names a checkpoint that covers its account's.
+    A place given at the first query could be chosen once the client's nonce is known, and the noise
+    with it. So places follow the order of these records, and a query names a checkpoint that covers
+    its account's.
 
     Attributes:
         window: Identifier of the audit window.
         tenant: Whose index the account may ask.
-        account: Who is admitted.
-        place: How many were admitted before, over all tenants.
+        account: The admitted account.
+        place: Number of accounts admitted before, over all tenants.
     """
 
     type: Literal["ragwitness/admit/v1"] = "ragwitness/admit/v1"
@@ -111,13 +120,13 @@ class KeyedAdmitRecord(AdmitRecord):
 class BeaconRecord(_Strict):
     """The public value that enters every noise of the window, drawn once the opening was shown.
 
-    It stands behind the open record and before the first query, so that neither the provider, who
-    had committed to its secret by then, nor whoever drew the value chose a noise alone.
+    It follows the open record and precedes the first query. The provider had committed to its
+    secret by then, so that neither side chose a noise alone.
 
     Attributes:
         window: Identifier of the audit window.
         value: 32 bytes in hex, in lower case: no other spelling is read.
-        source: Whence it comes, e.g. the round of a public beacon.
+        source: Origin of the value, e.g. the round of a public beacon.
     """
 
     type: Literal["ragwitness/beacon/v1"] = "ragwitness/beacon/v1"
@@ -132,8 +141,8 @@ class QueryRecord(_Strict):
     Attributes:
         window: Identifier of the audit window.
         tenant: Whose index was asked.
-        account: Who asked.
-        sequence: How many queries of this account in this window came before.
+        account: The account that asked.
+        sequence: Number of earlier queries of this account in this window.
         number: Number of the record's sub-seed.
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that the client named.
@@ -141,8 +150,7 @@ class QueryRecord(_Strict):
         vector: Commitment to the integer vector that was searched with.
         mechanism: Digest of the noisy retrieval that answered.
         answer: Commitment to the answer.
-        prior: ``record_hash`` of the account's record before
-            this one; zeros at its first.
+        prior: ``record_hash`` of the account's previous record; zeros at its first.
     """
 
     type: Literal["ragwitness/query/v1"] = "ragwitness/query/v1"
@@ -164,7 +172,7 @@ class SignedQueryRecord(QueryRecord):
     """One answered query of an account with a key; ``query`` is the account's own commitment.
 
     Attributes:
-        signature: The account's, over what it asked, in hex
+        signature: The account's, over its request, in hex
             (:func:`ragwitness.attest.receipts.request_message`).
     """
 
@@ -203,22 +211,7 @@ LogRecord = (
 """Any entry of the log."""
 
 
-# Records to bytes and back: what is logged and hashed is one canonical JSON text per record.
-
-_CHECKS = {
-    "extra_forbidden": "unknown_field",
-    "missing": "missing_field",
-    "union_tag_invalid": "type",
-    "union_tag_not_found": "type",
-    "model_attributes_type": "type",
-    "string_too_long": "length",
-    "string_too_short": "length",
-    "too_long": "length",
-    "too_short": "length",
-    "string_type": "field_type",
-    "tuple_type": "field_type",
-    "model_type": "field_type",
-}
+# Records to bytes and back.
 
 
 def encode(record: LogRecord) -> bytes:
@@ -239,24 +232,12 @@ def decode(data: bytes) -> LogRecord:
 
     Raises:
         VerificationError: ``record.size``, ``record.canonical`` and others of
-            :func:`~ragwitness.crypto.hashing.parse`; ``record.type`` (or version) unknown;
-            ``record.unknown_field``, ``record.missing_field``, ``record.field_type``,
-            ``record.length``, or ``record.field`` for any other value that may not stand there.
+            :func:`~ragwitness.crypto.hashing.parse`; or ``record.fields``: an unknown type or
+            version, a missing or unknown field, or a value that is not allowed.
     """
-    # The one text of its value, then the one type of its name.
-    value: Any = parse(data, MAX_ENTRY, "record")
-    if isinstance(value, dict) and isinstance(value.get("indexes"), list):
-        value["indexes"] = tuple(value["indexes"])  # what strict reading asks for
-    try:
-        return _adapter().validate_python(value)
-    except ValidationError as error:
-        # One named check per kind of fault; pydantic's own words only say where.
-        first = error.errors(include_url=False, include_input=False)[0]
-        check = _CHECKS.get(first["type"], "field")
-        place = ".".join(map(str, first["loc"][1:])) or "record"
-        raise VerificationError(
-            f"record.{check}", f"A record of the log is refused at {place[:80]}: {first['msg']}."
-        ) from error
+    parse(data, MAX_ENTRY, "record")
+    record: LogRecord = validated(_RECORD, data, "record")
+    return record
 
 
 def record_hash(record: LogRecord) -> bytes:
@@ -269,10 +250,88 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Records of a ragwitness log",
-        **_adapter().json_schema(mode="serialization"),
+        **_adapter(_RECORD).json_schema(mode="serialization"),
     }
 
 
+_RECORD: Any = Annotated[LogRecord, Field(discriminator="type")]
+
+
+# Files of a bundle and receipts: a dataclass each, with one canonical JSON text for one value.
+
+STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+"""Of a dataclass that is read: ``__pydantic_config__``."""
+
+
+def _bytes(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError("not bytes in hex")
+    return bytes.fromhex(text)
+
+
+def _number(text: object) -> int:
+    if not isinstance(text, str):
+        raise ValueError("not a whole number in decimal digits")
+    return parse_u64(text, "number")
+
+
+HexBytes = Annotated[bytes, BeforeValidator(_bytes), PlainSerializer(bytes.hex)]
+"""Bytes in lower-case hex."""
+
+Hex = Annotated[HexBytes, Field(min_length=32, max_length=32)]
+"""32 bytes in lower-case hex."""
+
+Digest = _Hash
+"""SHA-256 in lower-case hex, as text."""
+
+U64 = Annotated[int, BeforeValidator(_number), PlainSerializer(str)]
+"""A whole number as its decimal text."""
+
+Slots = tuple[Annotated[int, Field(ge=0, lt=1 << 32)], ...]
+"""Slots of an index, best first."""
+
+_T = TypeVar("_T")
+
+
+def encode_form(value: object) -> bytes:
+    """Return the canonical JSON of a dataclass."""
+    type_: Any = type(value)
+    return canonical(_adapter(type_).dump_python(value, mode="json"))
+
+
+def parse_form(type_: type[_T], data: bytes, limit: int, check: str) -> _T:
+    """Return the dataclass that :func:`encode_form` wrote; every other text is refused.
+
+    Raises:
+        VerificationError: ``<check>.fields`` (a field is missing, unknown or has another form), or
+            by :func:`~ragwitness.crypto.hashing.parse` ``<check>.*``.
+    """
+    parse(data, limit, check)
+    value: _T = validated(type_, data, check)
+    # A field that is missing has its default; only the one text with all fields is read.
+    require(encode_form(value) == data, f"{check}.fields", f"The {check} lacks a field.")
+    return value
+
+
+def validated(type_: Any, data: bytes, check: str) -> Any:
+    """Return a JSON text as a value of a type.
+
+    Raises:
+        VerificationError: ``<check>.fields``.
+    """
+    try:
+        return _adapter(type_).validate_json(data)
+    except (ValidationError, VerificationError) as error:
+        why = fault(error) if isinstance(error, ValidationError) else error.message
+        raise VerificationError(f"{check}.fields", f"The {check} is refused: {why}.") from error
+
+
+def fault(error: ValidationError) -> str:
+    """Return where and why a value is refused."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{first['msg']}, at {'.'.join(map(str, first['loc']))[:80] or 'its form'}"
+
+
 @functools.cache
-def _adapter() -> TypeAdapter[LogRecord]:
-    return TypeAdapter(Annotated[LogRecord, Field(discriminator="type")])
+def _adapter(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)

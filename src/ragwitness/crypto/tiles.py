@@ -12,21 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.core.files import replace_file
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash, node_hash
-from ragwitness.crypto.merkle import MerkleLog, Nodes
+from ragwitness.crypto.merkle import LogNodes, MerkleLog
 
 WIDTH = 256
 """Hashes in a full tile."""
 
 LENGTH_BYTES = 2
-"""What stands before each entry: its length."""
+"""Length of the length before each entry."""
 
 MAX_ENTRY = (1 << 8 * LENGTH_BYTES) - 1
 """Longest entry, in bytes, that a bundle can hold."""
 
 _HEIGHT = 8
+_CACHED = 1024
+
+Source = Callable[[str, int], bytes]
+"""Reads a file under the log's prefix: its first bytes, as many as are asked for. A missing file is
+an :class:`OSError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,59 +51,48 @@ class Tile:
     @property
     def path(self) -> str:
         """Relative to the log's prefix, e.g. ``tile/0/x001/x234/067.p/17``."""
-        groups = [f"{self.number % 1000:03d}"]
-        rest = self.number // 1000
-        while rest:
-            groups.insert(0, f"x{rest % 1000:03d}")
-            rest //= 1000
+        digits = f"{self.number:03d}"
+        digits = digits.zfill(-(-len(digits) // 3) * 3)
+        groups = [f"x{digits[i : i + 3]}" for i in range(0, len(digits), 3)]
         level = "entries" if self.level < 0 else str(self.level)
         partial = "" if self.width == WIDTH else f".p/{self.width}"
-        return f"tile/{level}/{'/'.join(groups)}{partial}"
+        return f"tile/{level}/{'/'.join((*groups[:-1], groups[-1][1:]))}{partial}"
 
 
 def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
-    """Return the hash tiles that a log of ``size`` has and one of ``since`` had not.
+    """Yield the hash tiles that are new since the log had ``since`` entries.
 
-    Partial tiles are those of ``size``. Entry bundles have the places of level 0.
+    Partial tiles are those of ``size``. Entry bundles have the numbers of level 0.
     """
-    for level in range(64):
-        hashes, before = size >> (_HEIGHT * level), since >> (_HEIGHT * level)
-        if not hashes:
-            return
+    level = 0
+    while hashes := size >> (_HEIGHT * level):
+        before = since >> (_HEIGHT * level)
         for number in range(before // WIDTH, hashes // WIDTH):
             yield Tile(level, number)
         if hashes % WIDTH and hashes != before:
             yield Tile(level, hashes // WIDTH, hashes % WIDTH)
+        level += 1
 
 
-def tile_bytes(nodes: Nodes, tile: Tile) -> bytes:
-    """Return a hash tile's content, 32 bytes per hash.
-
-    Raises:
-        InputError: The log does not reach that far, or the tile is one of entries.
-    """
-    if tile.level < 0:
-        raise InputError("A log of hashes does not hold its entries.", "Use encode_bundle().")
-    first = tile.number * WIDTH
-    height = _HEIGHT * tile.level
+def tile_bytes(nodes: LogNodes, tile: Tile) -> bytes:
+    """Return a hash tile's content, 32 bytes per hash."""
+    height, first = _HEIGHT * tile.level, tile.number * WIDTH
     return b"".join(nodes.node(height, first + i) for i in range(tile.width))
 
 
-def encode_bundle(entries: Sequence[bytes]) -> bytes:
-    """Return the entry bundle of 1 to 256 entries.
+def framed(entry: bytes) -> bytes:
+    """Return an entry with its length before it.
 
     Raises:
-        InputError: There are none or too many, or one is longer than 65,535 bytes.
+        InputError: It is longer than 65,535 bytes.
     """
-    if not 1 <= len(entries) <= WIDTH:
-        raise InputError(f"A bundle holds 1 to {WIDTH} entries, not {len(entries)}.")
-    if any(len(entry) > MAX_ENTRY for entry in entries):
+    if len(entry) > MAX_ENTRY:
         raise InputError(f"An entry of the log has at most {MAX_ENTRY:,} bytes.")
-    return b"".join(len(entry).to_bytes(LENGTH_BYTES, "big") + entry for entry in entries)
+    return len(entry).to_bytes(LENGTH_BYTES, "big") + entry
 
 
 def read_entries(data: bytes) -> Iterator[bytes]:
-    """Yield the whole entries at the start of ``data``; stop before one that is cut short."""
+    """Yield the complete entries at the start of ``data``; stop before one that is cut short."""
     at = 0
     while at + LENGTH_BYTES <= len(data):
         end = at + LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big")
@@ -108,64 +102,47 @@ def read_entries(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def decode_bundle(data: bytes, width: int) -> list[bytes]:
-    """Return the entries of a bundle that must hold ``width`` of them and nothing behind.
+def read_all_entries(data: bytes, check: str) -> list[bytes]:
+    """Return the entries of a file that must not end inside one.
 
     Raises:
-        VerificationError: ``log.bundle``.
+        VerificationError: ``check``.
     """
     entries = list(read_entries(data))
-    if len(entries) != width or sum(map(len, entries)) + LENGTH_BYTES * width != len(data):
-        raise VerificationError("log.bundle", f"A file of entries does not hold exactly {width}.")
+    used = sum(map(len, entries)) + LENGTH_BYTES * len(entries)
+    require(used == len(data), check, "A file of the log's entries is cut off.")
     return entries
 
 
 # A prefix of tiles: written beside a growing log, read to prove or to check it.
 
-_KEPT = 1024
-
-Source = Callable[[str, int], bytes]
-"""Reads a file under the log's prefix: its first bytes, as many as are asked for. A file that is
-not there is an :class:`OSError`."""
-
 
 def write_tiles(
-    folder: Path,
-    nodes: Nodes,
-    since: int = 0,
-    entries: Callable[[int, int], Sequence[bytes]] | None = None,
-) -> int:
+    folder: Path, nodes: LogNodes, since: int, entries: Callable[[int, int], Sequence[bytes]]
+) -> None:
     """Write the tiles, and the bundles of entries, that are new since the log had ``since``.
 
-    A file appears whole or not at all. A partial tile stays until the full one is there, since a
-    checkpoint that was handed out may need it, and is then removed: whoever asks for it in vain
-    asks for the full one (C2SP tlog-tiles).
+    A file appears complete or not at all. A partial tile stays until the full one is written, since
+    a published checkpoint may need it. A client that misses a partial tile asks for the full one
+    (C2SP tlog-tiles).
 
     Args:
         folder: The log's prefix.
         nodes: The log's hashes.
-        since: How many entries :func:`tiles_reach` says are there.
-        entries: Returns those from one index to before another; without it no bundle is written.
-
-    Returns:
-        Number of files written.
+        since: Number of entries that :func:`tiles_reach` confirms.
+        entries: Returns those from one index to before another.
 
     Raises:
         InputError: An entry is longer than a bundle allows.
         OSError: The folder cannot be written.
     """
-    count, size = 0, nodes.size
+    size = nodes.size
     for tile in tiles_of(size, since):
         _write(folder, tile, tile_bytes(nodes, tile))
-        count += 1
-    # Bundles come last: the last of them says that all is there (tiles_reach).
-    if entries is None or since == size:
-        return count
-    for number in range(since // WIDTH, -(-size // WIDTH)):
-        held = entries(number * WIDTH, min(size, (number + 1) * WIDTH))
-        _write(folder, Tile(-1, number, len(held)), encode_bundle(held))
-        count += 1
-    return count
+    # Bundles come last: the last of them shows that all is written (tiles_reach).
+    for number in range(since // WIDTH, -(-size // WIDTH)) if since < size else ():
+        bundle = entries(number * WIDTH, min(size, (number + 1) * WIDTH))
+        _write(folder, Tile(-1, number, len(bundle)), b"".join(map(framed, bundle)))
 
 
 def tiles_reach(folder: Path, size: int) -> bool:
@@ -193,25 +170,29 @@ def load_log(prefix: Path | Source, size: int, root: bytes) -> MerkleLog:
     for number in range(-(-size // WIDTH)):
         width = min(WIDTH, size - number * WIDTH)
         log.extend_hashes(_read_hashes(prefix, Tile(0, number, width)))
-    if log.root() != root:
-        raise VerificationError("log.root", "The log's tiles do not have the checkpoint's root.")
+    other = "The log's tiles do not have the checkpoint's root."
+    require(log.root() == root, "log.root", other)
     return log
 
 
-class TileFolder:
+class TileFolder(LogNodes):
     """Hashes of a log's complete subtrees out of its tiles, without reading the whole log.
 
-    A tile is trusted no further than a proof made of it: whoever checks the proof against a
-    signed root finds a false tile.
+    No tile is trusted: a proof made of a false one fails against the signed root.
 
     Args:
-        prefix: Folder that holds ``tile/``, or what reads files of the log elsewhere.
+        prefix: Folder that holds ``tile/``, or a function that reads files of the log elsewhere.
         size: Entries of the tree, from a checkpoint.
     """
 
     def __init__(self, prefix: Path | Source, size: int) -> None:
-        self._prefix, self.size = prefix, size
+        self._prefix, self._size = prefix, size
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self._size
 
     def node(self, level: int, index: int) -> bytes:
         """Return the hash over entries [index · 2^level, (index + 1) · 2^level).
@@ -223,9 +204,9 @@ class TileFolder:
         if not 0 <= index < self.size >> level:
             raise InputError(f"The log has no complete subtree {index} of height {level} yet.")
         # A node inside a tile is folded from the tile's hashes.
-        height = level % 8
+        tile_level, height = divmod(level, _HEIGHT)
         first = index << height
-        hashes = self._tile(level // 8, first // WIDTH)
+        hashes = self._tile(tile_level, first // WIDTH)
         row = hashes[first % WIDTH : first % WIDTH + (1 << height)]
         while len(row) > 1:
             row = [node_hash(row[i], row[i + 1]) for i in range(0, len(row), 2)]
@@ -239,42 +220,51 @@ class TileFolder:
         """
         hashes = self._tile(0, number)
         data, width = _read(self._prefix, Tile(-1, number, len(hashes)))
-        entries = decode_bundle(data, width)[: len(hashes)]
-        if [leaf_hash(entry) for entry in entries] != hashes:
-            raise VerificationError(
-                "log.entry", f"An entry in bundle {number} is not the one whose hash is logged."
-            )
-        return entries
+        entries = read_all_entries(data, "log.bundle")
+        exact = f"A file of entries does not hold exactly {width}."
+        require(len(entries) == width, "log.bundle", exact)
+        other = f"An entry in bundle {number} is not the one whose hash is logged."
+        same = list(map(leaf_hash, entries[: len(hashes)])) == hashes
+        require(same, "log.entry", other)
+        return entries[: len(hashes)]
+
+    def all_entries(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the entries from the bundle of ``start`` on, each checked against its leaf hash.
+
+        Raises:
+            VerificationError: As :meth:`entries`.
+        """
+        for number in range(start // WIDTH, -(-self.size // WIDTH)):
+            yield from self.entries(number)
 
     def _tile(self, level: int, number: int) -> list[bytes]:
-        found = self._tiles.get((level, number))
-        if found is None:
-            width = min(WIDTH, (self.size >> (8 * level)) - number * WIDTH)
-            found = _read_hashes(self._prefix, Tile(level, number, width))
-            if len(self._tiles) >= _KEPT:
+        hashes = self._tiles.get((level, number))
+        if hashes is None:
+            width = min(WIDTH, (self.size >> (_HEIGHT * level)) - number * WIDTH)
+            hashes = _read_hashes(self._prefix, Tile(level, number, width))
+            if len(self._tiles) >= _CACHED:
                 self._tiles.clear()
-            self._tiles[level, number] = found
-        return found
+            self._tiles[level, number] = hashes
+        return hashes
 
 
 def _read_hashes(prefix: Path | Source, tile: Tile) -> list[bytes]:
     data, width = _read(prefix, tile)
-    # So many hashes, and nothing behind them.
-    if len(data) != width * HASH_BYTES:
-        raise VerificationError("log.tile", f"A tile of {width} hashes has {len(data):,} bytes.")
+    exact = f"A tile of {width} hashes has {len(data):,} bytes."
+    require(len(data) == width * HASH_BYTES, "log.tile", exact)
     return [data[HASH_BYTES * i : HASH_BYTES * (i + 1)] for i in range(tile.width)]
 
 
 def _read(prefix: Path | Source, tile: Tile) -> tuple[bytes, int]:
     """Return a tile's content and its width: the full file where the partial one is gone."""
     each = HASH_BYTES if tile.level >= 0 else LENGTH_BYTES + MAX_ENTRY
-    for found in dict.fromkeys((tile, Tile(tile.level, tile.number))):
-        most = found.width * each + 1  # one byte more shows that a file is too long
+    for candidate in dict.fromkeys((tile, Tile(tile.level, tile.number))):
+        most = candidate.width * each + 1  # one byte more shows that a file is too long
         try:
             if callable(prefix):
-                return prefix(found.path, most), found.width
-            with (prefix / found.path).open("rb") as file:
-                return file.read(most), found.width
+                return prefix(candidate.path, most), candidate.width
+            with (prefix / candidate.path).open("rb") as file:
+                return file.read(most), candidate.width
         except OSError:
             continue
     raise VerificationError(

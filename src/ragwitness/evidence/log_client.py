@@ -36,7 +36,7 @@ from ragwitness.crypto.keys import (
     read_stamp,
     stamp_of,
 )
-from ragwitness.crypto.merkle import Nodes, consistency_path
+from ragwitness.crypto.merkle import LogNodes
 from ragwitness.crypto.notes import MAX_NOTE, Checkpoint, Note, Signature, verify_signature
 
 # One connection to one address, with limits on size, time and where a reply may lead.
@@ -223,7 +223,7 @@ _ATTEMPTS = 3  # the size that the witness names may be old when the proof for i
 _SIZE = re.compile(rb"(0|[1-9][0-9]{0,18})\n")
 
 
-def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: Nodes) -> Signature:
+def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: LogNodes) -> Signature:
     """Return a witness's signature line under a checkpoint.
 
     Args:
@@ -242,7 +242,7 @@ def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: Nodes) -> 
     checkpoint, old = Checkpoint.parse(shown.text), 0
     for _ in range(_ATTEMPTS):
         # 1. The proof from what the witness signed last; from nothing, if that is not known.
-        path = consistency_path(log, old, checkpoint.size)
+        path = log.consistency(old, checkpoint.size)
         lines = [f"old {old}", *map(b64, path), "", ""]
         body = "\n".join(lines).encode() + note
         reply = prefix.send("POST", "add-checkpoint", body, MAX_NOTE)

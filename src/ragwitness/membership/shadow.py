@@ -133,7 +133,7 @@ class AuditClassifier:
     """A trained f_audit.
 
     Attributes:
-        name: What was trained.
+        name: The kind of classifier.
         fitted: Anything with ``predict_proba``.
     """
 

@@ -24,7 +24,7 @@ class Judged:
 
     Attributes:
         document: The document.
-        score: What the audit returned.
+        score: The score of the audit.
         statistic: Higher means more evidence of membership; None where unscorable.
         classifier: Membership probability by the audit classifier, where there is one.
         queries: Spent on it.

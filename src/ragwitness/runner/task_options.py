@@ -178,7 +178,7 @@ ContactFinder = Annotated[
     PathRole.ADDRESS,
     Opt(
         help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
-        " spacy:MODEL, gliner:MODEL or hf:MODEL, or several with + between."
+        " spacy:MODEL or hf:MODEL, or several with + between."
     ),
 ]
 Prompts = Annotated[int, Opt(help="The most prompts that each attack may send.")]

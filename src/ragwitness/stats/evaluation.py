@@ -393,7 +393,7 @@ class Floor:
 def epsilon_one_run(correct: int, guesses: int, *, confidence: float = 0.95) -> Floor:
     """Return epsilon from guesses about planted documents in one run (2305.08846, Thm. 5.2).
 
-    Each canary was planted by a fair coin of its own; for some, the attack says whether it was.
+    Each canary was planted by a fair coin; for some, the attack guesses its coin.
     Under pure epsilon (delta = 0) the number of correct guesses is at most a binomial with
     e^eps / (1 + e^eps); the largest epsilon that the count refutes is returned.
 

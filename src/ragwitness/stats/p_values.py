@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragwitness.core.errors import InputError
 
 Groups = tuple[Sequence[str | None], Sequence[str | None]]
-"""Groups of scores and of calibration scores; None is a group of its own."""
+"""Groups of scores and of calibration scores; None is a group by itself."""
 
 
 def conformal_p_values(
@@ -86,7 +86,7 @@ def _numbered(groups: Sequence[str | None]) -> tuple[dict[str, int], NDArray[np.
 
 
 def votes_of(groups: Sequence[str | None]) -> int:
-    """Return how many groups there are; None is one of its own."""
+    """Return how many groups there are; None is one by itself."""
     return groups.count(None) + len({*groups} - {None})
 
 

@@ -1,10 +1,10 @@
 """How many members an audit can be expected to find, before it asks anything (ours).
 
-A verdict depends on scores through their ranks alone. So a score is stood for by its
-false-positive rate, the share of documents outside that score at least as high: uniform for a
-document outside, small for a member that is told apart well. What is simulated is then the
-procedure of ``membership/verdicts.py`` itself: conformal p-values among documents known to be
-outside, Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
+A verdict depends on scores through their ranks alone. So the simulation replaces a score by its
+false-positive rate: the share of documents outside that score at least as high. It is uniform for
+a document outside, and small for a member that scores well. The simulated procedure is that of
+``membership/verdicts.py``: conformal p-values among documents known to be outside,
+Benjamini-Hochberg over all documents in question, ``in`` where q <= alpha.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _MOST_ROUNDS, _FEWEST_ROUNDS = 2000, 200
-_DRAWS = 1_000_000  # scores drawn in all, from where on there are fewer rounds
+_DRAWS = 1_000_000  # scores drawn in all; larger audits have fewer rounds
 _MIDDLE = (5, 95)  # percentiles of the simulated audits
 
 
@@ -28,7 +28,7 @@ class Binormal:
     """Normal scores of equal spread on both sides, as far apart as an AUC says.
 
     Attributes:
-        auc: Area under the ROC curve, from .5, where nothing is told apart, to 1.
+        auc: Area under the ROC curve, from .5 for chance to 1.
     """
 
     auc: float
@@ -52,7 +52,7 @@ class Binormal:
 
 @dataclass(frozen=True, slots=True)
 class AuditPower:
-    """What simulated audits came to.
+    """The outcome of simulated audits.
 
     Attributes:
         found: Expected share of members called in; NaN where no audit had a member.
@@ -62,7 +62,7 @@ class AuditPower:
         false_share: Expected share of documents outside among those called in (the false
             discovery rate).
         rounds: Simulated audits.
-        auc: How well the audit tells members from others.
+        auc: Separation of members and others.
     """
 
     found: float
@@ -108,7 +108,7 @@ def expected_power(
     rng = np.random.default_rng(0)
     counts = np.empty((n, 3))  # members, members called in, others called in
     for row in counts:
-        # One audit: who is inside, who is called in, and how many of both.
+        # One audit: the documents inside, those called in, and both.
         inside = rng.random(documents) < inside_share
         called = _called_in(separation, inside, known_out, alpha, rng)
         row[:] = inside.sum(), (called & inside).sum(), (called & ~inside).sum()

@@ -1,7 +1,7 @@
 """Documents from a file, a folder, standard input or a pasted text.
 
-What cannot be used is named with its place and reason and left out; only input from which
-nothing can be used, or which would mean something else than the user thinks, is an error.
+A file or row that cannot be used is named with its reason and left out. Input without any usable
+document, or with another meaning than the user thinks, is an error.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ragwitness.text.formats import (
 TABLES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 PROSE = (".txt", ".text", ".md", ".markdown", ".rst")
 _ASIDE = re.compile(r"\..*|~\$.*|thumbs\.db|desktop\.ini|__macosx", re.IGNORECASE)
-"""Names of what systems and editors leave beside documents: nobody's document, and not named."""
+"""Names of files that systems and editors put beside documents; skipped without a remark."""
 
-_MAX_BYTES = 512 * 1024**2
-_MOST_CHARACTERS = 1_000_000
+_MAX_BYTES = 512 * 1024**2  # of one file, and of all texts together
+_MAX_CHARACTERS = 1_000_000  # of one document
 _NAMED = 5  # files that one sentence names
 _SHOWN = 40  # of those left out, in a terminal; a result names all
 
@@ -45,7 +45,7 @@ Split: TypeAlias = Literal["paragraphs"] | None
 
 
 class _Note(NamedTuple):
-    """What a reader must know of a file that was read; it goes on from its name."""
+    """A remark on a file that was read; the file's name begins the sentence."""
 
     text: str
 
@@ -54,21 +54,25 @@ Row: TypeAlias = tuple[str, int, Document | str | _Note]
 """File and line (0: all of it), and the document, the reason why there is none, or a note."""
 
 
+class Fields(NamedTuple):
+    """Names of the fields, or columns, of the text (None for the usual ones) and of the group."""
+
+    text: str | None = None
+    group: str | None = None
+
+
 class _Reading(NamedTuple):
     """How files are read; see :func:`load_documents`."""
 
     fields: Fields
     split: Split
     encoding: str | None
-    max_bytes: int
-    most: int
 
 
-def check_size(name: object, size: int, max_bytes: int) -> None:
-    """Raise InputError where ``size`` is over ``max_bytes``."""
-    if size > max_bytes:
+def _check_size(name: object, size: int) -> None:
+    if size > _MAX_BYTES:
         raise InputError(
-            f"{name} is larger than {max_bytes / 1024**2:,.0f} MiB.",
+            f"{name} is larger than {_MAX_BYTES / 1024**2:,.0f} MiB.",
             "Split it and audit the parts, e.g.: split -C 256m --additional-suffix=.jsonl FILE",
         )
 
@@ -83,24 +87,25 @@ def _folder(folder: Path, how: _Reading) -> Iterator[Row]:
         links = [name for name in folders if os.path.islink(os.path.join(at, name))]
         paths += [os.path.join(at, name) for name in (*files, *links) if not _ASIDE.fullmatch(name)]
 
-    def below(path: str) -> str:
-        return os.path.relpath(path, folder).replace(os.sep, "/")
+    def name_of(path: str) -> tuple[str, str]:
+        """The name below the folder, and the name with it."""
+        identity = os.path.relpath(path, folder).replace(os.sep, "/")
+        return identity, f"{folder.name}/{identity}" if folder.name else identity
 
     for error in closed:
-        yield f"{folder.name}/{below(error.filename)}", 0, f"cannot be read: {error.strerror}"
+        yield name_of(error.filename)[1], 0, f"cannot be read: {error.strerror}"
     for path in sorted(paths, key=lambda path: path.split(os.sep)):
-        identity = below(path)
-        place = f"{folder.name}/{identity}" if folder.name else identity
+        identity, name = name_of(path)
         try:
             if not os.path.isfile(path):
-                yield place, 0, "is a link that leads to no file, or no file at all"
+                yield name, 0, "is a link that leads to no file, or no file at all"
                 continue
             with open(path, "rb") as stream:
-                yield from _file(stream, place, identity, how, in_folder=True)
+                yield from _file(stream, name, identity, how, in_folder=True)
         except UnreadableError as error:
-            yield place, 0, error.why
+            yield name, 0, error.why
         except OSError as error:
-            yield place, 0, f"cannot be read: {error.strerror or error}"
+            yield name, 0, f"cannot be read: {error.strerror or error}"
 
 
 def _file(
@@ -123,13 +128,13 @@ def _contents(
     stream: BinaryIO, place: str, identity: str, how: _Reading, *, in_folder: bool
 ) -> Iterator[Row]:
     suffix = Path(place).suffix.lower()
-    # 1. A format of its own: one document, or its paragraphs.
-    if (extract := extract_text(stream, suffix, how.encoding, how.most)) is not None:
+    # 1. No plain text: one document, or its paragraphs.
+    if (extract := extract_text(stream, suffix, how.encoding, _MAX_CHARACTERS)) is not None:
         if extract.note:
             yield place, 0, _Note(extract.note)
         yield from _prose(io.StringIO(extract.text), place, identity, how)
         return
-    # 2. Plain text: its beginning tells the encoding, and whether it is rows of JSON.
+    # 2. Plain text: its beginning shows the encoding, and whether it is rows of JSON.
     sample = stream.read(SAMPLE)
     if not sample.removeprefix(codecs.BOM_UTF8).strip():
         raise UnreadableError("is empty", "Give a file with text in it.")
@@ -146,8 +151,8 @@ def _contents(
         raise UnreadableError("is one JSON array", hint)
     if note:
         yield place, 0, _Note(note)
-    # 3. Line by line: no plain text is ever held whole. What is no UTF-8 becomes surrogates, which
-    # are refused with their row; another encoding is right for the whole file, or for none of it.
+    # 3. Line by line: no plain text is ever held whole. Bytes outside UTF-8 become surrogates, and
+    # their row is refused; another encoding is right for the whole file, or for none of it.
     stream.seek(0)
     errors = "surrogateescape" if encoding.startswith("utf-8") else "strict"
     sniffed = "jsonl" if start == "{" and suffix not in PROSE else "text"
@@ -156,11 +161,11 @@ def _contents(
         if kind == "text":
             yield from _prose(text, place, identity, how)
             return
-        lines = _lines(text, how.most)
+        lines, by_tabs = _lines(text), suffix == ".tsv"
         rows = (
-            read_jsonl(lines, how.fields, how.most)
+            read_jsonl(lines, how.fields)
             if kind == "jsonl"
-            else read_csv(lines, how.fields, how.most, by_tabs=suffix == ".tsv")
+            else read_csv(lines, how.fields, by_tabs=by_tabs)
         )
         for number, row in rows:
             if in_folder and isinstance(row, Document):  # two tables may use the same ids
@@ -168,51 +173,49 @@ def _contents(
             yield place, number, row
 
 
-def _lines(text: TextIO, most: int) -> Iterator[Line]:
+def _lines(text: TextIO) -> Iterator[Line]:
     """Yield numbered lines."""
-    number, part, over = 0, "", False
+    number, line = 0, ""
     # ``readline`` is bounded, so a line without end never fills the memory
-    while piece := _piece(text, most + 1):
-        over = over or len(part) + len(piece) > most
-        part = "" if over else part + piece
+    while piece := _piece(text, _MAX_CHARACTERS + 1):
+        line = (line + piece)[: _MAX_CHARACTERS + 1]
         if piece.endswith("\n"):
             number += 1
-            yield number, None if over else part
-            part, over = "", False
-    if part or over:
-        yield number + 1, None if over else part
+            yield number, line if len(line) <= _MAX_CHARACTERS else None
+            line = ""
+    if line:
+        yield number + 1, line if len(line) <= _MAX_CHARACTERS else None
 
 
-def _piece(text: TextIO, most: int, *, whole: bool = False) -> str:
+def _piece(text: TextIO, size: int, *, whole: bool = False) -> str:
     try:
-        return text.read(most) if whole else text.readline(most)
+        return text.read(size) if whole else text.readline(size)
     except UnicodeDecodeError:
         raise not_in(text.encoding) from None
 
 
 def _prose(text: TextIO, place: str, identity: str, how: _Reading) -> Iterator[Row]:
     if how.split:
-        for start, block in _paragraphs(_lines(text, how.most), how.most):
-            row = Document(f"{identity}:{start}", block) if block else too_large(how.most)
-            yield place, start, row
-    elif len(whole := _piece(text, how.most + 1, whole=True)) > how.most:
-        yield place, 0, too_large(how.most) + "; split it into paragraphs (--paragraphs)"
+        for start, block in _paragraphs(_lines(text)):
+            yield place, start, Document(f"{identity}:{start}", block) if block else _TOO_LARGE
+    elif len(content := _piece(text, _MAX_CHARACTERS + 1, whole=True)) > _MAX_CHARACTERS:
+        yield place, 0, _TOO_LARGE + "; split it into paragraphs (--paragraphs)"
     else:
-        yield place, 0, Document(identity, whole.strip())
+        yield place, 0, Document(identity, content.strip())
 
 
-def _paragraphs(lines: Iterable[Line], most: int) -> Iterator[tuple[int, str]]:
+def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Yield first line and text of each block; an empty text where it is over the limit."""
     block: list[str] = []
     start, size = 1, 0
     for number, line in itertools.chain(lines, [(0, "")]):
         if line is None or line.strip():
             start = start if size else number
-            size += most + 1 if line is None else len(line)
-            block = block if size <= most else []
+            size += _MAX_CHARACTERS + 1 if line is None else len(line)
+            block = block if size <= _MAX_CHARACTERS else []
             block.append(line or "")
         elif size:
-            yield start, "".join(block).strip() if size <= most else ""
+            yield start, "".join(block).strip() if size <= _MAX_CHARACTERS else ""
             block, size = [], 0
 
 
@@ -224,12 +227,12 @@ _LIKE_A_PATH = re.compile(r"\s*(?:~|\.{0,2})[/\\].*|.*\.[a-z][a-z0-9]{0,6}\s*", 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDocuments:
-    """What could be used and what could not.
+    """The usable documents, and the files and rows that were left out.
 
     Attributes:
-        documents: In the order in which they stand there.
-        left_out: Every file and row that is not among them, by the name under which it was given.
-        notes: What a reader must know of files that are, in sentences.
+        documents: In the order of the source.
+        left_out: Every file and row without a document, by name and with the reason.
+        notes: Remarks on files with documents, in sentences.
     """
 
     documents: tuple[Document, ...]
@@ -238,8 +241,8 @@ class LoadedDocuments:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Lines for whoever gave the source: each file that was left out, and the notes."""
-        lines = [f"left out: {one.name}: {one.why}" for one in self.left_out[:_SHOWN]]
+        """Lines for the user: each file that was left out, and the notes."""
+        lines = [f"left out: {file.name}: {file.why}" for file in self.left_out[:_SHOWN]]
         if (more := len(self.left_out) - _SHOWN) > 0:
             lines.append(f"left out: {more:,} more files or rows")
         return (*lines, *self.notes)
@@ -252,8 +255,6 @@ def load_documents(
     group_field: str | None = None,
     split: Split = None,
     encoding: str | None = None,
-    max_bytes: int = _MAX_BYTES,
-    max_characters: int = _MOST_CHARACTERS,
 ) -> LoadedDocuments:
     """Load documents.
 
@@ -263,78 +264,76 @@ def load_documents(
             for standard input, or the text itself: at least 8 words that do not look like a path.
         text_field: Name of the field that holds the text.
         group_field: Name of the field that holds the group; a row without one cannot be used.
-        split: ``"paragraphs"`` makes every block between blank lines of a text a document of its
-            own; otherwise a file is one document.
+        split: ``"paragraphs"`` makes a document of every block between blank lines of a text;
+            otherwise a file is one document.
         encoding: Of texts that are not in UTF-8; None to recognise it.
-        max_bytes: Limit of one file, and of all texts together.
-        max_characters: Limit of one document.
 
     Raises:
-        InputError: The source is missing, unreadable, over ``max_bytes``, or holds no usable
-            document; or there is no such encoding.
+        InputError: The source is missing, unreadable, too large, or holds no usable document; or
+            there is no such encoding.
     """
     name = _shown(source)
     try:
         "".encode(encoding or "utf-8")
-        fields = Fields(text_field, group_field)
-        how = _Reading(fields, split, encoding, max_bytes, max_characters)
-        return _collect(_rows(source, name, how), name, max_bytes)
+        how = _Reading(Fields(text_field, group_field), split, encoding)
+        return _collect(_rows(source, name, how), name)
     except LookupError:
-        why = f"There is no encoding of texts that is called {encoding!r}."
-        raise InputError(why, "Examples: windows-1252, utf-16-le, gb18030, shift_jis.") from None
+        raise InputError(
+            f"There is no encoding of texts that is called {encoding!r}.",
+            "Examples: windows-1252, utf-16-le, gb18030, shift_jis.",
+        ) from None
     except UnreadableError as error:
         raise InputError(f"{name} {error.why}.", error.hint) from error
     except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"{name} cannot be read: {why}.", "Check its permissions.") from error
+        message = f"{name} cannot be read: {error.strerror or error}."
+        raise InputError(message, "Check its permissions.") from error
 
 
 def _rows(source: str | Path, name: str, how: _Reading) -> Iterator[Row]:
-    path = None if source == "-" else _existing(source)
-    if source != "-" and path is None:
-        yield "pasted text", 0, Document("pasted", str(source).strip())
-    elif path is None:
-        data = sys.stdin.buffer.read(how.max_bytes + 1)
-        check_size(name, len(data), how.max_bytes)
+    if source == "-":
+        data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        _check_size(name, len(data))
         yield from _file(io.BytesIO(data), name, name, how)
+    elif (path := _existing(source)) is None:
+        yield "pasted text", 0, Document("pasted", str(source).strip())
     elif path.is_dir():
         yield from _folder(path, how)
     else:
-        check_size(name, path.stat().st_size, how.max_bytes)
+        _check_size(name, path.stat().st_size)
         with path.open("rb") as stream:
             yield from _file(stream, path.name, path.name, how)
 
 
-def _collect(rows: Iterable[Row], name: str, max_bytes: int) -> LoadedDocuments:
+def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:
     documents: list[Document] = []
     left_out: list[LeftOut] = []
     notes: dict[str, list[str]] = {}
-    seen: dict[str, tuple[str, bytes]] = {}
+    first: dict[str, tuple[str, bytes]] = {}
     size = 0
     for file, line, row in rows:
         place = LeftOut(_sayable(file), "", line)
         if isinstance(row, _Note):
             notes.setdefault(row.text, []).append(place.name)
             continue
-        # What is left out is named; an id that comes twice would mix two documents up.
-        why = (
+        # A second document with the same id would mix two documents up.
+        flaw = (
             row
             if isinstance(row, str)
-            else _flaw(row.id, "id") or _flaw(row.text, "text") or _repeats(row, place.name, seen)
+            else _flaw(row.id, "id") or _flaw(row.text, "text") or _repeats(row, place.name, first)
         )
-        if why:
-            left_out.append(replace(place, why=why))
+        if flaw:
+            left_out.append(replace(place, why=flaw))
         elif isinstance(row, Document):
             documents.append(row)
-            check_size(name, size := size + len(row.text), max_bytes)
+            _check_size(name, size := size + len(row.text))
     if not documents:
         raise _nothing(name, left_out)
-    told = (f"{_listed(names)}: {note}." for note, names in notes.items())
-    return LoadedDocuments(tuple(documents), tuple(left_out), tuple(told))
+    sentences = (f"{_listed(names)}: {note}." for note, names in notes.items())
+    return LoadedDocuments(tuple(documents), tuple(left_out), tuple(sentences))
 
 
 def _sayable(name: str) -> str:
-    """Return a name that every file can hold: not all names of files are text."""
+    """Return a name that every file can hold: some names of files are no text."""
     return name.encode(errors="backslashreplace").decode()
 
 
@@ -355,13 +354,13 @@ def _flaw(text: str, name: str) -> str | None:
     return None
 
 
-def _repeats(row: Document, where: str, seen: dict[str, tuple[str, bytes]]) -> str | None:
+def _repeats(row: Document, place: str, first: dict[str, tuple[str, bytes]]) -> str | None:
     digest = hashlib.sha256(row.text.encode()).digest()
-    first, known = seen.setdefault(row.id, (where, digest))
-    if first is where:
+    earlier, earlier_digest = first.setdefault(row.id, (place, digest))
+    if earlier is place:
         return None
-    same = "the same" if known == digest else "another"
-    return f"repeats the id {row.id[:80]!r} of {first} with {same} text"
+    same = "the same" if earlier_digest == digest else "another"
+    return f"repeats the id {row.id[:80]!r} of {earlier} with {same} text"
 
 
 def _nothing(name: str, left_out: list[LeftOut]) -> InputError:
@@ -370,7 +369,7 @@ def _nothing(name: str, left_out: list[LeftOut]) -> InputError:
             f"{name} holds no document.",
             "Give a file with text in it, or a folder of files; docs/documents.md lists which.",
         )
-    reasons = "; ".join(f"{one.name}: {one.why}" for one in left_out[:_NAMED])
+    reasons = "; ".join(f"{file.name}: {file.why}" for file in left_out[:_NAMED])
     more = f" (and {len(left_out) - _NAMED:,} more)" if len(left_out) > _NAMED else ""
     return InputError(
         f"{name} holds no usable document: {reasons}{more}.",
@@ -412,9 +411,9 @@ def _is_text(source: str) -> bool:
 
 # Documents that are rows of a table: JSON lines and CSV, read row by row.
 
-
 _TEXT_FIELDS = ("text", "document")
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_TOO_LARGE = f"the document is over the size limit of one document, {_MAX_CHARACTERS:,} characters"
 
 TableRow: TypeAlias = tuple[int, Document | str]
 """Number of its line, and the document or the reason why there is none."""
@@ -422,34 +421,22 @@ Line: TypeAlias = tuple[int, str | None]
 """Line number with its text, None where the line is over the limit."""
 
 
-def too_large(most: int) -> str:
-    """Say that a document has more characters than one may have."""
-    return f"the document is over the size limit of one document, {most:,} characters"
-
-
-class Fields(NamedTuple):
-    """Names of the fields, or columns, of the text (None for the usual ones) and of the group."""
-
-    text: str | None = None
-    group: str | None = None
-
-
 class _UnusableRowError(Exception):
     """Why one row cannot be used."""
 
 
-def read_jsonl(lines: Iterable[Line], fields: Fields, max_row: int) -> Iterator[TableRow]:
+def read_jsonl(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
     """Yield the rows of JSON lines."""
     for number, line in lines:
         if line is None:
-            yield number, too_large(max_row)
+            yield number, _TOO_LARGE
         elif line.strip():
             yield number, _from_json(line, number, fields)
 
 
 def _from_json(line: str, number: int, fields: Fields) -> Document | str:
     try:
-        row = json.loads(line, object_pairs_hook=_once)
+        row = json.loads(line, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         return f"invalid JSON ({error.msg} at column {error.colno})"
     except _UnusableRowError as reason:
@@ -461,16 +448,14 @@ def _from_json(line: str, number: int, fields: Fields) -> Document | str:
     return _from_row(row, number, fields)
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object of JSON in which no key stands twice: the last would hide the others."""
-    if len(found := dict(pairs)) < len(pairs):
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON with different keys: of two equal ones the last would hide the first."""
+    if len(row := dict(pairs)) < len(pairs):
         raise _UnusableRowError("a key stands twice in it")
-    return found
+    return row
 
 
-def read_csv(
-    lines: Iterable[Line], fields: Fields, max_row: int, *, by_tabs: bool
-) -> Iterator[TableRow]:
+def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterator[TableRow]:
     """Yield the rows of a table whose first line names its columns.
 
     Raises:
@@ -479,36 +464,21 @@ def read_csv(
     rows = iter(lines)
     header = next(rows)[1] or ""
     delimiter = "\t" if by_tabs else max(",;", key=header.count)
-    try:
-        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
-    except csv.Error as error:
-        why = f"has names of columns that cannot be read ({error})"
-        raise UnreadableError(why, "Save it as CSV again, with usual ends of lines.") from None
-    wanted = (fields.text,) if fields.text else _TEXT_FIELDS
-    if fields.group and fields.group not in columns:
-        raise UnreadableError(f"has no column {fields.group!r}", "Correct --group-field.")
-    if not set(wanted) & set(columns):
-        raise UnreadableError(
-            f"has no column {' or '.join(map(repr, wanted))}; "
-            f"it has {', '.join(map(repr, columns[:12]))}",
-            "Name the column that holds the text with --text-field.",
-        )
-    if twice := [repr(column) for column, n in Counter(columns).items() if column and n > 1]:
-        why = f"has more than one column {', '.join(twice[:12])}"
-        raise UnreadableError(why, "Give each column a name of its own.")
-    ends = max(at for at, column in enumerate(columns, 1) if column)
-    text = min(columns.index(one) for one in wanted if one in columns)
+    columns = _columns(header, delimiter, fields)
+    # The text may be cut at a delimiter: no cell with content may follow it without a name.
+    last = max(number for number, column in enumerate(columns, 1) if column)
+    text = min(columns.index(name) for name in _text_fields(fields) if name in columns)
     # the module's limit is global and lower than ours: raised, never lowered
-    csv.field_size_limit(max(csv.field_size_limit(), max_row))
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CHARACTERS))
     over = False
 
-    def told() -> Iterator[str]:
+    def texts() -> Iterator[str]:
         nonlocal over
         for _, line in rows:
             over = over or line is None
             yield line or "\n"
 
-    reader = csv.reader(told(), delimiter=delimiter, strict=True)
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
         number, over = reader.line_num + 2, False
         try:
@@ -517,35 +487,58 @@ def read_csv(
             return
         except csv.Error as error:
             if "end of data" in str(error):
-                why = f"has a quotation mark in line {number} that is never closed"
-                hint = "Close it; within a quoted cell a mark is doubled."
-                raise UnreadableError(why, hint) from None
+                raise UnreadableError(
+                    f"has a quotation mark in line {number} that is never closed",
+                    "Close it; within a quoted cell a mark is doubled.",
+                ) from None
             yield number, f"invalid CSV ({error}), up to line {reader.line_num + 1}"
             continue
         # In a row too long or too short this may be the rest of a text without quotation marks.
-        rest = cells[ends if len(cells) >= ends else text + 1 :]
+        rest = cells[last if len(cells) >= last else text + 1 :]
         if over:
-            yield number, too_large(max_row)
-        elif any(_holds_rows(cell, columns, delimiter) for cell in cells):
-            yield number, "holds whole rows: a quotation mark is closed too late"
+            yield number, _TOO_LARGE
         elif len(cells) > len(columns) or any(map(str.strip, rest)):
-            why = f"has {len(cells)} cells under {ends} columns: a text with {delimiter!r} in it"
-            yield number, f"{why} needs quotation marks"
+            yield (
+                number,
+                f"has {len(cells)} cells under {last} columns: a text with {delimiter!r} in it"
+                " needs quotation marks",
+            )
         elif cells:
-            row = dict(zip(columns, cells, strict=False))
-            yield number, _from_row(row, number, fields)
+            yield number, _from_row(dict(zip(columns, cells, strict=False)), number, fields)
 
 
-def _holds_rows(cell: str, columns: list[str], delimiter: str) -> bool:
-    """Whether each of several lines within a cell is a row: as many cells, an id of one word."""
-    at = columns.index("id") if "id" in columns else 0
-    rows = list(csv.reader(cell.splitlines()[1:-1], delimiter=delimiter))
-    whole = (len(row) == len(columns) and len(row[at].split()) == 1 for row in rows)
-    return len(rows) > 1 and all(whole)
+def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:
+    """Return the names in the first line of a table."""
+    try:
+        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
+    except csv.Error as error:
+        raise UnreadableError(
+            f"has names of columns that cannot be read ({error})",
+            "Save it as CSV again, with usual ends of lines.",
+        ) from None
+    names = _text_fields(fields)
+    if fields.group and fields.group not in columns:
+        raise UnreadableError(f"has no column {fields.group!r}", "Correct --group-field.")
+    if not set(names) & set(columns):
+        raise UnreadableError(
+            f"has no column {' or '.join(map(repr, names))}; "
+            f"it has {', '.join(map(repr, columns[:12]))}",
+            "Name the column that holds the text with --text-field.",
+        )
+    if twice := [repr(column) for column, n in Counter(columns).items() if column and n > 1]:
+        raise UnreadableError(
+            f"has more than one column {', '.join(twice[:12])}",
+            "Give each column a name of its own.",
+        )
+    return columns
+
+
+def _text_fields(fields: Fields) -> tuple[str, ...]:
+    return (fields.text,) if fields.text else _TEXT_FIELDS
 
 
 def _from_row(row: Mapping[str, object], number: int, fields: Fields) -> Document | str:
-    names = (fields.text,) if fields.text else _TEXT_FIELDS
+    names = _text_fields(fields)
     name = next((name for name in names if row.get(name) is not None), None)
     if name is None:
         return f"no field {' or '.join(map(repr, names))}"
@@ -553,8 +546,8 @@ def _from_row(row: Mapping[str, object], number: int, fields: Fields) -> Documen
     if not isinstance(text, str):
         return f"the field {name!r} is not a string"
     try:
-        known = _identity(row.get("id"), number), text.strip(), _member(row.get("member"))
-        return Document(*known, _group(row, fields.group))
+        identity, member = _identity(row.get("id"), number), _member(row.get("member"))
+        return Document(identity, text.strip(), member, _group(row, fields.group))
     except _UnusableRowError as reason:
         return str(reason)
 
@@ -568,16 +561,17 @@ def _identity(value: object, number: int) -> str:
 
 
 def _group(row: Mapping[str, object], name: str | None) -> str | None:
-    value = row.get(name) if name else None
-    if name and (value is None or isinstance(value, dict | list) or not str(value).strip()):
+    if name is None:
+        return None
+    value = row.get(name)
+    if value is None or isinstance(value, dict | list) or not str(value).strip():
         raise _UnusableRowError(f"no group in the field {name!r}")
-    return None if value is None else str(value).strip()
+    return str(value).strip()
 
 
 def _member(value: object) -> bool | None:
     if value is None or value == "":
         return None
-    known = _TRUTH.get(str(value).strip().lower())
-    if known is None:
+    if (truth := _TRUTH.get(str(value).strip().lower())) is None:
         raise _UnusableRowError(f"the field 'member' is {str(value)[:40]!r}, not true or false")
-    return known
+    return truth

@@ -1,8 +1,8 @@
-"""What tells one kind of text from another: words, lengths and signs, and how surprising a text is.
+"""How kinds of text differ: in words, lengths and signs, and in how surprising a text is.
 
-:func:`unlikeness` says of each text by itself how unlike a set of known ones it is. A model of the
-known texts alone calls every difficult text unlike. So what is surprising in English at large, to a
-model of the sample that comes with the package, counts half against it.
+:func:`unlikeness` rates each text by itself against a set of known ones. A model of the known texts
+alone calls every difficult text unlike. So surprise under a model of English at large, trained on
+the sample that comes with the package, counts half against it.
 """
 
 from __future__ import annotations
@@ -76,20 +76,19 @@ def is_mark(sign: str) -> bool:
 
 
 def kind_words(text: str) -> list[str]:
-    """Return words without case; of a script that parts none by spaces, pairs of letters too."""
-    found: list[str] = []
+    """Return words without case; letters and pairs of letters in scripts without spaces."""
+    words: list[str] = []
     for word in _WORD.findall(text.casefold()):
         dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
-        found += [word] if not dense else map("".join, pairwise(word))
-        found += word if dense else ()
-    return found
+        words += [*map("".join, pairwise(word)), *word] if dense else [word]
+    return words
 
 
-# How unlike a set of texts is each one.
+# How unlike a set of texts each text is.
 
 _BLANKS = re.compile(r"[^\S\n]+")  # line breaks are signs of lists and tables
-_LONGEST = 2_048  # characters of a text that are looked at; many methods read no further
-_BACKGROUND = 0.5  # how much of what surprises at large is no sign of another kind
+_LONGEST = 2_048  # characters of a text that count; many methods read no further
+_BACKGROUND = 0.5  # share of the surprise at large that is no sign of another kind
 _FOLDS = 10
 _LEAST = 0.05  # bits; where known texts spread less, so small a difference is none
 _SIGNS = 40  # most frequent words and marks each, whose rates are compared
@@ -99,8 +98,9 @@ _FARTHEST = 8.0  # spreads from the mean beyond which a rate is no odder
 def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Float64]:
     """Return how unlike the known texts each of them is (to the others), and each of ``texts``.
 
-    The sum of squares of what exceeds the median of the known ones, in their spreads, of bits per
-    letter and per word under models of short and long context, and of the distance of style.
+    The views are bits per letter and per word under models of short and long context, and the
+    distance of style. Each is scaled by the median and spread of the known texts; the result sums
+    the squares of the excess.
 
     Args:
         known: At least two texts of one kind.
@@ -109,25 +109,27 @@ def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Flo
     Returns:
         Higher is less alike; shapes (known,) and (texts,).
     """
-    own, other = ([_BLANKS.sub(" ", t[:_LONGEST]) for t in part] for part in (known, texts))
-    views = [_distance(own, other)]
+    readable = [[_BLANKS.sub(" ", t[:_LONGEST]) for t in group] for group in (known, texts)]
+    views = [_distance(*readable)]
     for letters, orders in ((True, (4, 6)), (False, (1, 2))):
-        mine, theirs = ([_symbols(t, letters) for t in part] for part in (own, other))
-        model, large = _Surprise(mine, max(orders)), _english(letters, max(orders))
-        inside = np.array([model.bits(t, own=True) - _BACKGROUND * large.bits(t) for t in mine])
-        outside = np.array([model.bits(t) - _BACKGROUND * large.bits(t) for t in theirs])
+        known_symbols, symbols = ([_symbols(t, letters) for t in group] for group in readable)
+        model, large = _Surprise(known_symbols, max(orders)), _english(letters, max(orders))
+        inside = np.array(
+            [model.bits(t, inside=True) - _BACKGROUND * large.bits(t) for t in known_symbols]
+        )
+        outside = np.array([model.bits(t) - _BACKGROUND * large.bits(t) for t in symbols])
         outside = outside.reshape(-1, max(orders))
         views += [(inside[:, order - 1], outside[:, order - 1]) for order in orders]
-    found = np.zeros(len(known)), np.zeros(len(texts))
+    sums = np.zeros(len(known)), np.zeros(len(texts))
     for view in views:
         middle, high = np.percentile(view[0], (50, 84))
-        for sum_, values in zip(found, view, strict=True):
-            sum_ += np.maximum(0.0, (values - middle) / (high - middle + _LEAST)) ** 2
-    return found
+        for total, values in zip(sums, view, strict=True):
+            total += np.maximum(0.0, (values - middle) / (high - middle + _LEAST)) ** 2
+    return sums
 
 
 def _symbols(text: str, letters: bool) -> Symbols:
-    """Letters as they are numbered, or words and marks by a hash that is the same everywhere."""
+    """Letters by their code points, or words and marks by a stable hash."""
     import zlib
 
     if letters:
@@ -157,67 +159,67 @@ class _Surprise:
             runs.append(hashed := (hashed ^ symbols) * np.uint64(1099511628211))  # FNV-1a
         return runs
 
-    def bits(self, text: Symbols, *, own: bool = False) -> Float64:
-        """Return the mean surprise of a symbol by order; ``own`` leaves the text itself out."""
+    def bits(self, text: Symbols, *, inside: bool = False) -> Float64:
+        """Return the mean surprise of a symbol by order; ``inside`` leaves the text itself out."""
         chance = np.full(len(text), 1 / (len(self._counts[0][0]) + 50.0))
-        before, found = np.full(len(text), self._all - own * (len(text) + 1)), []
-        for run, (known, times) in zip(self._runs(text), self._counts, strict=True):
-            at = np.minimum(np.searchsorted(known, run), len(known) - 1)
-            count = np.where(known[at] == run, times[at], 0)
-            if own:
-                _, place, mine = np.unique(run, return_inverse=True, return_counts=True)
-                count = count - mine[place]
+        before, bits = np.full(len(text), self._all - inside * (len(text) + 1)), []
+        for run, (contexts, times) in zip(self._runs(text), self._counts, strict=True):
+            index = np.minimum(np.searchsorted(contexts, run), len(contexts) - 1)
+            count = np.where(contexts[index] == run, times[index], 0)
+            if inside:
+                _, position, repeats = np.unique(run, return_inverse=True, return_counts=True)
+                count = count - repeats[position]
             chance = (count[1:] + self._weight * chance) / (before + self._weight)
-            found.append(-np.log2(chance).mean() if len(text) else 0.0)
+            bits.append(-np.log2(chance).mean() if len(text) else 0.0)
             before = count[:-1]
-        return np.array(found)
+        return np.array(bits)
 
 
 @functools.lru_cache(maxsize=2)
 def _english(letters: bool, order: int) -> _Surprise:
     """A model of the sample that comes with the package, which is of no user's kind."""
-    return _Surprise([_symbols(one.text, letters) for one in load_sample()], order)
+    return _Surprise([_symbols(d.text, letters) for d in load_sample()], order)
 
 
 def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Float64]:
-    """Log of the Mahalanobis distance of style; a known text is no part of what it is measured by.
+    """Log of the Mahalanobis distance of style; a known text is compared with the other ones.
 
     Style is the measures and the rates of the most frequent words and marks of the known texts.
     """
     from sklearn.covariance import LedoitWolf
 
-    words = [[kind_words(text) for text in part] for part in (known, texts)]
-    common = [w for w, _ in Counter(w for own in words[0] for w in {*own}).most_common(_SIGNS)]
+    words = [[kind_words(text) for text in group] for group in (known, texts)]
+    common = [w for w, _ in Counter(w for row in words[0] for w in {*row}).most_common(_SIGNS)]
     marks = Counter(c for text in known for c in {*text} if not c.isalpha() and c != " ")
     signs = [c for c, _ in marks.most_common(_SIGNS)]
 
-    def style(text: str, own: Sequence[str], known: bool) -> list[float]:
-        held, there = Counter(own), Counter(text)
-        rates = [held[word] / max(1, len(own)) for word in common]
-        rates += [there[sign] / max(1, len(text)) for sign in signs]
-        # Marks of no other known text: those of one that is known itself stand once in it.
+    def style(text: str, row: Sequence[str], known: bool) -> list[float]:
+        counts, characters, size = Counter(row), Counter(text), max(1, len(row))
+        rates = [counts[word] / size for word in common]
+        rates += [characters[sign] / max(1, len(text)) for sign in signs]
+        # Marks of no other known text: the marks of a known text count itself once.
         alone = sum(
-            n for c, n in there.items() if not c.isalnum() and c != " " and marks[c] <= known
+            n for c, n in characters.items() if not c.isalnum() and c != " " and marks[c] <= known
         )
         rates.append(alone / max(1, len(text)))
-        named = [0.0 if np.isnan(value) else value for value in measure(text, own)]
-        return [*np.sqrt(rates), *np.log1p(named), len(set(own)) / max(1, len(own))]
+        named = [0.0 if np.isnan(value) else value for value in measure(text, row)]
+        return [*np.sqrt(rates), *np.log1p(named), len(set(row)) / size]
 
-    mine, theirs = (
-        np.array([style(t, w, part is known) for t, w in zip(part, own, strict=True)])
-        for part, own in zip((known, texts), words, strict=True)
+    known_styles, styles = (
+        np.array([style(t, row, group is known) for t, row in zip(group, rows, strict=True)])
+        for group, rows in zip((known, texts), words, strict=True)
     )
     inside, outside = np.zeros(len(known)), np.zeros(len(texts))
     fold = np.arange(len(known)) % _FOLDS
     for left_out in range(min(_FOLDS, len(known))):
-        rest = mine[fold != left_out]
+        rest = known_styles[fold != left_out]
         middle, spread = rest.mean(axis=0), np.maximum(rest.std(axis=0), 1e-3)
 
         def placed(rows: Float64, middle: Float64 = middle, spread: Float64 = spread) -> Float64:
             return np.asarray(np.clip((rows - middle) / spread, -_FARTHEST, _FARTHEST))
 
         shape = LedoitWolf().fit(placed(rest))
-        inside[fold == left_out] = shape.mahalanobis(placed(mine[fold == left_out]))
+        inside[fold == left_out] = shape.mahalanobis(placed(known_styles[fold == left_out]))
         if len(texts):
-            outside += shape.mahalanobis(placed(theirs)) / min(_FOLDS, len(known))
+            outside += shape.mahalanobis(placed(styles)) / min(_FOLDS, len(known))
     return np.log(inside + 1e-9), np.log(outside + 1e-9)

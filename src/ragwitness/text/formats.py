@@ -1,8 +1,8 @@
-"""How the bytes of a file become text: the formats that documents come in, told by their content.
+"""The text of a file: the formats that documents come in, recognised by their content.
 
-Word, OpenDocument, EPUB and HTML are markup, so one reader of markup reads them all: a format is a
-row that says which elements part paragraphs, and which hold no text of the document. No entity is
-ever expanded and no address followed. What is lost of each format: ``docs/documents.md``.
+Word, OpenDocument, EPUB and HTML are markup, and one reader of markup reads them all. A format is
+a row with the elements that part paragraphs and those without text of the document. No entity is
+ever expanded and no address followed. ``docs/documents.md`` lists the losses of each format.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-if TYPE_CHECKING:
-    from charset_normalizer import CharsetMatch
-
 _MOST = 64 * 1024**2  # bytes of markup that are unpacked of one file
-SAMPLE = 4 * 1024**2  # bytes by which an encoding is told: every text of one document
+SAMPLE = 4 * 1024**2  # bytes by which an encoding is recognised: every text of one document
 _PDF_END = 2048  # last bytes of a PDF, in which it says that it is whole
 
 _WHOLE_COPY = "Get a whole copy of it, or save it again with the program that made it."
@@ -35,8 +32,8 @@ class UnreadableError(Exception):
     """Why a file gives no text.
 
     Attributes:
-        why: Goes on from the name of the file.
-        hint: What its owner can do.
+        why: The file's name begins the sentence.
+        hint: Advice for its owner.
     """
 
     def __init__(self, why: str, hint: str) -> None:
@@ -45,17 +42,17 @@ class UnreadableError(Exception):
 
 
 class Extract(NamedTuple):
-    """The text of a file, and what its reader must know of it (empty for nothing)."""
+    """The text of a file, and a remark for its reader (empty for none)."""
 
     text: str
     note: str = ""
 
 
 def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int) -> Extract | None:
-    """Return the text of a file in a format of its own; None where it is plain text.
+    """Return the text of a file that is no plain text; None for plain text.
 
     Args:
-        stream: The file, which can be sought in.
+        stream: The file, seekable.
         suffix: Of its name, in small letters.
         encoding: Of what is not in UTF-8; None to recognise it.
         most: Characters after which a long file is read no further.
@@ -103,11 +100,11 @@ _MARGIN = 0.02  # of likeness to a language, in which two encodings fit a text a
 
 
 def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tuple[str, str]:
-    """Return the encoding of a text, and what its reader must know where it was recognised.
+    """Return the encoding of a text, and a remark where it was recognised.
 
     Args:
         sample: Its first bytes.
-        given: What it is where it is not UTF-8; None to recognise it.
+        given: The encoding where it is not UTF-8; None to recognise it.
         whole: Whether the sample is all of it.
 
     Raises:
@@ -128,8 +125,10 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     if given:
         return given, ""
     if binary:
-        why = "is binary and not text, or UTF-16 without its mark"
-        raise UnreadableError(why, "If it is UTF-16: --encoding utf-16-le")
+        raise UnreadableError(
+            "is binary and not text, or UTF-16 without its mark",
+            "If it is UTF-16: --encoding utf-16-le",
+        )
     from charset_normalizer import from_bytes
 
     # Around the first letter beyond ASCII: all before it looks alike in every encoding.
@@ -137,9 +136,17 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     matches = from_bytes(sample[start : start + 100_000], cp_isolation=list(_LEGACY))
     # Several may fit alike and give other letters: to choose one would be to invent a text.
     best = matches.best()
-    fit = [] if best is None else [one for one in matches if _rivals(one, best)]
-    names = [next(one for one in _LEGACY if one in each.could_be_from_charset) for each in fit]
-    if len({str(one) for one in fit}) != 1:
+    rivals = (
+        []
+        if best is None
+        else [
+            match
+            for match in matches
+            if match.chaos <= best.chaos and match.coherence > best.coherence - _MARGIN
+        ]
+    )
+    names = [next(n for n in _LEGACY if n in match.could_be_from_charset) for match in rivals]
+    if len({str(match) for match in rivals}) != 1:
         raise UnreadableError(
             f"is not in UTF-8, and may be in {' or '.join(names) or 'any other encoding'}",
             "Name its encoding, e.g. --encoding windows-1252, or save it in UTF-8.",
@@ -147,12 +154,8 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     return names[0], f"read as {names[0]}, recognised by its letters (--encoding names another)"
 
 
-def _rivals(one: CharsetMatch, best: CharsetMatch) -> bool:
-    return one.chaos <= best.chaos and one.coherence > best.coherence - _MARGIN
-
-
 def decoded(data: bytes, given: str | None) -> tuple[str, str]:
-    """Return bytes as text, and what its reader must know of the encoding.
+    """Return bytes as text, and a remark on the encoding.
 
     Raises:
         UnreadableError: It is no text, or in another encoding.
@@ -177,7 +180,7 @@ class _Form(NamedTuple):
     """A kind of markup.
 
     Attributes:
-        marks: What stands for an element; a paragraph's stands before and after it.
+        marks: Text in place of an element; a paragraph's is before and after it.
         hidden: Elements whose text is not the document's.
         text: Elements that alone hold text, as it is; empty where all do, and white space is one.
     """
@@ -201,7 +204,7 @@ _HTML = _Form(
 )
 _WORD = _Form(
     {"w:p": _PARAGRAPH, "w:tab": "\t", "w:br": "\n", "w:cr": "\n", "w:nobreakhyphen": "-"},
-    # A box of text stands there twice, for programs of now and of before; moved text too.
+    # Text boxes and moved text occur twice in the XML (DrawingML and legacy VML).
     frozenset({"mc:fallback", "w:movefrom", "w:rt"}),
     frozenset({"w:t", "m:t"}),
 )
@@ -296,28 +299,24 @@ def _zipped(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001
         with ZipFile(stream) as archive:
             return Extract(_of_archive(archive))
     except _BROKEN as e:
-        why = "is damaged or cut short: its ZIP archive cannot be read"
-        raise UnreadableError(why, _WHOLE_COPY) from e
+        raise UnreadableError(
+            "is damaged or cut short: its ZIP archive cannot be read", _WHOLE_COPY
+        ) from e
     except RuntimeError as error:  # as zipfile refuses a member with a password
         raise UnreadableError("is locked with a password", "Save it without one.") from error
 
 
 def _of_archive(archive: ZipFile) -> str:
     names = sorted(archive.namelist())
-    if parts := [name for name in names if _WORD_PARTS.fullmatch(name)]:
-        return _joined(_unpacked(archive, parts), _WORD)
-    if "META-INF/container.xml" in names and "mimetype" in names:
-        kind = next(_unpacked(archive, ["mimetype"])).strip()
-        if kind == "application/epub+zip":
-            return _joined(_unpacked(archive, _chapters(archive, names)), _HTML)
-    elif "content.xml" in names and "mimetype" in names:
-        kind = next(_unpacked(archive, ["mimetype"])).strip()
-    else:
-        kind = ""
+    if sources := [name for name in names if _WORD_PARTS.fullmatch(name)]:
+        return _joined(_unpacked(archive, sources), _WORD)
+    kind = next(_unpacked(archive, ["mimetype"])).strip() if "mimetype" in names else ""
+    if kind == "application/epub+zip":
+        return _joined(_unpacked(archive, _chapters(archive, names)), _HTML)
     if kind.startswith("application/vnd.oasis.opendocument.text"):
         return _joined(_unpacked(archive, ["content.xml"]), _OPEN)
-    what, hint = next((_NO_TEXTS[name] for name in names if name in _NO_TEXTS), ("", _UNPACK))
-    raise UnreadableError(f"is {what or 'a ZIP archive'}", hint)
+    format_, hint = next((_NO_TEXTS[name] for name in names if name in _NO_TEXTS), ("", _UNPACK))
+    raise UnreadableError(f"is {format_ or 'a ZIP archive'}", hint)
 
 
 def _chapters(archive: ZipFile, names: Sequence[str]) -> list[str]:
@@ -325,33 +324,33 @@ def _chapters(archive: ZipFile, names: Sequence[str]) -> list[str]:
     container = _Tags(next(_unpacked(archive, ["META-INF/container.xml"])))
     package = container.named("rootfile")[0]["full-path"] or ""
     book = _Tags(next(_unpacked(archive, [package])))
-    places = {item["id"]: item.get("href") or "" for item in book.named("item")}
+    hrefs = {item["id"]: item.get("href") or "" for item in book.named("item")}
     home = posixpath.dirname(package)
-    files = (unquote(places[one["idref"]]) for one in book.named("itemref"))
+    files = (unquote(hrefs[item["idref"]]) for item in book.named("itemref"))
     chapters = [posixpath.normpath(posixpath.join(home, file)) for file in files]
     locked = "META-INF/encryption.xml"
     if locked in names and set(chapters) & {
-        unquote(one.get("uri") or "")
-        for one in _Tags(next(_unpacked(archive, [locked]))).named("cipherreference")
+        unquote(reference.get("uri") or "")
+        for reference in _Tags(next(_unpacked(archive, [locked]))).named("cipherreference")
     }:
         raise UnreadableError("is locked by its seller (DRM)", "Give the text without the lock.")
     return chapters
 
 
 def _unpacked(archive: ZipFile, names: Iterable[str]) -> Iterator[str]:
-    """Yield members as text; what they say of their size is not believed."""
-    left = _MOST
+    """Yield members as text; the size that they declare is not trusted."""
+    room = _MOST
     for name in names:
         with archive.open(name) as member:
-            data = member.read(left + 1)
-        if (left := left - len(data)) < 0:
+            data = member.read(room + 1)
+        if (room := room - len(data)) < 0:
             raise UnreadableError(f"unpacks to {_TOO_MUCH}", _SPLIT)
         mark = next((name for sign, name in _MARKS.items() if data.startswith(sign)), "utf-8")
         yield data.decode(mark)
 
 
-def _joined(parts: Iterable[str], form: _Form) -> str:
-    return _PARAGRAPH.join(filter(None, (_visible(part, form) for part in parts)))
+def _joined(pages: Iterable[str], form: _Form) -> str:
+    return _PARAGRAPH.join(filter(None, (_visible(page, form) for page in pages)))
 
 
 # PDF and RTF, by libraries.
@@ -360,15 +359,17 @@ def _joined(parts: Iterable[str], form: _Form) -> str:
 def _pdf(stream: BinaryIO, most: int) -> Extract:
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it repairs is no news
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its repairs need no remark
     stream.seek(max(0, stream.seek(0, 2) - _PDF_END))
     if b"%%EOF" not in stream.read():
         raise UnreadableError("is cut short: the end of the PDF is missing", _WHOLE_COPY)
     try:
         reader = PdfReader(stream)
         if reader.is_encrypted and not reader.decrypt(""):
-            why = "is an encrypted PDF that opens with a password alone"
-            raise UnreadableError(why, "Save a copy without the password.")
+            raise UnreadableError(
+                "is an encrypted PDF that opens with a password alone",
+                "Save a copy without the password.",
+            )
         pages, size = [], 0
         for page in reader.pages:
             pages.append(page.extract_text().strip())
@@ -377,8 +378,8 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     except UnreadableError:
         raise
     except Exception as error:  # a hostile or broken file may raise anything in there
-        why = f"is a damaged PDF ({type(error).__name__})"
-        raise UnreadableError(why, _WHOLE_COPY) from error
+        message = f"is a damaged PDF ({type(error).__name__})"
+        raise UnreadableError(message, _WHOLE_COPY) from error
     blank = sum(not page for page in pages)
     if blank == len(pages):
         raise UnreadableError(

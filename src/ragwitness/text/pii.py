@@ -1,8 +1,8 @@
 """Personal details in a text: by form, by Presidio's recognisers, by any model that finds names.
 
-What has a form (addresses, numbers) is found without a model. Names and places have none: whoever
-owns the corpus lists them as secrets, or names a model here. How much each finds of real text is
-measured by ``benchmarks/pii.py`` and said beside its name.
+Details with a form (addresses, numbers) need no model. Names and places have none: the owner of
+the corpus lists them as secrets, or names a model here. ``benchmarks/pii.py`` measures each
+finder's recall on real text, which is printed beside its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ragwitness.text.words import split_words
 
 _SURE = 0.4  # of Presidio's scores: a telephone number has this, a bare run of digits less
 _FORMS = tuple(zip(("EMAIL", "PHONE", "URL"), CONTACTS, strict=True))
-_WINDOW, _STEP = 200, 160  # words that a model reads at a time, and how far it goes on
+_WINDOW, _STEP = 200, 160  # words of one pass of a model, and between two passes
 
 # Measured by benchmarks/pii_forms.py, by kind, and benchmarks/pii.py, on dialogues and meetings; a
 # test holds them to docs/synthesize.md.
@@ -43,7 +43,7 @@ MISSES_PRESIDIO = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Personal:
-    """One find, ``text[start:end]``."""
+    """One detail, ``text[start:end]``."""
 
     start: int
     end: int
@@ -55,14 +55,14 @@ class PiiFinder(Protocol):
 
     @property
     def name(self) -> str:
-        """What finds them, with its version."""
+        """Name and version of the finder."""
 
     @property
     def misses(self) -> str:
-        """What it does not find, with the measured recall where it was measured."""
+        """Kinds of details that it misses, with the measured recall if there is one."""
 
     def find(self, text: str) -> list[Personal]:
-        """Return what was found, in order, without overlaps."""
+        """Return the details in order, without overlaps."""
 
 
 def pii_finder(kind: str = "auto") -> PiiFinder:
@@ -70,17 +70,17 @@ def pii_finder(kind: str = "auto") -> PiiFinder:
 
     Args:
         kind: ``"auto"`` or ``"contacts"`` (our own expressions, on every machine),
-            ``"presidio"`` (every recogniser that needs no model), ``"none"``,
-            ``"spacy:MODEL"``, ``"gliner:MODEL"``, ``"hf:MODEL"`` (a token classifier of
-            transformers, by name or folder), or several with ``+`` between.
+            ``"presidio"`` (every recogniser that needs no model), ``"none"``, ``"spacy:MODEL"``,
+            or ``"hf:MODEL"`` (a token classifier of transformers, by name or folder). Several
+            names are joined by ``+``.
 
     Raises:
         InputError: Unknown name.
-        MissingExtraError: What is asked for by name is not installed.
+        MissingExtraError: The named finder is not installed.
         ModelError: A model cannot be loaded.
     """
-    found = [_finder(one.strip()) for one in kind.split("+")]
-    return found[0] if len(found) == 1 else _Several(found)
+    finders = [_finder(name.strip()) for name in kind.split("+")]
+    return finders[0] if len(finders) == 1 else _Several(finders)
 
 
 def _finder(kind: str) -> PiiFinder:
@@ -93,12 +93,11 @@ def _finder(kind: str) -> PiiFinder:
         return _Contacts()
     if kind == "none":
         return _Nothing()
-    who, _, model = kind.partition(":")
-    if who in _MODELS and model:
-        return _Named(kind, model, _MODELS[who])
+    library, _, model = kind.partition(":")
+    if library in _MODELS and model:
+        return _Named(kind, model, _MODELS[library])
     raise InputError(
-        "pii must be contacts, presidio, none, spacy:MODEL, gliner:MODEL or hf:MODEL,"
-        f" not {kind!r}.",
+        f"pii must be contacts, presidio, none, spacy:MODEL or hf:MODEL, not {kind!r}.",
         "Write --pii presidio, or e.g. --pii presidio+spacy:en_core_web_sm.",
     )
 
@@ -108,19 +107,17 @@ def personal_of(records: Iterable[tuple[str, str]], finder: PiiFinder) -> list[S
 
     Args:
         records: Id and text of each.
-        finder: Who finds them; addresses and numbers by form are of the kind ``"contact"``.
+        finder: Its addresses and numbers by form are of the kind ``"contact"``.
     """
     forms = {kind for kind, _ in _FORMS}
-    return [
-        Secret(text, kind, name)
-        for name, record in records
-        for text, kind in sorted(
-            {
-                (record[one.start : one.end], "contact" if one.kind in forms else one.kind.lower())
-                for one in finder.find(record)
-            }
-        )
-    ]
+    secrets = []
+    for name, record in records:
+        details = {
+            (record[item.start : item.end], "contact" if item.kind in forms else item.kind.lower())
+            for item in finder.find(record)
+        }
+        secrets += [Secret(text, kind, name) for text, kind in sorted(details)]
+    return secrets
 
 
 class _Nothing:
@@ -157,13 +154,12 @@ class _Presidio:
         self._contacts = _Contacts()
 
     def find(self, text: str) -> list[Personal]:
-        found = _engine().analyze(text, language="en", score_threshold=_SURE)
-        theirs = [
-            Personal(one.start, one.end, _short(one.entity_type))
-            for one in found
-            if one.entity_type != "URL" or not _prose(text, one.start, one.end)
+        details = [
+            Personal(match.start, match.end, _short(match.entity_type))
+            for match in _engine().analyze(text, language="en", score_threshold=_SURE)
+            if match.entity_type != "URL" or not _prose(text, match.start, match.end)
         ]
-        return _apart([*theirs, *self._contacts.find(text)])
+        return _apart([*details, *self._contacts.find(text)])
 
 
 _SITE = re.compile(r"[\w-]+(\.[\w-]+)*\.(com|org|net|edu|gov|info|io|biz|uk|eu|de|fr|in|ca|au)")
@@ -181,8 +177,8 @@ def _prose(text: str, start: int, end: int) -> bool:
 @cache
 def _engine() -> Any:
     """Return the engine; it is slow to load, and made once."""
-    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # it tells of every recogniser
-    import presidio_analyzer.predefined_recognizers as known
+    logging.getLogger("presidio-analyzer").setLevel(logging.ERROR)  # it logs every recogniser
+    import presidio_analyzer.predefined_recognizers as predefined
     import tldextract
     from presidio_analyzer import AnalyzerEngine, PatternRecognizer, RecognizerRegistry
     from presidio_analyzer.nlp_engine import NoOpNlpEngine
@@ -191,10 +187,12 @@ def _engine() -> Any:
     tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     # Every recogniser by form, of every country: a text does not say which one it is from. Two
     # forms of plates are those of dates and doses too.
-    forms = (PatternRecognizer, known.PhoneRecognizer)
-    made = [getattr(known, name) for name in known.__all__ if name not in _PLATES]
-    chosen: list[Any] = [one for one in made if inspect.isclass(one) and issubclass(one, forms)]
-    recognizers = [one(supported_language="en") for one in chosen]
+    forms = (PatternRecognizer, predefined.PhoneRecognizer)
+    kinds = [getattr(predefined, name) for name in predefined.__all__ if name not in _PLATES]
+    by_form: list[Any] = [
+        kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, forms)
+    ]
+    recognizers = [kind(supported_language="en") for kind in by_form]
     engine = _words_of(NoOpNlpEngine)(models=[{"lang_code": "en", "model_name": "none"}])
     engine.load()
     return AnalyzerEngine(
@@ -236,7 +234,7 @@ def _words_of(base: Any) -> Any:
     return Words
 
 
-# Models that find names, by whoever made them.
+# Models that find names, of several libraries.
 
 Spans = Callable[[str], Iterable[tuple[int, int, str]]]
 """A text in; start, end and label of every find out."""
@@ -246,11 +244,10 @@ _OTHERS = frozenset(
     language org organization organisation""".split()
 )
 _LABELS = {"PER": "PERSON", "GPE": "LOCATION", "LOC": "LOCATION", "FAC": "LOCATION"}
-_ASKED = "person address location organization phone_number email date_of_birth id_number username"
 
 
 class _Named:
-    """A model of names, places and whatever else it knows; organisations and amounts are left."""
+    """A model of names, places and its other labels, except organisations and amounts."""
 
     def __init__(self, kind: str, model: str, load: Callable[[str], Spans]) -> None:
         self.name = kind
@@ -263,22 +260,22 @@ class _Named:
             raise ModelError(f"{kind} cannot be loaded: {quote_error(error)}.") from None
 
     def find(self, text: str) -> list[Personal]:
-        found = []
-        for at, part in _windows(text):
-            for start, end, label in self._spans(part):
+        details = []
+        for offset, window in _windows(text):
+            for start, end, label in self._spans(window):
                 kind = label.removeprefix("B-").removeprefix("I-").replace(" ", "_").upper()
-                if kind.casefold() not in _OTHERS and part[start:end].strip():
-                    found.append(Personal(at + start, at + end, _LABELS.get(kind, _short(kind))))
-        return _apart(found)
+                if kind.casefold() not in _OTHERS and window[start:end].strip():
+                    kind = _LABELS.get(kind, _short(kind))
+                    details.append(Personal(offset + start, offset + end, kind))
+        return _apart(details)
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield parts that a model can read at once, overlapping, each with its place."""
+    """Yield overlapping windows for one pass of a model, each with its place."""
     words = split_words(text)
     for first in range(0, max(1, len(words) - (_WINDOW - _STEP)), _STEP):
-        some = words[first : first + _WINDOW]
-        if some:
-            yield some[0].start, text[some[0].start : some[-1].end]
+        if window := words[first : first + _WINDOW]:
+            yield window[0].start, text[window[0].start : window[-1].end]
 
 
 def _spacy(model: str) -> Spans:
@@ -287,19 +284,7 @@ def _spacy(model: str) -> Spans:
     except ImportError as error:
         raise MissingExtraError("spaCy", "pii") from error
     pipeline = spacy.load(model)
-    return lambda text: [(one.start_char, one.end_char, one.label_) for one in pipeline(text).ents]
-
-
-def _gliner(model: str) -> Spans:
-    try:
-        from gliner import GLiNER
-    except ImportError:
-        raise InputError("GLiNER is not installed.", "pip install gliner") from None
-    made = GLiNER.from_pretrained(model)
-    labels = [label.replace("_", " ") for label in _ASKED.split()]
-    return lambda text: [
-        (one["start"], one["end"], one["label"]) for one in made.predict_entities(text, labels)
-    ]
+    return lambda text: [(e.start_char, e.end_char, e.label_) for e in pipeline(text).ents]
 
 
 def _transformers(model: str) -> Spans:
@@ -308,33 +293,34 @@ def _transformers(model: str) -> Spans:
     except ImportError as error:
         raise MissingExtraError("A token classifier", "hf") from error
     tagger = pipeline("token-classification", model=model, aggregation_strategy="simple")
-    return lambda text: [(one["start"], one["end"], one["entity_group"]) for one in tagger(text)]
+    return lambda text: [(e["start"], e["end"], e["entity_group"]) for e in tagger(text)]
 
 
-_MODELS = {"spacy": _spacy, "gliner": _gliner, "hf": _transformers}
+_MODELS = {"spacy": _spacy, "hf": _transformers}
 
 
 class _Several:
-    """Whatever any of several finds."""
+    """The details of several finders together."""
 
     def __init__(self, finders: list[PiiFinder]) -> None:
         self._finders = finders
-        self.name = " and ".join(one.name for one in finders)
-        self.misses = "what each of them misses alone: " + "; ".join(one.misses for one in finders)
+        self.name = " and ".join(finder.name for finder in finders)
+        misses = "; ".join(finder.misses for finder in finders)
+        self.misses = f"what each of them misses alone: {misses}"
 
     def find(self, text: str) -> list[Personal]:
-        return _apart(found for one in self._finders for found in one.find(text))
+        return _apart(detail for finder in self._finders for detail in finder.find(text))
 
 
 def _short(kind: str) -> str:
-    """One name for a kind, whoever found it."""
+    """One name for a kind in all libraries."""
     return kind.removesuffix("_ADDRESS").removesuffix("_NUMBER").removesuffix("_CODE")
 
 
-def _apart(found: Iterable[Personal]) -> list[Personal]:
+def _apart(details: Iterable[Personal]) -> list[Personal]:
     """Keep the longest of those that overlap."""
-    kept: list[Personal] = []
-    for one in sorted(found, key=lambda one: (one.start - one.end, one.start)):
-        if all(one.end <= other.start or one.start >= other.end for other in kept):
-            kept.append(one)
-    return sorted(kept)
+    apart: list[Personal] = []
+    for detail in sorted(details, key=lambda d: (d.start - d.end, d.start)):
+        if all(detail.end <= other.start or detail.start >= other.end for other in apart):
+            apart.append(detail)
+    return sorted(apart)

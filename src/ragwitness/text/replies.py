@@ -1,10 +1,11 @@
-"""What a reply says in any of several languages: that it declines, or yes, or no.
+"""Replies in several languages: declines, yes and no, and the wrapping around an answer.
 
-The words stand in ``replies.toml``, a table with a row for each language; the rules are the same
+The words are in ``replies.toml``, a table with a row for each language; the rules are the same
 for all. A reply declines where its first sentence denies that the speaker knows, finds or may say
 it, or that the sources hold it. It says yes or no by its first word, by "the answer is …", or by
-what it says of the text in question: "It does not appear in the context." is a no, "The patient
-has no fever." is neither.
+a statement about the text in question: "It does not appear in the context." is a no, "The patient
+has no fever." is neither. Every reader of answers strips by the rules at the end of this file, the
+membership audits as well as the attacks.
 """
 
 from __future__ import annotations
@@ -29,35 +30,34 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _SURE = re.compile(r"\b(?:no|without(?: a| any)?|beyond) doubt\b", re.IGNORECASE)
-_FOLLOWS = (  # what may stand behind a yes or no: nothing, a sign, or the beginning of a sentence
+_FOLLOWS = (  # behind a yes or no: nothing, a sign, or the beginning of a sentence
     r"(?=\W*$|\s*[^\w\s]|[ \t]*\n"
     r"|\s+(?:the|there|i|we|as|because|since|in|le|la|il|el|der|die|o|a)\b"
     r"|\s+(?:{pointer}|{source})\b)"
 )
-_READ = 4_000  # characters of a reply; what follows decides nothing
+_READ = 4_000  # characters of a reply; the rest decides nothing
 _LONGEST = 300  # characters of a sentence that is read
 
 
 @dataclass(frozen=True, slots=True)
 class Tongue:
-    """The words of one language, ready to be looked for.
+    """The words of one language as expressions.
 
     Attributes:
         name: The language.
         yes: Words that affirm, as they may be spelt by a target's tokens.
         no: Words that deny.
         opening: A yes (group 1) or no (group 2) at a reply's beginning.
-        single: A yes or no anywhere, with nothing behind it that it could belong to.
+        single: A yes or no anywhere, at the end of a phrase.
         both: A yes and a no beside each other.
         verdict: "The answer is yes", with the groups of ``opening``.
         speaker: The speaker does not know, find or say.
-        source: Nouns for what was searched or asked about.
+        source: Nouns for the text and its sources.
         subject: These, or a pronoun for them, as a clause begins.
         holds: Verbs of containing and appearing.
         negation: Words that turn a sentence round.
         denied: A verb of containing that is negated, or "no mention".
         bare: Whole replies that decline.
-        examples: Replies that decline, one that affirms and one that denies, for tests.
     """
 
     name: str
@@ -74,7 +74,6 @@ class Tongue:
     negation: re.Pattern[str]
     denied: re.Pattern[str]
     bare: re.Pattern[str]
-    examples: tuple[tuple[str, ...], str, str]
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -82,7 +81,7 @@ class Tongue:
         edge, gap = ("", r".{0,8}?") if row.get("unspaced") else (r"\b", r"(?:\W+\w+){0,3}?\W+")
         yes, no, negation = row["yes"], row["no"], row["negation"]
         source, pointer, holds = row["source"], row["pointer"], row["holds"]
-        what = f"{holds}|{source}"
+        content = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
         def words(text: str) -> re.Pattern[str]:
@@ -111,11 +110,10 @@ class Tongue:
             holds=words(holds),
             negation=words(negation),
             denied=words(
-                rf"(?:{negation}){edge}{gap}{edge}(?:{what})|(?:{negation})$"
-                + (rf"|(?:{what}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
+                rf"(?:{negation}){edge}{gap}{edge}(?:{content})|(?:{negation})$"
+                + (rf"|(?:{content}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
             ),
             bare=re.compile(rf"\W*(?:{row['bare']})\W*", re.IGNORECASE),
-            examples=(tuple(row["declined"]), row["affirmed"], row["denied"]),
         )
 
     def known(self, clause: str) -> int:
@@ -126,17 +124,17 @@ class Tongue:
 
 @cache
 def tongues() -> tuple[Tongue, ...]:
-    """Return every language that is read; a further one is a row of ``replies.toml``."""
+    """Return all languages; to add one, add a row to ``replies.toml``."""
     return tuple(Tongue.of(row) for row in read_table("replies.toml")["tongue"])
 
 
 @dataclass(frozen=True, slots=True)
 class YesOrNo:
-    """What a reply says.
+    """The yes or no of a reply.
 
     Attributes:
         value: True for yes, False for no, None where it is neither or both.
-        start: Where the word stands that says so; None where a sentence does.
+        start: Place of the deciding word; None where a sentence decides.
         tongue: The language of that word, the first one where there is none.
     """
 
@@ -149,35 +147,34 @@ def yes_or_no(text: str) -> YesOrNo:
     """Read yes or no from a reply.
 
     Args:
-        text: The reply; what it quotes is not read.
+        text: The reply; its quotations are ignored.
     """
     plain = _without_quotes(text)
     # 1. Both words side by side are neither, or the label "Yes/No:" before the answer.
     start = 0
     for tongue in tongues():
-        if found := tongue.both.match(plain):
-            if not found[1]:
+        if pair := tongue.both.match(plain):
+            if not pair[1]:
                 return YesOrNo(None, None, tongue)
-            start = found.end()
-    # 2. The first word, else "the answer is …": "No, although yes …" is a no.
+            start = pair.end()
+    # 2. The first word, else the last "the answer is …": "No, although yes …" is a no.
     for tongue in tongues():
-        found = tongue.opening.match(plain, start)
-        if found or (found := next(iter([*tongue.verdict.finditer(plain, start)][-1:]), None)):
-            return YesOrNo(bool(found[1]), found.start(1 if found[1] else 2), tongue)
-    # 3. What a clause says of the text or the context.
-    clauses = _CLAUSE.split(_SURE.sub("", plain[start:]))
-    for clause in (one for one in clauses if len(one) <= _LONGEST):
-        # The language that knows most of its words.
-        tongue = max(tongues(), key=lambda one: one.known(clause))
-        if (value := _stated(tongue, clause.strip())) is not None:
-            return YesOrNo(value, None, tongue)
+        opening = tongue.opening.match(plain, start)
+        for word in [opening] if opening else [*tongue.verdict.finditer(plain, start)][-1:]:
+            return YesOrNo(bool(word[1]), word.start(1 if word[1] else 2), tongue)
+    # 3. A clause about the text or the context, in the language that has most of its words.
+    for clause in _CLAUSE.split(_SURE.sub("", plain[start:])):
+        if len(clause) <= _LONGEST:
+            tongue = max(tongues(), key=lambda tongue: tongue.known(clause))
+            if (value := _stated(tongue, clause.strip())) is not None:
+                return YesOrNo(value, None, tongue)
     # 4. The only one of the words that it holds.
     words = set(re.findall(r"\w+", plain.casefold()))
-    both = any(words & {*tongue.yes} and words & {*tongue.no} for tongue in tongues())
-    for tongue in () if both or _HEDGED.search(plain) else tongues():
-        several = list(tongue.single.finditer(plain, start))
-        if len({bool(one[1]) for one in several}) == 1:
-            value, start = bool(several[0][1]), several[0].start(1 if several[0][1] else 2)
+    mixed = any(words & {*tongue.yes} and words & {*tongue.no} for tongue in tongues())
+    for tongue in () if mixed or _HEDGED.search(plain) else tongues():
+        matches = list(tongue.single.finditer(plain, start))
+        if len({bool(match[1]) for match in matches}) == 1:
+            value, start = bool(matches[0][1]), matches[0].start(1 if matches[0][1] else 2)
             if value and tongue.negation.search(_CLAUSE.split(plain[:start])[-1]):
                 return YesOrNo(False, None, tongue)  # "That is not true."
             return YesOrNo(value, start, tongue)
@@ -201,7 +198,7 @@ def _stated(tongue: Tongue, clause: str) -> bool | None:
         return None
     if tongue.negation.search(clause):
         return False if tongue.denied.search(clause) else None
-    # Without a negation, a long clause tells what the text says, not that it is there.
+    # Without a negation, a long clause quotes the text, and does not say that it is there.
     return True if nouns > 1 or (verb and len(clause[verb.end() :].split()) < 3) else None
 
 
@@ -221,8 +218,8 @@ def declines(text: str) -> bool:
             return True
         # "The context does not mention it." and "There is no information about it in the text."
         nouns = len(tongue.source.findall(sentence))
-        told = nouns > 1 or (nouns and tongue.holds.search(sentence))
-        if told and tongue.denied.search(sentence):
+        about_text = nouns > 1 or (nouns and tongue.holds.search(sentence))
+        if about_text and tongue.denied.search(sentence):
             return True
     return False
 
@@ -233,7 +230,7 @@ def _refusal() -> re.Pattern[str]:
     return expression(f"(?is){table['refusal']['opens']}", table)
 
 
-# What stands before an answer.
+# Announcements before an answer.
 
 _LINE = re.compile(r"\s*([^\n]{1,120}):[ \t]*\n\s*")
 _HEAD = re.compile(r"\s*([^\n:.,!?*]{1,120}?)\s*(?:([:.,!?])(?=\s|$)|(?=\n|$))\s*")
@@ -255,48 +252,44 @@ def _preambles() -> dict[str, re.Pattern[str]]:
 def preamble(text: str, *, cut: bool = False) -> int:
     """Return how many characters at a reply's beginning only announce its answer.
 
-    All words of an announcement are of a kind: "Sure!", "Based on the context, here is the
-    completed paragraph:", "The correct answer is". What a document says has others.
+    All words of an announcement are of certain kinds: "Sure!", "Based on the context, here is the
+    completed paragraph:", "The correct answer is". A document has other words.
 
     Args:
         text: The reply.
         cut: Whether it was cut, so that its end may be within the announcement.
     """
     kinds = _preambles()
-    found = kinds["unspaced"].match(text) or _LINE.match(text)
+    opening = kinds["unspaced"].match(text) or _LINE.match(text)
     # A line that ends in a colon may hold other words, where it opens as announcements do.
-    if found and (found.re is not _LINE or kinds["opener"].match(found[1])):
-        return found.end()
+    if opening and (opening.re is not _LINE or kinds["opener"].match(opening[1])):
+        return opening.end()
     for form in (_COPULA, _HEAD):
-        found = form.match(text)
-        words = re.findall(r"[^\W\d_]+(?:['\u2019/][^\W\d_]+)?|\d+", found[1]) if found else []
-        if not found or not 0 < len(words) <= _MOST:
+        head = form.match(text)
+        words = re.findall(r"[^\W\d_]+(?:['\u2019/][^\W\d_]+)?|\d+", head[1]) if head else []
+        if not head or not 0 < len(words) <= _MOST:
             continue
         telling = [word for word in words if kinds["words"].fullmatch(word)]
-        plain = all(
+        if not all(
             word in telling or word.lower() in STOP_WORDS or kinds["filler"].fullmatch(word)
             for word in words
-        )
-        sign, ends = found[2] if form is _HEAD else "", found.end() == len(text)
-        # "Completed paragraph:" announces by its colon, "Sure," by what it is, "The answer is" by
+        ):
+            continue
+        # "Completed paragraph:" announces by its colon, "Sure," by its kind, "The answer is" by
         # its noun.
         if form is _COPULA:
-            told = plain and any(kinds["answer"].fullmatch(word) for word in telling)
-        elif sign == ":":
-            told = plain and bool(telling)
-        elif sign:
-            told = plain and bool(telling) and bool(kinds["opener"].match(found[1]))
+            announces = any(kinds["answer"].fullmatch(word) for word in telling)
+        elif head[2]:
+            announces = bool(telling and (head[2] == ":" or kinds["opener"].match(head[1])))
         else:
-            told = plain and len(telling) > (not cut) and (cut if ends else "\n" in text)
-        if told:
-            return found.end()
+            ends = head.end() == len(text)
+            announces = len(telling) > (not cut) and (cut if ends else "\n" in text)
+        if announces:
+            return head.end()
     return 0
 
 
-# What stands around an answer, stripped: thoughts, fences, JSON, markdown, openers, echoes.
-#
-# Every reader of answers strips by these rules, the membership audits as well as the attacks.
-
+# The wrapping of an answer: thoughts, fences, JSON, markdown, openers, echoes.
 
 SPECIAL = re.compile(
     r"<[|\uff5c][^|\uff5c>]*[|\uff5c]>|</?s>|[<\[](?:eos|bos|pad|unk|cls|sep|end_of_turn"
@@ -306,7 +299,7 @@ SPECIAL = re.compile(
 """A special token such as <|im_start|>, </s> or [BOS]: listed by servers, seldom shown."""
 
 # Tags of thoughts, with a group where they close: <think>, [THINK], <seed:think>, <|END_THINKING|>,
-# channels of gpt-oss (or what is left of them without special tokens), and MedGemma's.
+# channels of gpt-oss (or the rest of them without special tokens), and MedGemma's.
 _THOUGHT = re.compile(
     r"(?:<|\[|\u25c1|&lt;)\|?\s*(?:(/|end_(?:of_)?)|begin_of_|start_(?:of_)?)?\s*(?:\w+:)?"
     r"(?:(?:ant)?think\w*|thoughts?|reason\w*|reflection|scratch_?pad)\s*\|?(?:>|\]|\u25b7|&gt;)"
@@ -337,14 +330,14 @@ _ANSWER_FIELD = re.compile(
     r"|antwort|r\u00e9ponse|respuesta|risposta|resposta",
     re.IGNORECASE,
 )
-_ECHO = 4  # words in a row that say again what was sent
+_ECHO = 4  # words in a row that repeat the question
 _GAP = 4  # words altered in an echo
 
 _Spans = list[tuple[int, int]]
 
 
 def after_thought(text: str) -> tuple[str | None, bool]:
-    """What follows the last thought, None where it has no end; and whether there was one."""
+    """Return the text behind the last thought, None if it has no end; and whether there was one."""
     tags = list(_THOUGHT.finditer(text))
     # Templates may open the thought themselves: then the answer holds its end alone.
     closed = [tag for tag in tags if any(tag.groups())]
@@ -352,38 +345,37 @@ def after_thought(text: str) -> tuple[str | None, bool]:
     if not tags or (before and not closed):
         return text, False
     rest = text[closed[-1].end() :] if closed else None
-    # An answer may stand before its thought.
+    # An answer may precede its thought.
     return (rest if not before or (rest and rest.strip()) else before), True
 
 
 def stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Apply the rules until none finds anything; return what is left by place, and their names."""
-    left, named = dict(enumerate(text)), list[str]()
+    """Apply the rules until none matches; return the remaining characters and the rules' names."""
+    characters, names = dict(enumerate(text)), list[str]()
     changed, rounds = True, 0
     while changed and rounds < _ROUNDS:
         changed, rounds = False, rounds + 1
         for name, rule in _RULES.items():
-            plain = "".join(left.values())
-            spans = [one for one in rule(plain, question) if one[1] > one[0]]
-            dropped = {place for start, end in spans for place in range(start, end)}
-            rest = [item for place, item in enumerate(left.items()) if place not in dropped]
+            spans = rule("".join(characters.values()), question)
+            dropped = {n for span in spans for n in range(*span)}
+            rest = [item for n, item in enumerate(characters.items()) if n not in dropped]
             # An echo may be all there is; of anything else something stays.
-            if spans and (name == "echo" or any(char.isalnum() for _, char in rest)):
-                # What is left of a line break in JSON is one again.
-                breaks = {place for place, char in rest if name == "json" and char == "\\"}
-                left, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True
-                named += [] if name in named else [name]
+            if dropped and (name == "echo" or any(char.isalnum() for _, char in rest)):
+                # The backslash of a line break in JSON becomes the line break.
+                breaks = {n for n, char in rest if name == "json" and char == "\\"}
+                characters, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True
+                names += [] if name in names else [name]
     # Blanks at both ends are no part of it.
-    places = [place for place, char in left.items() if not char.isspace()]
-    first, last = (places[0], places[-1]) if places else (0, -1)
-    return {p: c for p, c in left.items() if first <= p <= last}, tuple(named)
+    inside = [n for n, char in characters.items() if not char.isspace()]
+    first, last = (inside[0], inside[-1]) if inside else (0, -1)
+    return {n: char for n, char in characters.items() if first <= n <= last}, tuple(names)
 
 
 def _markdown(text: str, _question: str) -> _Spans:
     boxed = [
         span
-        for found in _BOXED.finditer(text)
-        for span in ((found.start(), found.start(1)), (found.end(1), found.end()))
+        for box in _BOXED.finditer(text)
+        for span in ((box.start(), box.start(1)), (box.end(1), box.end()))
     ]
     element = _ELEMENT.fullmatch(text)
     around = [(0, element.start(2)), (element.end(2), len(text))] if element else []
@@ -391,23 +383,22 @@ def _markdown(text: str, _question: str) -> _Spans:
 
 
 def _fence(text: str, _question: str) -> _Spans:
-    return [found.span() for found in _FENCE.finditer(text)]
+    return [fence.span() for fence in _FENCE.finditer(text)]
 
 
 def _json(text: str, _question: str) -> _Spans:
     """An object of which one field is the answer; masks are fields with numbers."""
     opening = re.match(r"\s*\{", text)
     fields = list(_FIELD.finditer(text)) if opening else []
-    named = [one for one in fields if _ANSWER_FIELD.fullmatch(one[1])]
-    if len(named or fields) != 1 or re.search(r'"[^"]*\d"\s*:', text):
+    fields = [field for field in fields if _ANSWER_FIELD.fullmatch(field[1])] or fields
+    if len(fields) != 1 or re.search(r'"[^"]*\d"\s*:', text):
         return []
-    (found,) = named or fields
-    start, end = found.span(2)
+    start, end = fields[0].span(2)
     quoted = text[start] == '"'
     closed = quoted and text[end - 1] == '"' and end - start > 1
     spans = [(0, start + quoted), (end - closed, len(text))]
     # Of an escaped sign the backslash goes, of a line break its letter.
-    for escape in re.finditer(r'\\(["\\/])|\\[nrt]', found[2]):
+    for escape in re.finditer(r'\\(["\\/])|\\[nrt]', fields[0][2]):
         first = start + escape.start() + (not escape[1])
         spans.append((first, first + 1))
     return spans
@@ -433,9 +424,8 @@ def _item(text: str, _question: str) -> _Spans:
 
 
 def _signs(text: str, _question: str) -> _Spans:
-    blank = len(text) - len(text.lstrip())
-    found = _SIGNS.match(text, blank)
-    return [(0, found.end())] if found else []
+    signs = _SIGNS.match(text, len(text) - len(text.lstrip()))
+    return [(0, signs.end())] if signs else []
 
 
 def _preamble(text: str, _question: str) -> _Spans:
@@ -444,8 +434,8 @@ def _preamble(text: str, _question: str) -> _Spans:
 
 def _echo(text: str, question: str) -> _Spans:
     words = split_words(text)
-    said, _ = echo(question, [word.text for word in words]) if question else (0, 0)
-    return [(0, words[said].start if said < len(words) else len(text))] if said else []
+    count, _ = echo(question, [word.text for word in words]) if question else (0, 0)
+    return [(0, words[count].start if count < len(words) else len(text))] if count else []
 
 
 _RULES: dict[str, Callable[[str, str], _Spans]] = {
@@ -460,42 +450,43 @@ _RULES: dict[str, Callable[[str, str], _Spans]] = {
 }
 
 
-def echo(before: str, said: Sequence[str]) -> tuple[int, int]:
-    """Return how many words at an answer's beginning say again what was sent.
+def echo(before: str, reply: Sequence[str]) -> tuple[int, int]:
+    """Return how many words at an answer's beginning repeat the question.
 
-    An echo may begin anywhere in what was sent, may alter a few words, and ends where the answer
+    An echo may begin anywhere in the question, may alter a few words, and ends where the answer
     leaves it.
 
     Args:
-        before: What was sent, or the part of it that an answer should go on with.
-        said: The words of the answer.
+        before: The question, or the part of it that an answer should continue.
+        reply: The words of the answer.
 
     Returns:
         Words of the answer that are the echo, and words of ``before`` behind the last of them: 0
-        where the answer goes on from there.
+        where the answer continues from there.
     """
     sent = [plain_word(word.text) for word in split_words(before)]
-    words = [plain_word(word) for word in said]
-    # 1. The very last words that were sent, however few.
+    words = [plain_word(word) for word in reply]
+    # 1. The very last words of the question, however few.
     for size in range(min(len(sent), len(words)), 0, -1):
-        # One word alone is said again only where it is no function word, and more follows.
+        # One word alone is an echo only where it is no function word, and more follows.
         if words[:size] == sent[-size:] and (
             size > 1 or (words[1:] and words[0] not in STOP_WORDS)
         ):
             return size, 0
     # 2. A few words in a row, then words a little further on in both.
-    end = place = 0
+    end = sent_end = 0
     for block in SequenceMatcher(None, sent, words, autojunk=False).get_matching_blocks()[:-1]:
         begins = block.b == 0 and block.size >= _ECHO
-        if not (begins or (end and block.b - end <= _GAP and block.a - place <= 2 * _GAP)):
+        near = end and block.b - end <= _GAP and block.a - sent_end <= 2 * _GAP
+        if not (begins or near):
             break
-        end, place = block.b + block.size, block.a + block.size
-    return end, len(sent) - place if end else 0
+        end, sent_end = block.b + block.size, block.a + block.size
+    return end, len(sent) - sent_end if end else 0
 
 
-def same_word(one: str, other: str) -> bool:
+def same_word(first: str, second: str) -> bool:
     """Whether two words are the same but for case and punctuation around them."""
-    return plain_word(one) == plain_word(other)
+    return plain_word(first) == plain_word(second)
 
 
 def plain_word(word: str) -> str:

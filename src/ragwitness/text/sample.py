@@ -1,6 +1,6 @@
 """The corpus that ships with the package: generated records of nobody, for demo and auxiliary use.
 
-It is independent of what the embedded reader is trained on: own sentences, own names.
+It shares neither sentences nor names with the training texts of the embedded reader.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Known secrets, and where they stand in other texts.
+"""Known secrets, the spellings of each, and their places in other texts.
 
-Recognising names by a model is the wrong tool where the corpus is one's own: its owner knows its
-secrets. One index finds them for the ledger, for the conditions on synthetic texts and for
-redaction, in the spellings of :mod:`ragwitness.text.secrets`.
+A model that recognises names is the wrong tool for one's own corpus: its owner knows its secrets.
+One index finds them for the ledger, for the conditions on synthetic texts and for redaction.
+
+A text is read as a row of letters and digits of its canonical form, so that case, punctuation and
+white space make no difference. A secret is a few such rows: a name in both orders or with
+initials, a street in full and short, a telephone number with and without its country. The table
+``spellings.toml`` has the words, the contexts of a spelling, and every way with examples.
 """
 
 from __future__ import annotations
@@ -58,8 +62,8 @@ class Secret:
     """A private fact in a record.
 
     Attributes:
-        text: As it stands there.
-        kind: ``"name"``, ``"contact"``, ``"canary"``, or whatever the owner calls it.
+        text: Unchanged.
+        kind: ``"name"``, ``"contact"``, ``"canary"``, or any other word of the owner.
         record: Id of the record.
     """
 
@@ -76,7 +80,7 @@ def contacts(text: str) -> frozenset[str]:
     The expressions published with SAGE miss telephone numbers written "(713) 853-1234" or
     "713 853 1234" and cut the domain off web addresses; these do not.
     """
-    return frozenset(found for kind in CONTACTS for found in kind.findall(text))
+    return frozenset(contact for kind in CONTACTS for contact in kind.findall(text))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -86,7 +90,7 @@ class Found:
     Attributes:
         start: Of the range.
         end: Of the range.
-        secret: Its place among those sought.
+        secret: Number of the secret in the list.
     """
 
     start: int
@@ -94,65 +98,66 @@ class Found:
     secret: int
 
 
-_KEY = 4  # letters by which spellings are looked up
+_KEY = 4  # letters of a lookup key
 _SHORT = 24  # characters; a longer secret finds itself
 
 
 class SecretIndex:
-    """Finds secrets in texts however they are written; made once for as many texts as there are.
+    """Finds secrets in texts in any spelling; made once for any number of texts.
 
     Args:
-        secrets: What is sought. Numbers of fewer than three digits and single letters are not.
-        parts: Whether each word of a name is sought too, alone.
+        secrets: The secrets. Numbers of fewer than three digits and single letters are ignored.
+        parts: Whether each word of a name also counts alone.
     """
 
     def __init__(self, secrets: Sequence[Secret], *, parts: bool = False) -> None:
         self._known: dict[str, dict[Spelling, list[int]]] = {}
-        for place, secret in enumerate(secrets):
-            for one in spellings(secret.text, secret.kind, parts=parts):
-                self._known.setdefault(one.letters, {}).setdefault(one, []).append(place)
+        for number, secret in enumerate(secrets):
+            for spelling in spellings(secret.text, secret.kind, parts=parts):
+                rows = self._known.setdefault(spelling.letters, {})
+                rows.setdefault(spelling, []).append(number)
         # By first letters, then length: a text is walked once, however many secrets there are.
         lengths: dict[str, set[int]] = {}
         for letters in self._known:
             lengths.setdefault(letters[:_KEY], set()).add(len(letters))
-        self._lengths = {key: tuple(sorted(found)) for key, found in lengths.items()}
+        self._lengths = {key: tuple(sorted(sizes)) for key, sizes in lengths.items()}
         self._keys = sorted({len(key) for key in lengths})
 
     def find(self, text: str) -> list[Found]:
-        """Return every find in a text, in order; finds may overlap."""
-        return sorted(set(self._found(text))) if self._known else []
+        """Return every match in a text, in order; matches may overlap."""
+        return sorted(set(self._matches(text))) if self._known else []
 
-    def _found(self, text: str) -> Iterator[Found]:
+    def _matches(self, text: str) -> Iterator[Found]:
         row = row_of(text)
         letters, begins = row.letters, row.begins
-        # 1. What is read by its meaning.
+        # 1. Dates, numbers and names that are recognised by their meaning.
         for start, end, letters_meant in meant(row):
-            for spelling, places in self._known.get(letters_meant, {}).items():
+            for spelling, numbers in self._known.get(letters_meant, {}).items():
                 if spelling.check in ("number", "name"):
-                    yield from (Found(*row.span(start, end), place) for place in places)
-        # 2. What begins where a word begins: spellings that begin alike, by their lengths.
+                    yield from (Found(*row.span(start, end), number) for number in numbers)
+        # 2. From the beginning of each word: spellings with the same key, by their lengths.
         for start in begins[:-1]:
             for key in self._keys:
                 for length in self._lengths.get(letters[start : start + key], ()):
                     end = min(start + length, len(letters))
-                    for spelling, places in self._known.get(letters[start:end], {}).items():
+                    for spelling, numbers in self._known.get(letters[start:end], {}).items():
                         if spelling.stands(row, start):
                             span = row.span(row.at(start), row.at(end - 1) + 1)
-                            yield from (Found(*span, place) for place in places)
+                            yield from (Found(*span, number) for number in numbers)
 
     def pairs(self, texts: Sequence[str]) -> set[tuple[int, int]]:
-        """Return the places of a text and a secret in it, for every find."""
-        return {(place, one.secret) for place, text in enumerate(texts) for one in self.find(text)}
+        """Return the number of a text and of a secret in it, for every match."""
+        return {(number, m.secret) for number, text in enumerate(texts) for m in self.find(text)}
 
 
 def distinct(secrets: Sequence[Secret]) -> NDArray[np.int64]:
-    """Number secrets so that those that are one, however written, share a number.
+    """Number secrets so that spellings of one secret share a number.
 
     Returns:
         Shape (secrets,), from 0 in the order of their first listing.
     """
     numbers: dict[tuple[str, str], int] = {}
-    keys = [(one.kind, identity(one.text, one.kind)) for one in secrets]
+    keys = [(secret.kind, identity(secret.text, secret.kind)) for secret in secrets]
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
@@ -160,16 +165,16 @@ def distinct(secrets: Sequence[Secret]) -> NDArray[np.int64]:
 
 
 def read_secrets(path: Path) -> list[Secret]:
-    """Read a ledger; ``kind`` and ``record`` may be missing. No secret is ever repeated here.
+    """Read a ledger; ``kind`` and ``record`` may be missing. No error quotes a secret.
 
     Raises:
         InputError: The file cannot be read, or a line holds no secret.
     """
     rows = enumerate(read_rows(path, _FORM), 1)
-    found = [_secret(row, f"Secret {number} of {path}") for number, row in rows]
-    if not found:
+    secrets = [_secret(row, f"Secret {number} of {path}") for number, row in rows]
+    if not secrets:
         raise InputError(f"{path} holds no secret.", _FORM)
-    return found
+    return secrets
 
 
 _FORM = 'Each line is a JSON object such as {"text": "…", "kind": "name", "record": "id"}.'
@@ -178,11 +183,11 @@ _FORM = 'Each line is a JSON object such as {"text": "…", "kind": "name", "rec
 def _secret(row: dict[str, Any], where: str) -> Secret:
     text: Any = row.get("text")
     kind, record = str(row.get("kind") or "secret"), row.get("record", "")
-    # Half of a surrogate pair is no text: nobody could write it down again.
-    whole = isinstance(text, str) and not any("\ud800" <= char <= "\udfff" for char in text)
-    if not (whole and any(char.isalnum() for char in text)):
+    # Half of a surrogate pair is no text: it cannot be written to a file.
+    valid = isinstance(text, str) and not any("\ud800" <= char <= "\udfff" for char in text)
+    if not (valid and any(char.isalnum() for char in text)):
         raise InputError(f"{where}: the text of the secret is empty or not text.", _FORM)
-    # What is never sought would always count as kept.
+    # A secret that is never found would always count as kept.
     if len(text) <= _SHORT and not SecretIndex([Secret(text, kind, "")]).find(f"I {text} i"):
         raise InputError(
             f"{where}: the secret is too short to be sought: single letters, two small letters, and"
@@ -192,13 +197,7 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
     return Secret(text, kind, str(record))
 
 
-# The ways in which one secret is written, sought in the canonical form of a text.
-#
-# The table is ``spellings.toml``: words, what must stand around a spelling, and every way with
-# examples. A text is read as a row of letters and digits, so that case, punctuation and white space
-# tell no two secrets apart. A secret is a few such rows: a name in both orders or with initials, a
-# street in full and short, a telephone number with and without its country.
-
+# The spellings of one secret.
 
 TABLE = read_table("spellings.toml")
 """Words, contexts and ways, as the file has them."""
@@ -252,13 +251,13 @@ def row_of(text: str) -> Row:
     return Row(plain, origin, "".join(words), begins, tuple(token.start() for token in tokens))
 
 
-# What must stand before, at and behind a spelling, by its check.
+# The texts required before, at and behind a spelling, by its check.
 _CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
 for _row in TABLE["context"]:
     _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
     _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
 _LOOKED_AT = 24  # characters before a spelling
-_FREE, _JOINED = 8, 6  # letters that nobody writes by chance: with spaces, and without
+_FREE, _JOINED = 8, 6  # letters that hardly occur by chance: with spaces, and without
 _LEAST = 5  # letters of a name that may end in an s, digits of a telephone number
 
 
@@ -269,9 +268,9 @@ class Spelling:
     Attributes:
         letters: The row.
         begins: Where its words begin within it.
-        check: What else must hold where it stands: a check of the table's contexts, or ``name``,
-            ``part``, ``number`` or "".
-        number: How a number may be parted; None for what is none.
+        check: Condition on its context: a check of the table, or ``name``, ``part``, ``number``
+            or "".
+        number: The ways to part a number; None for other secrets.
     """
 
     letters: str
@@ -286,7 +285,7 @@ class Spelling:
         # 1. It ends where a word ends.
         if row.begins[bisect_left(row.begins, end)] != end:
             return False
-        # 2. What the table and the parts of a number ask for.
+        # 2. The conditions of the table and of the parts of a number.
         if self.number:
             return self.number.fullmatch(row.plain[first:last]) is not None
         if self.check in _CONTEXTS:
@@ -298,14 +297,14 @@ class Spelling:
             )
         # 3. Few letters are the words of the secret: no "Al Lin" in "all in".
         among = row.begins[bisect_right(row.begins, start) : bisect_left(row.begins, end)]
-        inner = {place - start for place in among}
-        whole = len(self.letters) >= _JOINED or bool(inner) or not self.begins
-        return len(self.letters) >= _FREE or (inner <= self.begins and whole)
+        inner = {begin - start for begin in among}
+        joined = len(self.letters) >= _JOINED or bool(inner) or not self.begins
+        return len(self.letters) >= _FREE or (inner <= self.begins and joined)
 
 
 # Numbers.
 
-_NUMBER = 7  # digits that nobody writes by chance, whatever parts them
+_NUMBER = 7  # digits that hardly occur by chance, with any signs between them
 
 
 def _parted(row: Row, loose: bool) -> re.Pattern[str]:
@@ -314,11 +313,11 @@ def _parted(row: Row, loose: bool) -> re.Pattern[str]:
         return _PATTERNS["loose"]
     listed = row.plain[row.places[0] : row.at(len(row.letters) - 1) + 1]
     dot, dash, thousands = (_PATTERNS[name].pattern for name in ("dot", "dash", "thousands"))
-    like = (
-        next((sign for sign in (dot, dash) if re.fullmatch(sign, part)), re.escape(part))
-        for part in re.split(r"(\D+)", listed)
+    groups = (
+        next((sign for sign in (dot, dash) if re.fullmatch(sign, piece)), re.escape(piece))
+        for piece in re.split(r"(\D+)", listed)
     )
-    ways = ["".join(like)]
+    ways = ["".join(groups)]
     for size, sign in ((3, thousands), (2, f"{dash}?"))[: 1 + (len(row.letters) == 6)]:
         way = sign.join(re.split(rf"(?<=\d)(?=(?:\d{{{size}}})+$)", row.letters))
         ways += [way] if re.fullmatch(way, listed) else []
@@ -353,17 +352,17 @@ _ORDERS = ("%Y %m %d", "%d %m %Y", "%m %d %Y")
 
 
 def days_of(text: str) -> list[date]:
-    """Return the days that a date may mean, the likeliest first; none where it is no date."""
+    """Return the possible days of a date, the likeliest first; none for other texts."""
     plain = _PATTERNS["midnight"].sub("", canonical_text(text).strip()).casefold()
     if _PATTERNS["date"].fullmatch(plain) is None:
         return []
-    parts = re.findall(rf"\d+|\b{TABLE['expressions']['MONTH']}", plain)
-    *others, last = (_MONTH.get(part, part) for part in parts)
+    fields = re.findall(rf"\d+|\b{TABLE['expressions']['MONTH']}", plain)
+    *others, last = (_MONTH.get(field, field) for field in fields)
     # A year of two digits is one of the last century or of this.
     short = max(map(len, (*others, last))) < 3
     centuries = (("19", "20") if last > "30" else ("20", "19")) if short else ("",)
-    # The place of a month by its name is known.
-    named = next((place for place, part in enumerate(parts) if part in _MONTH), None)
+    # A month's name fixes the order.
+    named = next((n for n, field in enumerate(fields) if field in _MONTH), None)
     orders = [order for order in _ORDERS if named is None or order.split()[named] == "%m"]
     days = []
     for century, order in product(centuries, orders):
@@ -378,14 +377,14 @@ _STREETS = {word: names for names in map(str.split, _WORDS["streets"]) for word 
 
 
 def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """An address with the words for its streets in full and short; what is none as it is."""
-    known = _STREETS if any(map(str.isdigit, words)) else {}
-    parts = re.sub(r"(?<=\w{3})(str|strasse)\b", r" \1", " ".join(words)).split()
-    return islice(product(*(known.get(part, [part]) for part in parts)), 64)
+    """An address with the words for its streets in full and short; other texts unchanged."""
+    streets = _STREETS if any(map(str.isdigit, words)) else {}
+    split = re.sub(r"(?<=\w{3})(str|strasse)\b", r" \1", " ".join(words)).split()
+    return islice(product(*(streets.get(word, [word]) for word in split)), 64)
 
 
 def _part(form: str, text: str) -> str:
-    """What its pattern takes out of a secret of this form."""
+    """The group of a form's pattern in a secret."""
     return match[1] if (match := _PATTERNS[form].match(text.strip())) else ""
 
 
@@ -421,13 +420,13 @@ class PersonName(NamedTuple):
 
     def orders(self) -> Iterator[str]:
         """Yield the name in every order, as a whole and without particles or further names."""
-        whole = (*self.given, *self.family)
-        core = _without_particles(whole)
-        some = [whole, (*self.given[:1], *self.family)]
-        some += [core, (core[0], core[-1])] if len(core) > 1 else []
+        full = (*self.given, *self.family)
+        core = _without_particles(full)
+        orders = [full, (*self.given[:1], *self.family)]
+        orders += [core, (core[0], core[-1])] if len(core) > 1 else []
         if len(core) > 3:  # María García of María del Carmen García López, and both family names
-            some += [(core[0], core[-2]), (core[0], *core[-2:])]
-        for words in dict.fromkeys(some):
+            orders += [(core[0], core[-2]), (core[0], *core[-2:])]
+        for words in dict.fromkeys(orders):
             for cut in range(len(words)):
                 yield " ".join(words[cut:] + words[:cut])
 
@@ -440,10 +439,10 @@ class PersonName(NamedTuple):
 
     def initials(self) -> Iterator[str]:
         """Yield the family name with the letters of the others, in both orders."""
-        apart = tuple(part for word in self.given for part in re.split("[-\u2010]", word) if part)
+        apart = tuple(p for word in self.given for p in re.split("[-\u2010]", word) if p)
         for family in (name for name in self.families() if len(name) > 2):
-            for given in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
-                letters = " ".join(word[0] for word in given)
+            for words in dict.fromkeys((self.given[:1], self.given, apart)):  # J.-P. Dupont
+                letters = " ".join(word[0] for word in words)
                 yield from (f"{letters} {family}", f"{family} {letters}")
             if len(self.given) > 1:  # Evelyn M. Linden
                 yield " ".join((self.given[0], *(word[0] for word in self.given[1:]), family))
@@ -465,11 +464,10 @@ def _without_particles(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def name_of(text: str, kind: str) -> PersonName | None:
     """Return a secret as a name; None where it is none by its kind or its capitals."""
+    bare = re.sub(r'[;:()"]|\.(?=\s|$)', " ", _PATTERNS["nick"].sub(" ", text))
     front, _, rest = (
-        tuple(w for w in part.split() if w.strip(".").casefold() not in _TITLES)
-        for part in re.sub(r'[;:()"]|\.(?=\s|$)', " ", _PATTERNS["nick"].sub(" ", text)).partition(
-            ","
-        )
+        tuple(word for word in half.split() if word.strip(".").casefold() not in _TITLES)
+        for half in bare.partition(",")
     )
     words = (*front, *rest)
     if not words or len(words) > _MOST_WORDS or any(map(str.isdigit, text)):
@@ -495,10 +493,10 @@ def _names(text: str, kind: str = "name") -> Iterator[PersonName]:
 
 
 def _of_name(part: Callable[[PersonName], Iterable[str]]) -> Callable[[str], Iterable[str]]:
-    return lambda text: (one for name in _names(text) for one in part(name))
+    return lambda text: (spelling for name in _names(text) for spelling in part(name))
 
 
-# The ways of the table, and what is read by its meaning.
+# The ways of the table, and recognition by meaning.
 
 _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "initials": _of_name(PersonName.initials),
@@ -514,11 +512,11 @@ _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "labelled": lambda text: [] if days_of(_part("labelled", text)) else [_part("labelled", text)],
     "web": lambda text: [_PATTERNS["web"].sub("", text, count=1).rstrip("/ ")],
 }
-"""What each way of the table yields of a secret."""
+"""The spellings of a secret by each way of the table."""
 
 
 def _form_of(text: str, kind: str) -> str:
-    """The form of a secret; a canary has none, as it is sought as it stands."""
+    """The form of a secret; a canary has none, as it has one spelling."""
     if kind == "canary":
         return kind
     if days_of(text):
@@ -529,33 +527,36 @@ def _form_of(text: str, kind: str) -> str:
 
 
 def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False) -> list[Spelling]:
-    """Return the ways in which a secret is sought; none if it is too short.
+    """Return the spellings of a secret; none if it is too short.
 
     Args:
         text: The secret.
-        kind: Its kind; a ``canary`` is sought as it stands.
-        parts: Whether each word of a name is sought too, alone.
-        whole: Whether the parts of a secret that tell it alone are left out.
+        kind: Its kind; a ``canary`` has one spelling.
+        parts: Whether each word of a name also counts alone.
+        whole: Whether to leave out the parts of a secret that disclose it alone.
     """
     form, phone = _form_of(text, kind), "phone" in kind.lower()
     ways = [
         way for way in TABLE["way"] if way["form"] in ("", form) and not (whole and way.get("part"))
     ]
-    written = [(way["check"], one) for way in ways for one in _TEXTS[way["name"]](text)]
+    variants = [(way["check"], variant) for way in ways for variant in _TEXTS[way["name"]](text)]
     if parts:
-        written += [("part", one) for name in _names(text, kind) for one in name.parts()]
-    made: dict[Spelling, None] = {}
-    for check, one in dict.fromkeys(written):
-        for words in _words(one):
-            letters, holds, number = "".join(words), check, None
+        variants += [("part", part) for name in _names(text, kind) for part in name.parts()]
+    unique: dict[Spelling, None] = {}
+    for check, variant in dict.fromkeys(variants):
+        for words in _words(variant):
+            letters, condition, number = "".join(words), check, None
             if letters.isdigit():
-                holds, number = "number", _parted(row_of(one), phone and len(letters) >= _LEAST)
+                loose = phone and len(letters) >= _LEAST
+                condition, number = "number", _parted(row_of(variant), loose)
             elif len(letters) < 3 and letters.isascii() and check != "titled":
-                holds = "function" if letters in STOP_WORDS else "short"
+                condition = "function" if letters in STOP_WORDS else "short"
             begins = frozenset(accumulate(map(len, words[:-1])))
-            made[Spelling(letters, begins, holds, number)] = None
-    # A single letter and two digits stand in every text.
-    return [one for one in made if len(one.letters) > 1 + one.letters.isdigit()]
+            unique[Spelling(letters, begins, condition, number)] = None
+    # A single letter and two digits occur in every text.
+    return [
+        spelling for spelling in unique if len(spelling.letters) > 1 + spelling.letters.isdigit()
+    ]
 
 
 _SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
@@ -573,7 +574,7 @@ def _words(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def meant(row: Row) -> Iterator[tuple[int, int, str]]:
-    """Yield stretches of ``plain`` that mean more than their letters, with letters to seek.
+    """Yield stretches of ``plain`` whose meaning differs from their letters, with letters to seek.
 
     They are dates of any form, telephone numbers behind their country, and names with one more
     word between.
@@ -587,11 +588,11 @@ def meant(row: Row) -> Iterator[tuple[int, int, str]]:
 
 
 def identity(text: str, kind: str) -> str:
-    """Return what two listings of one secret share, however each is written."""
+    """Return a key that two listings of one secret share, in any spelling."""
     form = _form_of(text, kind)
     if form == "date":
         return f"{days_of(text)[0]:%Y%m%d}"
     if form == "name" and (name := name_of(text, kind)):
         return " ".join(sorted(row_of(word).letters for word in (*name.given, *name.family)))
-    letters = (one.letters for one in spellings(text, kind, whole=True))
-    return min(letters, key=lambda one: (len(one), one), default=text)
+    rows = (spelling.letters for spelling in spellings(text, kind, whole=True))
+    return min(rows, key=lambda letters: (len(letters), letters), default=text)

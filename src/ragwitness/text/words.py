@@ -1,4 +1,4 @@
-"""Words with their places in a text."""
+"""Words with their places in a text, and the canonical form of a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from ragwitness.core.quotes import shown
 
-# Tables of this package: what texts are written with, as TOML files beside the code.
+# Tables of words and rules: TOML files beside the code.
 
 
 def read_table(name: str) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def read_table(name: str) -> dict[str, Any]:
 
 
 def expression(source: str, table: dict[str, Any]) -> re.Pattern[str]:
-    """Return a regular expression of a table, whose names in capitals stand for expressions."""
-    for name, part in table["expressions"].items():
-        source = source.replace(name, part)
+    """Return a regular expression of a table, with its names in capitals replaced."""
+    for name, value in table["expressions"].items():
+        source = source.replace(name, value)
     return re.compile(source)
 
 
@@ -77,8 +77,8 @@ def split_words(text: str) -> list[Word]:
 
 def core(word: str) -> str:
     """Return the word without punctuation at its ends; empty for punctuation alone."""
-    found = _CORE.search(word)  # in one pass, however many full stops a line of dots has
-    return found[0] if found else ""
+    match = _CORE.search(word)  # in one pass, however many full stops a line of dots has
+    return match[0] if match else ""
 
 
 def dense_tokens(text: str) -> list[str]:
@@ -96,9 +96,9 @@ def telling_tokens(text: str) -> list[str]:
     words = content_tokens(text)
     if _UNSPACED.search(text):
         wide = [_UNSPACED.match(word) is not None for word in words]
-        for at in range(len(words) - 1):
-            if wide[at] and wide[at + 1]:
-                words[at] += words[at + 1]
+        for n in range(len(words) - 1):
+            if wide[n] and wide[n + 1]:
+                words[n] += words[n + 1]
     return words
 
 
@@ -119,29 +119,27 @@ def passages(text: str, max_words: int, min_words: int) -> list[str]:
     # As few passages as can be, all of about one length.
     count = -(-len(words) // max_words)
     size = -(-len(words) // count)
-    parts = [words[i : i + size] for i in range(0, len(words), size)]
-    return [text[p[0].start : p[-1].end] for p in parts if len(p) >= min_words]
+    rows = [words[i : i + size] for i in range(0, len(words), size)]
+    return [text[row[0].start : row[-1].end] for row in rows if len(row) >= min_words]
 
 
 def cut_characters(text: str, most: int) -> tuple[str, int]:
     """Cut a text after the last whole word that fits; a single longer word is cut itself.
 
     Returns:
-        What is left, and the number of words cut off or cut short.
+        The beginning, and the number of words cut off or cut short.
     """
     if len(text) <= most:
         return text, 0
     words = split_words(text)
-    kept = [word for word in words if word.end <= most]
-    if not kept:
-        return text[:most], len(words)
-    return text[: kept[-1].end], len(words) - len(kept)
+    fitting = [word.end for word in words if word.end <= most]
+    return text[: fitting[-1] if fitting else most], len(words) - len(fitting)
 
 
-# The language of a text, as far as its letters and commonest words tell.
+# The language of a text, by its letters and commonest words.
 #
-# Enough to notice that a model answered in another language than it was given; nothing here names
-# the language of a text of a few words.
+# Enough to notice that a model answered in another language than its input. A text of a few words
+# has no language here.
 
 _COMMON = {name: frozenset(words.split()) for name, words in _TABLE["languages"].items()}
 _FEWEST = 12  # words; fewer tell no language
@@ -150,7 +148,7 @@ _AHEAD = 1.2  # times the share of the next language
 
 
 def same_language(first: str, second: str) -> bool:
-    """Whether two texts may be in one language; True where that cannot be told."""
+    """Whether two texts may be in one language; True if unknown."""
     scripts = {_script(first), _script(second)} - {""}
     languages = {_language(first), _language(second)} - {None}
     return len(scripts) < 2 and len(languages) < 2
@@ -167,40 +165,39 @@ def _language(text: str) -> str | None:
     if len(words) < _FEWEST:
         return None
     shares = {
-        name: sum(word in known for word in words) / len(words) for name, known in _COMMON.items()
+        name: sum(word in common for word in words) / len(words) for name, common in _COMMON.items()
     }
     (best, share), (_, next_share) = Counter(shares).most_common(2)
     return best if share >= _LEAST and share >= _AHEAD * next_share else None
 
 
-# The canonical form of a text: what measures, guard and secrets compare in place of the text.
+# The canonical form of a text: measures, guard and secrets compare it in place of the text.
 #
-# Two texts that a reader takes for the same have one canonical form: no accents, no letters of
+# Two texts that look the same to a reader have one canonical form: no accents, no letters of
 # another alphabet that look like Latin ones, nothing invisible, no markup, and base64 and
 # hexadecimal in plain. The rules are rows of ``canonical.toml``, each with an example that is a
-# test. What this form leaves apart (ciphers, typing errors, other languages) stands in
-# ``docs/design/threat-model.md``.
-
+# test. ``docs/design/threat-model.md`` lists the remaining differences (ciphers, typing errors,
+# other languages).
 
 Span = tuple[int, int]
-"""Where a stretch of text begins and ends."""
+"""Start and end of a stretch of text."""
 
 
 TABLE = read_table("canonical.toml")
-"""The rules, as the file has them."""
+"""The rules."""
 
-# 1. Letters: what one character reads as.
+# 1. Letters: the plain letter of each character.
 
 # "LATIN SMALL LETTER O WITH STROKE", "LATIN LETTER SMALL CAPITAL A": the letter is in the name.
 _LATIN = re.compile(r"LATIN .*?\b([A-Z])(?: WITH .*)?")
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN")  # whose letters pass for others
 _UNIT = "\u03bc"  # "\u03bcg" is not "mg"
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-_TAGS = 0xE0000  # where ASCII stands a second time, unseen
+_TAGS = 0xE0000  # where Unicode has ASCII a second time, invisible
 
 
 def unseen(char: str) -> bool:
-    """Say whether a character is shown as nothing: controls, joiners, fillers, selectors."""
+    """Say whether a character is invisible: controls, joiners, fillers, selectors."""
     return not char.isspace() and (
         unicodedata.category(char)[0] == "C"
         or char in _BLANK
@@ -210,14 +207,14 @@ def unseen(char: str) -> bool:
 
 @cache
 def _letter(char: str) -> str:
-    """One character as the plain letter, digit or space that it reads as; "" where unseen."""
+    """The plain letter, digit or space of a character; "" if it is invisible."""
     if char.isspace():
         return " "
     if 0x20 <= ord(char) - _TAGS < 0x7F:
         return chr(ord(char) - _TAGS)
-    apart = unicodedata.normalize("NFKD", char)
-    seen = (c for c in apart if not unicodedata.combining(c) and not unseen(c))
-    return unicodedata.normalize("NFC", "".join(map(_like, seen)))
+    signs = unicodedata.normalize("NFKD", char)
+    visible = (c for c in signs if not unicodedata.combining(c) and not unseen(c))
+    return unicodedata.normalize("NFC", "".join(map(_like, visible)))
 
 
 def _like(char: str) -> str:
@@ -238,12 +235,12 @@ def _like(char: str) -> str:
 def _latin_like(char: str) -> str:
     from confusable_homoglyphs.confusables import confusables_data
 
-    alike = (entry["c"] for entry in confusables_data.get(char, ()))
-    return next((like for like in alike if like.isascii() and like.isalpha()), "")
+    similar = (entry["c"] for entry in confusables_data.get(char, ()))
+    return next((letter for letter in similar if letter.isascii() and letter.isalpha()), "")
 
 
 def _settled(read: Callable[[str], str], written: str) -> str:
-    """What is written, and what that is a code of, until it says no more."""
+    """Decode a text until nothing changes."""
     while (plain := read(written)) != written:
         written = plain
     return written
@@ -255,13 +252,13 @@ def _escape(written: str) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# 2. Codes: what a word of base64 or hexadecimal says.
+# 2. Codes: words in base64 or hexadecimal.
 
-_FEWEST_LETTERS = 0.8  # of what a code says, spaces among them: else it says nothing
+_FEWEST_LETTERS = 0.8  # share of letters and spaces in the plain text of a code
 
 
 def _code(written: str) -> str:
-    """What base64 or hexadecimal says in words; the same where it says none."""
+    """Decode base64 or hexadecimal that holds words; return other texts unchanged."""
     bare = "".join(written.split()).rstrip("=").removeprefix("0x")
     if bare.isdigit() or (bare.isalpha() and bare[1:] in (bare[1:].lower(), bare[1:].upper())):
         return written  # a number or a word
@@ -324,37 +321,36 @@ def canonical_places(text: str) -> tuple[str, list[Span] | None]:
     """
     if not _MARKED.search(text):
         return text, None
-    places = [(at, at + 1) for at in range(len(text))]
+    origin = [(n, n + 1) for n in range(len(text))]
     for rules in _PASSES:
-        parts, kept, done = list[str](), list[Span](), 0
+        pieces, spans, end = list[str](), list[Span](), 0
         for match in rules.finditer(text):
+            pieces += [text[end : match.start()], plain := _plain(match)]
+            spans += origin[end : match.start()]
             start, end = match.span()
-            parts += [text[done:start], plain := _plain(match)]
-            kept += places[done:start]
-            # What is as it was keeps its places; else all of it comes from the whole stretch.
-            whole = [(places[start][0], places[end - 1][1])] * len(plain)
-            kept += places[start:end] if plain == match[0] else whole
-            done = end
-        text, places = "".join((*parts, text[done:])), kept + places[done:]
-    return text, places
+            # An unchanged match keeps its places; else all of it comes from the whole stretch.
+            stretch = [(origin[start][0], origin[end - 1][1])] * len(plain)
+            spans += origin[start:end] if plain == match[0] else stretch
+        text, origin = "".join((*pieces, text[end:])), spans + origin[end:]
+    return text, origin
 
 
-# 4. What is used of it for errors.
+# 4. Error messages without private text.
 
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 
 
 def unquoted(message: str, sent: str) -> str:
-    """Return what a server written, cut where it begins to repeat what it was sent.
+    """Return a server's message, cut where it begins to repeat the prompt.
 
     Args:
         message: The text of an error.
         sent: A prompt that may hold a private record.
     """
-    begun = _PLAIN_WORD.findall(canonical_text(sent).casefold())
-    known = set(zip(begun, begun[1:], begun[2:], strict=False))
+    prompt = _PLAIN_WORD.findall(canonical_text(sent).casefold())
+    runs = set(zip(prompt, prompt[1:], prompt[2:], strict=False))
     words = list(_PLAIN_WORD.finditer(plain := shown(canonical_text(message))))
     for run in zip(words, words[1:], words[2:], strict=False):
-        if tuple(word[0].casefold() for word in run) in known:
+        if tuple(word[0].casefold() for word in run) in runs:
             return f"{plain[: run[0].start()].rstrip()} [what was sent]"
     return message

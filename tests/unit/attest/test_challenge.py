@@ -95,17 +95,18 @@ def test_impossible_challenges_are_refused(beacon, count):
 @pytest.mark.parametrize(
     ("change", "check"),
     [
-        ({"version": "ragwitness/challenge/v2"}, "challenge.version"),
+        ({"version": "ragwitness/challenge/v2"}, "challenge.fields"),
         ({"beacon": "00"}, "challenge.beacon"),
-        ({"beacon": "zz" * 32}, "challenge.beacon"),
+        ({"beacon": "zz" * 32}, "challenge.fields"),
         ({"records": [3, 1]}, "challenge.records"),
         ({"records": [1, 1]}, "challenge.records"),
         ({"records": []}, "challenge.records"),
         ({"records": [500]}, "challenge.records"),
-        ({"records": [True]}, "challenge.format"),
-        ({"population": 500}, "challenge.format"),
-        ({"population": "0500"}, "challenge.population"),
-        ({"more": 1}, "challenge.format"),
+        ({"records": [True]}, "challenge.fields"),
+        ({"beacon": 7}, "challenge.fields"),
+        ({"population": 500}, "challenge.fields"),
+        ({"population": "0500"}, "challenge.fields"),
+        ({"more": 1}, "challenge.fields"),
     ],
 )
 def test_a_challenge_has_one_form(change, check):

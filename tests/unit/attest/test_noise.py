@@ -12,7 +12,6 @@ from ragwitness.attest.challenge import Disclosure, noise_record_of
 from ragwitness.attest.commitments import (
     coins_of,
     drawn_noise,
-    link_context,
     proof_shape,
     public_coins_of,
     public_numbers,
@@ -24,6 +23,7 @@ from ragwitness.attest.verifier import verify
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs.prove_selection import prove_answer
 from ragwitness.crypto.proofs.selection import AnswerClaim
+from ragwitness.crypto.records import record_hash
 from ragwitness.privacy.mechanism import coin_mechanism
 from ragwitness.privacy.sampler import CoinNoise
 from ragwitness.privacy.streams import sub_seed
@@ -117,7 +117,7 @@ def proof_of(proved, record, opened, public, secret):
     noise = np.full(16, -NOISE.centre, np.int64)
     noisy = scores + noise + bits @ np.array(NOISE.coefficients, np.int64)
     ids = tuple(np.argsort(-noisy, kind="stable")[:2].tolist())
-    vector, context = kept.vector.astype(np.int16), link_context(record)
+    vector, context = kept.vector.astype(np.int16), record_hash(record)
     claim = AnswerClaim(rows.public, vector, noise, ids, context, public)
     return prove_answer(SHAPE, claim, rows, secret)
 

@@ -72,7 +72,7 @@ def test_windows_over_one_index_add_and_another_index_is_named(tmp_path):
     assert "Windows by another key or log than example.org/log" in left
     listed = terms.listed(case.evidence, case.provider)
     shown = BundleVerdict("pass", "", (), POLICY.window, (found,), listed=listed)
-    title = RESULT_TYPE.sheet(shown).title
+    title = RESULT_TYPE.report(shown).title
     assert "in this window (index clinic); in all windows over clinic (2)" in title
     assert "example.org/log up to its window 3" in title
 

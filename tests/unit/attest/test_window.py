@@ -44,7 +44,8 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Window:
 
 
 def _records(held: Window) -> list[QueryRecord]:
-    return [r for r in map(decode, held.entries()) if isinstance(r, QueryRecord)]
+    held.ledger.refresh()
+    return [r for r in map(decode, held.ledger.entries()) if isinstance(r, QueryRecord)]
 
 
 def test_the_opening_commits_to_what_lies_in_the_folder(held: Window):
@@ -67,7 +68,7 @@ def test_the_opening_commits_to_what_lies_in_the_folder(held: Window):
     assert (signed.size, signed.root) == (1, held.ledger.log.root(1))
     assert int(opened.seed_count) == held.policy.seed_count
     for number in (0, 11):
-        verify_seed(bytes.fromhex(opened.seed_root), 12, held.seed_opening(number))
+        verify_seed(bytes.fromhex(opened.seed_root), 12, number, *held.seed_opening(number))
 
 
 def test_secrets_are_the_owners_alone_and_no_public_file_holds_one(held: Window):
@@ -88,7 +89,7 @@ def test_an_answer_is_the_mechanisms_with_the_noise_of_the_committed_seed(held: 
     [record] = _records(held)
     mechanism = held.policy.tenants["clinic"]
     key = record_key(
-        held.seed_opening(int(record.number)).seed,
+        held.seed_opening(int(record.number))[0],
         NoiseRecord(
             window=record.window,
             tenant=record.tenant,
@@ -124,7 +125,9 @@ def test_places_sequences_numbers_and_the_chain(held: Window):
     zeros = "00" * 32
     hashes = [record_hash(r).hex() for r in records]
     assert [r.prior for r in records] == [zeros, zeros, hashes[0], zeros, hashes[2]]
-    places = [int(r.place) for r in map(decode, held.entries()) if isinstance(r, AdmitRecord)]
+    places = [
+        int(r.place) for r in map(decode, held.ledger.entries()) if isinstance(r, AdmitRecord)
+    ]
     assert places == [0, 1, 2]
 
 

@@ -27,7 +27,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Window:
 
 
 def _records(held: Window) -> list[QueryRecord]:
-    return [r for r in map(decode, held.entries()) if isinstance(r, QueryRecord)]
+    return [r for r in map(decode, held.ledger.entries()) if isinstance(r, QueryRecord)]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40])
@@ -152,11 +152,11 @@ def test_killed_processes_leave_a_log_that_holds_all_that_was_answered(tmp_path,
     assert len(answered) >= 4
     assert [int(r.sequence) for r in records] == list(range(len(records)))
     assert len({r.nonce for r in records}) == len(records)
-    places = {entry.decode(): i for i, entry in enumerate(again.entries())}
+    places = {entry.decode(): i for i, entry in enumerate(again.ledger.entries())}
     numbers = {index: number for number, index in enumerate(again.ledger.queries)}
     for line in answered:
         entry, *ids = line.split("|")
         assert again.kept(numbers[places[entry]]).opened.ids == tuple(map(int, ids))
     log = MerkleLog()
-    log.extend(again.entries())
+    log.extend(again.ledger.entries())
     assert log.root() == again.ledger.log.root()

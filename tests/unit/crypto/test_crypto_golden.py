@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ragwitness.crypto.hashing import Opening, commit
 from ragwitness.crypto.keys import KeyKind, PrivateKey
-from ragwitness.crypto.merkle import MapEntry, MerkleLog, SeedTree, map_key, map_root
+from ragwitness.crypto.merkle import MerkleLog, map_key, map_root, seed_tree
 from ragwitness.crypto.notes import (
     Checkpoint,
     LogProof,
@@ -38,12 +38,12 @@ def test_a_receipt():
 
 def test_roots_and_commitments():
     keys = [map_key("w", "t", str(i)) for i in range(3)]
-    root = map_root({key: MapEntry(i + 1, bytes(32)) for i, key in enumerate(keys)})
-    seeds = SeedTree(sub_seed(bytes(32), "w", number) for number in range(5))
+    root = map_root({key: (i + 1, bytes(32)) for i, key in enumerate(keys)})
+    seeds = seed_tree(sub_seed(bytes(32), "w", number) for number in range(5))
     assert {
         "commitment": commit(Opening("d", b"message", bytes(32))).hex(),
         "map root": root.hex(),
-        "seed root": seeds.root.hex(),
+        "seed root": seeds.root().hex(),
     } == GOLDEN
 
 

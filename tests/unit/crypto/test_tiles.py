@@ -1,17 +1,18 @@
 """Tiles: the specification's examples, a folder that proves, and files that were changed."""
 
 import random
+import shutil
 
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.merkle import MerkleLog, consistency_path, inclusion_path, tree_root
+from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.tiles import (
     Tile,
     TileFolder,
-    decode_bundle,
-    encode_bundle,
+    framed,
     load_log,
+    read_all_entries,
     tile_bytes,
     tiles_of,
     tiles_reach,
@@ -51,15 +52,16 @@ def test_what_is_new_since_an_earlier_size():
 
 @pytest.mark.slow
 def test_a_folder_of_tiles_proves_what_the_log_proves(log, tmp_path):
-    written = write_tiles(tmp_path, log)
-    assert written == len(list(tiles_of(70_000)))
+    write_tiles(tmp_path, log, 0, lambda start, stop: [b""] * (stop - start))
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == len(list(tiles_of(70_000))) + 274
     folder = TileFolder(tmp_path, 70_000)
-    assert tree_root(folder) == log.root()
+    assert folder.root() == log.root()
     rng = random.Random(4)
     for _ in range(20):
         index, first = rng.randrange(70_000), rng.randint(1, 70_000)
-        assert inclusion_path(folder, index) == log.inclusion(index)
-        assert consistency_path(folder, first) == log.consistency(first)
+        assert folder.inclusion(index) == log.inclusion(index)
+        assert folder.consistency(first) == log.consistency(first)
     with pytest.raises(InputError):
         folder.node(0, 70_000)
 
@@ -67,13 +69,13 @@ def test_a_folder_of_tiles_proves_what_the_log_proves(log, tmp_path):
 def test_a_log_is_loaded_again_and_grows_on(tmp_path):
     log, entries = MerkleLog(), [f"entry {i}".encode() for i in range(700)]
     log.extend(entries[:300])
-    write_tiles(tmp_path, log)
+    write_tiles(tmp_path, log, 0, _bundles(entries))
     log.extend(entries[300:])
-    write_tiles(tmp_path, log, since=300)
+    write_tiles(tmp_path, log, 300, _bundles(entries))
     for size in (300, 700):  # an earlier size: its partial tile is gone, the full one is there
         again = load_log(tmp_path, size, log.root(size))
         assert again.size == size
-        assert tree_root(TileFolder(tmp_path, size)) == log.root(size)
+        assert TileFolder(tmp_path, size).root() == log.root(size)
     again.extend([b"more"])
     log.extend([b"more"])
     assert again.root() == log.root()
@@ -92,7 +94,7 @@ def test_every_published_size_is_read_and_a_partial_tile_goes_when_the_full_one_
         assert tiles_reach(tmp_path, size)
         for earlier in sizes:  # every checkpoint that was published is served for good
             folder = TileFolder(tmp_path, earlier)
-            assert tree_root(folder) == log.root(earlier)
+            assert folder.root() == log.root(earlier)
             held = [one for n in range(-(-earlier // 256)) for one in folder.entries(n)]
             assert held == entries[:earlier]
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
@@ -107,7 +109,8 @@ def test_tiles_that_a_crash_left_without_entries_are_written_again(tmp_path):
     log, entries = MerkleLog(), [f"entry {i}".encode() for i in range(300)]
     log.extend(entries)
     assert tiles_reach(tmp_path, 0)
-    write_tiles(tmp_path, log)  # killed before the bundles, or by an earlier version
+    write_tiles(tmp_path, log, 0, _bundles(entries))
+    shutil.rmtree(tmp_path / "tile" / "entries")  # killed before the bundles
     assert not tiles_reach(tmp_path, 300)
     write_tiles(tmp_path, log, 0, _bundles(entries))
     assert tiles_reach(tmp_path, 300)
@@ -147,23 +150,19 @@ def test_a_changed_file_is_found(tmp_path):
     assert found.value.check == "log.entry"
 
 
-def test_bundles_hold_exactly_what_they_say():
+def test_bundles_hold_exactly_their_entries(tmp_path):
     entries = [b"", b"a" * 65_535, b"bc"]
-    data = encode_bundle(entries)
+    data = b"".join(map(framed, entries))
     assert data[:4] == b"\x00\x00\xff\xff"
-    assert decode_bundle(data, 3) == entries
-    for wrong, width in (
-        (data, 2),
-        (data, 4),
-        (data + b"\x00", 3),
-        (data + b"\x00\x00", 3),
-        (data[:-1], 3),
-        (b"\x00", 1),
-        (b"", 1),
-    ):
+    assert read_all_entries(data, "log.bundle") == entries
+    log = MerkleLog(entries)
+    write_tiles(tmp_path, log, 0, _bundles(entries))
+    path = tmp_path / "tile/entries/000.p/3"
+    short = b"".join(map(framed, entries[:2]))
+    for wrong in (short, data + b"\x00\x00", data + b"\x00", data[:-1], b"\x00", b""):
+        path.write_bytes(wrong)
         with pytest.raises(VerificationError) as found:
-            decode_bundle(wrong, width)
+            TileFolder(tmp_path, 3).entries(0)
         assert found.value.check == "log.bundle"
-    for bad in ([], [b""] * 257, [b"a" * 65_536]):
-        with pytest.raises(InputError):
-            encode_bundle(bad)
+    with pytest.raises(InputError):
+        framed(b"a" * 65_536)

@@ -99,7 +99,7 @@ def test_a_log_is_watched_over_http_with_its_entries(held: Window):
     assert first.new.checkpoint.size == held.ledger.log.size
     held.record(ask(held, "b"))
     held.publish()
-    again = _looked(_static(held.public), known=first.note, entries=True)
+    again = _looked(_static(held.public), stored=first.note, entries=True)
     assert (again.old.size, again.new.checkpoint.size) == (first.new.checkpoint.size, 305)
 
 
@@ -215,21 +215,21 @@ def test_a_log_larger_than_any_window_is_not_read(held: Window):
 
 def test_a_log_that_forks_or_rolls_back_is_named(held: Window, tmp_path: Path):
     first = _looked(_static(held.public))
-    entries = held.entries()
+    entries = held.ledger.entries()
     fork = MerkleLog()
     fork.extend([*entries[:-1], b"another", b"more"])
     note = sign_checkpoint(Checkpoint(KEY.name, fork.size, fork.root()), [KEY])
     from ragwitness.crypto.tiles import write_tiles
 
-    write_tiles(tmp_path / "fork", fork)
+    write_tiles(tmp_path / "fork", fork, 0, lambda *_: [])
     (tmp_path / "fork/checkpoint").write_bytes(note)
-    _fails("log.consistency", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.consistency", _looked, _static(tmp_path / "fork"), stored=first.note)
     same = sign_checkpoint(Checkpoint(KEY.name, 303, fork.root(303)), [KEY])
     (tmp_path / "fork/checkpoint").write_bytes(same)
-    _fails("log.split_view", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.split_view", _looked, _static(tmp_path / "fork"), stored=first.note)
     early = sign_checkpoint(Checkpoint(KEY.name, 9, held.ledger.log.root(9)), [KEY])
     (tmp_path / "fork/checkpoint").write_bytes(early)
-    _fails("log.rolled_back", _looked, _static(tmp_path / "fork"), known=first.note)
+    _fails("log.rolled_back", _looked, _static(tmp_path / "fork"), stored=first.note)
 
 
 # Witnesses.
@@ -285,7 +285,7 @@ def test_a_witness_that_has_seen_more_or_another_log_is_named(held: Window):
     with pytest.raises(TargetResponseError, match="303 entries of this log, and the checkpoint"):
         _asked(app, held, (held.public / "open.checkpoint").read_bytes())
     fork = MerkleLog()
-    fork.extend([*held.entries()[:-1], b"another"])
+    fork.extend([*held.ledger.entries()[:-1], b"another"])
     note = sign_checkpoint(Checkpoint(KEY.name, fork.size, fork.root()), [KEY])
     with pytest.raises(TargetResponseError, match="another root"):
         _asked(app, held, note)

@@ -130,8 +130,8 @@ def test_a_served_answer_has_the_committed_noise_and_no_seed_of_it_is_shown(
     index = SlotIndex(window.rows("acme"), mechanism)
     assert release_noise(vector, index, noise, mechanism).ids == receipt.opened.ids
     assert record.mechanism == mechanism.digest
-    opening = window.seed_opening(0)
-    assert opening.seed == coin_leaf(window.coin_points(0)) != seed
+    leaf, path = window.seed_opening(0)
+    assert leaf == coin_leaf(window.coin_points(0)) != seed
     root, count = window.ledger.opened.seed_root, window.policy.seed_count
-    verify_seed(bytes.fromhex(root), count, opening)
+    verify_seed(bytes.fromhex(root), count, 0, leaf, path)
     assert np.ptp(noise) > 0

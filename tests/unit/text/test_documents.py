@@ -190,13 +190,14 @@ def test_missing_empty_and_huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InputError, match="holds no document"):
         load_documents(tmp_path)
     path = write(tmp_path / "a.jsonl", '{"text": "hello"}\n' * 100)
+    monkeypatch.setattr("ragwitness.text.documents._MAX_BYTES", 1000)
     with pytest.raises(InputError, match="larger than") as caught:
-        load_documents(path, max_bytes=1000)
+        load_documents(path)
     assert "split" in caught.value.hint
     stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes() * 10))
     monkeypatch.setattr("sys.stdin", stdin)
     with pytest.raises(InputError, match="larger than"):
-        load_documents("-", max_bytes=10_000)
+        load_documents("-")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,6 @@ def test_a_quotation_mark_that_is_never_closed_swallows_no_rows(tmp_path: Path) 
     [
         ('b,"three\nc,"five six"\n', "up to line 4"),
         ('b,"three\nc,five\nd,six, or\ne,"seven"\n', "up to line 6"),
-        ('b,"three\nc,five six\nd,seven\ne,eight"\n', "closed too late"),
     ],
 )
 def test_rows_within_a_cell_are_named(tmp_path: Path, rows: str, says: str) -> None:

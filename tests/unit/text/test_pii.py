@@ -116,18 +116,6 @@ def test_a_token_classifier_reads_long_texts_in_parts(monkeypatch: pytest.Monkey
     assert pii_finder("hf:a/b").find("") == []
 
 
-def test_a_gliner_model_is_asked_for_personal_details(monkeypatch: pytest.MonkeyPatch) -> None:
-    def predict(text: str, labels: list[str]) -> list[dict[str, Any]]:
-        assert "phone number" in labels
-        start, end = _at(text, "Ann Lee")
-        return [{"start": start, "end": end, "label": "person"}]
-
-    made = types.SimpleNamespace(predict_entities=predict)
-    gliner = types.SimpleNamespace(from_pretrained=lambda _name: made)
-    _module(monkeypatch, "gliner", GLiNER=gliner)
-    assert pii_finder("gliner:a/b").find(TEXT) == [Personal(*_at(TEXT, "Ann Lee"), "PERSON")]
-
-
 def test_what_is_missing_or_does_not_load_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> Any:
         raise OSError(f"no model {name}")
@@ -138,7 +126,6 @@ def test_what_is_missing_or_does_not_load_is_said(monkeypatch: pytest.MonkeyPatc
     for module, kind, error in (
         ("spacy", "spacy:x", MissingExtraError),
         ("transformers", "hf:x", MissingExtraError),
-        ("gliner", "gliner:x", InputError),
     ):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(error):

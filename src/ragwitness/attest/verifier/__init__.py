@@ -25,38 +25,38 @@ from ragwitness.attest.verifier.bundle_evidence import Embed, VerifierCase, read
 from ragwitness.core.errors import VerificationError
 
 CHEAP = (
-    # Whose files these are.
+    # The key of these files.
     VerifierStep("bundle.note", checks.bundle_note),
-    # The log: signed, whole, and the one that everybody saw.
+    # The log: signed, complete, and the one that others saw.
     VerifierStep("log.open", checks.open_note),
     VerifierStep("log.close", checks.close_note),
     VerifierStep("log.root", checks.rebuilt),
     VerifierStep("log.seen", checks.seen_elsewhere),
     VerifierStep("log.openings", terms.openings),
-    # What was committed to before the first query (phase A).
+    # The commitments before the first query (phase A).
     VerifierStep("policy", checks.policy),
     VerifierStep("policy.label", checks.label),
     VerifierStep("policy.pinned", terms.pinned_policy),
     VerifierStep("embedder", checks.embedder),
     VerifierStep("embedder.pinned", terms.pinned_embedder),
     VerifierStep("indexes", checks.indexes),
-    # What was answered (phase B), and how the window was closed (phase C).
+    # The answers (phase B), and the close (phase C).
     VerifierStep("records", checks.replay),
     VerifierStep("beacon", checks.beacon),
     VerifierStep("close", checks.close),
     VerifierStep("vectors", checks.committed),
     VerifierStep("receipts", checks.kept),
     VerifierStep("accounts", checks.covered),
-    # What was challenged and opened (phase D).
+    # The challenge and the openings (phase D).
     VerifierStep("challenge.beacon", proofs.beacon),
     VerifierStep("challenge.drawn", proofs.drawn),
     VerifierStep("openings", proofs.opened),
     VerifierStep("seeds", proofs.seeds),
 )
-"""Checks that multiply no points, in the order in which they are made."""
+"""Checks that multiply no points, in the order in which they are results."""
 
 PROOFS = (
-    # R5, then the proofs, then what needs an embedder.
+    # R5, then the proofs, then the check that needs an embedder.
     VerifierStep("coalition", checks.coalition),
     VerifierStep("norms", proofs.norms),
     VerifierStep("answers", proofs.links),
@@ -78,9 +78,9 @@ def verify(
 
     Args:
         data: The bundle.
-        trust: What the verifier knows by itself; without it a bundle cannot pass.
+        trust: The verifier's own knowledge; without it a bundle cannot pass.
         receipts: Files that accounts handed in.
-        seen: Signed checkpoints of this log that others were shown.
+        seen: Signed checkpoints of this log from elsewhere.
         embed: The committed embedder, where the verifier has it.
         progress: Called with (what, done, all) during the slow checks.
 
@@ -90,39 +90,40 @@ def verify(
     try:
         bundle = read_bundle(data)
     except VerificationError as error:
-        if error.check == EARLIER:  # nothing is wrong with it that this version could see
-            said = f"{error.message} {error.hint}"
-            return BundleVerdict("inconclusive", said, (Check("bundle", "not checked", said),))
+        if error.check == EARLIER:  # an honest bundle of an earlier release is no failure
+            return BundleVerdict(
+                "inconclusive", str(error), (Check("bundle", "not checked", str(error)),)
+            )
         return unread("bundle", error)
-    made = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
+    results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     evidence = read_evidence(bundle)
     if isinstance(evidence, list):
-        made += [Check("files", "fail", error.message, error.check) for error in evidence]
-        return verdict_on(made, (), "", bundle.window)
+        results += [Check("files", "fail", error.message, error.check) for error in evidence]
+        return verdict_on(results, (), "", bundle.window)
     case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))
-    made, lacking = all_steps(made, CHEAP, PROOFS, case)
-    listed = any(check.name == "log.openings" and check.status == "pass" for check in made)
-    told = tuple(
+    results, lacking = all_steps(results, CHEAP, PROOFS, case)
+    listed = any(check.name == "log.openings" and check.status == "pass" for check in results)
+    numbers = tuple(
         terms.numbers_of(evidence, name, listed=listed)
         for name in evidence.policy.tenants
-        if all(check.status != "fail" for check in made)
+        if all(check.status != "fail" for check in results)
     )
-    found = verdict_on(
-        made,
-        [*lacking, *terms.hollow(told)],
+    verdict = verdict_on(
+        results,
+        [*lacking, *terms.hollow(numbers)],
         "every check that was made holds",
         bundle.window,
     )
-    # Nothing is wrong: what it means.
-    if found.outcome == "fail":
-        return found
+    # No check failed: add the numbers and the statements.
+    if verdict.outcome == "fail":
+        return verdict
     return replace(
-        found,
-        numbers=told,
+        verdict,
+        numbers=numbers,
         sampling=sampling_of(len(evidence.queries), len(evidence.challenge.records)),
         listed=terms.listed(evidence, case.provider) if listed else "",
         covers=terms.covers(case),
-        notes=(*terms.number_remarks(case, told), *terms.remarks(evidence)),
+        notes=(*terms.number_remarks(case, numbers), *terms.remarks(evidence)),
         learned=terms.learned(evidence),
         rests=terms.rests(case),
         uncovered=terms.uncovered(case, listed=listed),
@@ -130,7 +131,7 @@ def verify(
 
 
 def sampling_of(population: int, count: int) -> Sampling:
-    """Return what proving ``count`` records finds: of 1 bad one, and of 1, 5 and 10 % of all."""
+    """Return the chances that ``count`` records include one of 1 bad record, or of 1, 5 or 10 %."""
     bad = {1, *(max(1, -(-population * percent // 100)) for percent in (1, 5, 10))}
     chances = tuple((b, detection(population, b, count)) for b in sorted(bad))
     return Sampling(population, count, chances)

@@ -1,8 +1,12 @@
-"""A bundle's files, read: every form is checked here, and nothing of what they claim."""
+"""A bundle's files, read: every form is checked here, and no claim.
+
+A :class:`VerifierCase` adds the verifier's own knowledge.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,10 +22,10 @@ from ragwitness.attest.openings import OpeningsLog, provider_name
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import NotCheckedError
-from ragwitness.core.errors import InputError, MissingExtraError, VerificationError
+from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
 from ragwitness.crypto.hashing import BLINDING_BYTES
 from ragwitness.crypto.merkle import MerkleLog
-from ragwitness.crypto.notes import Checkpoint, Note
+from ragwitness.crypto.notes import Checkpoint
 from ragwitness.crypto.proofs.argument import Columns
 from ragwitness.crypto.proofs.arithmetic import Shape
 from ragwitness.crypto.records import (
@@ -32,7 +36,7 @@ from ragwitness.crypto.records import (
     QueryRecord,
     decode,
 )
-from ragwitness.crypto.tiles import LENGTH_BYTES, read_entries
+from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.privacy.mechanism import Mechanism
 
 _Part = TypeVar("_Part")
@@ -43,19 +47,19 @@ class BundleEvidence:
     """Everything in a bundle, in the types that the checks work on; no claim is checked yet.
 
     Attributes:
-        bundle: Where it comes from.
-        policy: What the provider promised.
+        bundle: Its source.
+        policy: The provider's promise.
         shape: Sizes of the proofs, by the policy.
-        embedder: Digests of what turns texts into vectors.
+        embedder: Digests of the embedder.
         cards: Cards of the tenants' indexes, in the policy's order.
         columns: Commitments to their contents.
         entries: Entries of the log, as bytes.
         records: The same, read; the first is an open record and the last a close record.
-        checkpoints: What the notes at the open and at the close say, signatures unchecked.
+        checkpoints: Of the open and of the close, signatures unchecked.
         vectors: Vectors of all query records, shape (queries, dimension), int16.
         blindings: 32 bytes per query record, of the commitment to its vector.
-        challenge: Which records are proved.
-        disclosures: What is opened of each of them.
+        challenge: The records that are proved.
+        disclosures: The openings of each of them.
         openings: The provider's log of its windows; None where the bundle holds none.
     """
 
@@ -94,8 +98,8 @@ class BundleEvidence:
     @property
     def beacon(self) -> tuple[int, BeaconRecord] | None:
         """The beacon of the noise with its place in the log; None where there is none."""
-        found = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
-        return next(found, None)
+        places = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
+        return next(places, None)
 
     @property
     def beacon_value(self) -> bytes:
@@ -107,32 +111,31 @@ class BundleEvidence:
         """Place of each tenant in the policy."""
         return {name: place for place, name in enumerate(self.policy.tenants)}
 
+    @functools.cached_property
+    def queries_of(self) -> Counter[str]:
+        """Number of queries of each account, by "tenant/account"."""
+        return Counter(f"{record.tenant}/{record.account}" for _, record in self.queries)
+
     def mechanism(self, record: QueryRecord) -> Mechanism:
-        """Return what the policy says of a record's tenant.
+        """Return the policy's mechanism of a record's tenant.
 
         Raises:
-            VerificationError: ``record.tenant``; it says nothing.
+            VerificationError: ``record.tenant``; there is none.
         """
-        found = self.policy.tenants.get(record.tenant)
-        if found is None:
-            raise VerificationError(
-                "record.tenant", f"There is no tenant {record.tenant[:60]!r} in the policy."
-            )
-        return found
+        unknown = f"There is no tenant {record.tenant[:60]!r} in the policy."
+        require(record.tenant in self.policy.tenants, "record.tenant", unknown)
+        return self.policy.tenants[record.tenant]
 
     @property
     def challenged(self) -> list[tuple[int, QueryRecord, Disclosure]]:
-        """Each opened record with its place among the query records, and what opens it.
+        """Each opened record with its place among the query records, and its openings.
 
         Raises:
             VerificationError: ``challenge.records``; one is opened that the log does not have.
         """
         places, count = self.bundle.records, len(self.queries)
-        if places[-1] >= count:
-            raise VerificationError(
-                "challenge.records",
-                f"Record {places[-1]:,} is opened; the window has {count:,}, from 0 on.",
-            )
+        beyond = f"Record {places[-1]:,} is opened; the window has {count:,}, from 0 on."
+        require(places[-1] < count, "challenge.records", beyond)
         return [
             (place, self.queries[place][1], opened)
             for place, opened in zip(places, self.disclosures, strict=True)
@@ -140,42 +143,44 @@ class BundleEvidence:
 
 
 def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
-    """Return a bundle's evidence, or everything that is wrong with the form of its files.
+    """Return a bundle's evidence, or all faults in the form of its files.
 
-    Nothing here multiplies points or hashes more than the bundle's own bytes.
+    No point is multiplied here, and only the bundle's own bytes are hashed.
     """
-    # Each file in its one form; all that is wrong is collected, and nothing is believed yet.
-    files, wrong = bundle.files, _Wrong()
-    policy = wrong.of(lambda: WindowPolicy.parse(files["policy.json"]))
-    embedder = wrong.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
+    # Each file in its one form; all faults are collected, and no claim is believed yet.
+    files, faults = bundle.files, _Faults()
+    policy = faults.of(lambda: WindowPolicy.parse(files["policy.json"]))
+    embedder = faults.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
     places = range(bundle.tenants)
-    cards = wrong.of(lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in places))
-    log = wrong.of(lambda: _log(files["log/entries.bin"]))
-    notes = wrong.of(lambda: (_note(bundle, "open"), _note(bundle, "close")))
-    challenge = wrong.of(lambda: parse_challenge(files["challenge.json"]))
-    opened = wrong.of(
+    cards = faults.of(
+        lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in places)
+    )
+    log = faults.of(lambda: _log(files["log/entries.bin"]))
+    notes = faults.of(lambda: (_note(bundle, "open"), _note(bundle, "close")))
+    challenge = faults.of(lambda: parse_challenge(files["challenge.json"]))
+    opened = faults.of(
         lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
     )
     openings = None
     if OPENINGS[0] in files:
-        openings = wrong.of(lambda: OpeningsLog.parse(*map(files.__getitem__, OPENINGS)))
+        openings = faults.of(lambda: OpeningsLog.parse(*map(files.__getitem__, OPENINGS)))
     if policy:
-        wrong.of(lambda: _check_coins(bundle, policy))
-    shape = wrong.of(lambda: _shape(policy)) if policy else None
+        faults.of(lambda: _check_policy(bundle, policy))
+    shape = faults.of(lambda: _shape(policy)) if policy else None
     columns = vectors = None
     if shape:
-        columns = wrong.of(
+        columns = faults.of(
             lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in places)
         )
     if shape and log:
         count, width = len(_queries(log[1])), shape.dimension
-        vectors = wrong.of(lambda: _vectors(files["vectors.bin"], count, width))
+        vectors = faults.of(lambda: _vectors(files["vectors.bin"], count, width))
     if not (policy and shape and embedder and cards and log and notes and challenge and opened):
-        return wrong.found
-    if wrong.found or columns is None or vectors is None:
-        return wrong.found
-    held = (bundle, policy, shape, embedder, cards, columns)
-    return BundleEvidence(*held, *log, notes, *vectors, challenge, opened, openings)
+        return faults.errors
+    if faults.errors or columns is None or vectors is None:
+        return faults.errors
+    fixed = (bundle, policy, shape, embedder, cards, columns)
+    return BundleEvidence(*fixed, *log, notes, *vectors, challenge, opened, openings)
 
 
 def _shape(policy: WindowPolicy) -> Shape:
@@ -185,47 +190,44 @@ def _shape(policy: WindowPolicy) -> Shape:
         raise VerificationError("policy.shape", error.message) from error
 
 
-def _check_coins(bundle: Bundle, policy: WindowPolicy) -> None:
-    """Check that noise is proved where the policy says so, and nowhere else."""
-    here = any(name.endswith(".coins") for name in bundle.files)
-    if (coins_of(policy) is not None) != here:
-        check, what = ("bundle.extra", "opened, not") if here else ("bundle.missing", "not opened,")
-        raise VerificationError(check, f"The policy's noise is {what} proved in records/*.coins.")
+def _check_policy(bundle: Bundle, policy: WindowPolicy) -> None:
+    """Check that noise is proved where the policy says so, and that tenants count together."""
+    old = "A policy of version 1 estimates each tenant's coalition by itself."
+    require(policy.estimator.together, "policy.version", old)
+    proved = any(name.endswith(".coins") for name in bundle.files)
+    check, noise = ("bundle.extra", "opened, not") if proved else ("bundle.missing", "not opened,")
+    fault = f"The policy's noise is {noise} proved in records/*.coins."
+    require((coins_of(policy) is not None) == proved, check, fault)
 
 
-class _Wrong:
-    """Collects what is wrong, so that one run names all of it."""
+class _Faults:
+    """Collects faults, so that one run names all of them."""
 
     def __init__(self) -> None:
-        self.found: list[VerificationError] = []
+        self.errors: list[VerificationError] = []
 
     def of(self, read: Callable[[], _Part]) -> _Part | None:
         try:
             return read()
         except VerificationError as error:
-            self.found.append(error)
+            self.errors.append(error)
         except MissingExtraError:
             raise
-        except InputError as error:  # a value that its reader takes and no one may have
-            self.found.append(VerificationError("files.value", error.message))
+        except InputError as error:  # a value that its reader accepts and no bundle may have
+            self.errors.append(VerificationError("files.value", error.message))
         return None
 
 
 def _log(data: bytes) -> tuple[tuple[bytes, ...], tuple[LogRecord, ...]]:
     """Return entries and records: an open record first, a close record last, no other of either."""
-    entries = list(read_entries(data))
-    if sum(map(len, entries)) + LENGTH_BYTES * len(entries) != len(data):
-        raise VerificationError("log.entries", "The file of the log's entries is cut off.")
-    # One open record first, one close record last, and no other of either.
+    entries = read_all_entries(data, "log.entries")
     records = tuple(map(decode, entries))
-    if not records or not isinstance(records[0], OpenRecord):
-        raise VerificationError("open.first", "The log does not begin with the open record.")
-    if not isinstance(records[-1], CloseRecord):
-        raise VerificationError("close.last", "The log does not end with the close record.")
-    if any(isinstance(record, OpenRecord) for record in records[1:]):
-        raise VerificationError("open.again", "The log holds a second open record.")
-    if any(isinstance(record, CloseRecord) for record in records[:-1]):
-        raise VerificationError("close.last", "The log goes on behind a close record.")
+    opens = [at for at, record in enumerate(records) if isinstance(record, OpenRecord)]
+    closes = [at for at, record in enumerate(records) if isinstance(record, CloseRecord)]
+    require(opens[:1] == [0], "open.first", "The log does not begin with the open record.")
+    require(len(opens) == 1, "open.again", "The log holds a second open record.")
+    last = "The log does not end with the close record, or goes on behind one."
+    require(closes == [len(records) - 1], "close.last", last)
     return tuple(entries), records
 
 
@@ -234,7 +236,7 @@ def _queries(records: Sequence[LogRecord]) -> tuple[tuple[int, QueryRecord], ...
 
 
 def _note(bundle: Bundle, name: str) -> Checkpoint:
-    return Checkpoint.parse(Note.parse(bundle.files[f"log/{name}.checkpoint"]).text)
+    return Checkpoint.of_note(bundle.files[f"log/{name}.checkpoint"])
 
 
 def _vectors(
@@ -242,19 +244,17 @@ def _vectors(
 ) -> tuple[NDArray[np.int16], tuple[bytes, ...]]:
     """Return vectors and blindings."""
     width = 2 * dimension + BLINDING_BYTES
-    if len(data) != count * width:
-        raise VerificationError(
-            "vectors.size",
-            f"{count:,} query records need {count * width:,} bytes of vectors and blindings,"
-            f" not {len(data):,}.",
-        )
+    size = (
+        f"{count:,} query records need {count * width:,} bytes of vectors and blindings,"
+        f" not {len(data):,}."
+    )
+    require(len(data) == count * width, "vectors.size", size)
     raw = np.frombuffer(data, np.uint8).reshape(count, width)
     vectors = raw[:, : 2 * dimension].copy().view("<i2").astype(np.int16)
     return vectors, tuple(row.tobytes() for row in raw[:, 2 * dimension :])
 
 
-# A bundle under verification: its evidence, and what the verifier has beside it.
-
+# The verifier's own knowledge.
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating]]
 """Texts to vectors, shape (texts, dimension)."""
@@ -262,7 +262,7 @@ Embed: TypeAlias = Callable[[Sequence[str]], NDArray[np.floating]]
 
 @dataclass(frozen=True)
 class VerifierCase:
-    """A bundle's evidence and what the verifier has beside it.
+    """A bundle's evidence and the verifier's own knowledge.
 
     Attributes:
         evidence: Of the bundle.
@@ -282,7 +282,7 @@ class VerifierCase:
 
     @property
     def provider(self) -> str:
-        """Name of the provider's log, by the trust file; empty where that names none."""
+        """Name of the provider's log, by the trust file; empty without one."""
         window = self.evidence.open.window
         return "" if self.trust is None else provider_name(self.trust.notes.origin, window)
 
@@ -299,15 +299,13 @@ class VerifierCase:
     @cached_property
     def log(self) -> MerkleLog:
         """The log, rebuilt from its entries."""
-        log = MerkleLog()
-        log.extend(self.evidence.entries)
-        return log
+        return MerkleLog(self.evidence.entries)
 
     def trusted(self, why: str) -> Trust:
-        """Return what the verifier trusts.
+        """Return the verifier's trust file.
 
         Raises:
-            NotCheckedError: Nothing.
+            NotCheckedError: There is none.
         """
         if self.trust is None:
             raise NotCheckedError(f"no trust file was given: {why}", needed=True)
@@ -315,4 +313,4 @@ class VerifierCase:
 
 
 def _origin(data: bytes) -> str:
-    return Checkpoint.parse(Note.parse(data).text).origin
+    return Checkpoint.of_note(data).origin

@@ -1,4 +1,4 @@
-"""Checks of the challenged records that need no proof: how they were drawn, what opens them."""
+"""Checks of the challenged records: their draw, their openings, and their proofs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from ragwitness.attest.commitments import (
     checkpoint_token,
     coin_leaf,
     coins_of,
-    largest,
-    link_context,
+    largest_index,
     norm_context,
     public_coins_of,
     public_numbers,
     query_opening,
 )
-from ragwitness.attest.verdict import NotCheckedError, refuse
+from ragwitness.attest.verdict import NotCheckedError
 from ragwitness.attest.verifier.bundle_evidence import VerifierCase
-from ragwitness.core.errors import VerificationError
+from ragwitness.core.errors import VerificationError, require
 from ragwitness.crypto.hashing import commit
-from ragwitness.crypto.merkle import SeedOpening, verify_seed
-from ragwitness.crypto.records import QueryRecord
+from ragwitness.crypto.merkle import verify_seed
+from ragwitness.crypto.records import QueryRecord, record_hash
 from ragwitness.privacy.release import scaled
 
 if TYPE_CHECKING:
@@ -36,13 +35,12 @@ _FLOATS = 2**-15  # of the scale: how far apart two machines' embeddings of a te
 
 
 def beacon(case: VerifierCase) -> str:
-    """Check that the challenge is the verifier's: its randomness, its number, the close it saw.
+    """Check that beacon, number of records and close are the verifier's own.
 
-    Another number draws other records, and so does another close; a provider that knows the beacon
-    could try either until its bad records are missed.
+    These three fix the draw. A provider that knows the beacon could try other numbers or closes
+    until its bad records are missed.
     """
     trust = case.trusted("nothing says which randomness drew the records")
-    # The three numbers that fix a draw, all of them the verifier's own.
     challenge, close = case.evidence.challenge, case.evidence.checkpoints[1]
     if not (trust.beacon and trust.records and trust.close):
         raise NotCheckedError(
@@ -50,53 +48,50 @@ def beacon(case: VerifierCase) -> str:
             " that the provider may have chosen the records",
             needed=True,
         )
-    if challenge.beacon != trust.beacon:
-        raise refuse("challenge.beacon", "The challenge was drawn from another beacon.")
-    if checkpoint_token(close.size, close.root) != trust.close:
-        raise refuse("challenge.close", "The log was closed again after the challenge was drawn.")
-    if len(challenge.records) != trust.records:
-        raise refuse(
-            "challenge.count",
-            f"{len(challenge.records):,} records were challenged; {trust.records:,} were asked"
-            " for.",
-        )
+    other = "The challenge was drawn from another beacon."
+    require(challenge.beacon == trust.beacon, "challenge.beacon", other)
+    again = "The log was closed again after the challenge was drawn."
+    require(checkpoint_token(close.size, close.root) == trust.close, "challenge.close", again)
+    count = len(challenge.records)
+    differs = f"{count:,} records were challenged; {trust.records:,} were asked for."
+    require(count == trust.records, "challenge.count", differs)
     return f"{challenge.beacon.hex()[:16]}…, as in the trust file"
 
 
 def drawn(case: VerifierCase) -> str:
     """Check that the records are those that beacon and close give, and all of them are opened."""
     evidence, challenge = case.evidence, case.evidence.challenge
-    if challenge.population != len(evidence.queries):
-        raise refuse(
-            "challenge.population",
-            f"The challenge is over {challenge.population:,} records, not"
-            f" {len(evidence.queries):,}.",
-        )
+    population, logged = challenge.population, len(evidence.queries)
+    size = f"The challenge is over {population:,} records, not {logged:,}."
+    require(population == logged, "challenge.population", size)
     close, count = evidence.checkpoints[1], len(challenge.records)
-    if draw_records(challenge.beacon, close, challenge.population, count) != challenge.records:
-        raise refuse("challenge.drawn", "Beacon and close draw other records than these.")
-    if challenge.records != evidence.bundle.records:
-        raise refuse("challenge.opened", "The records opened are not the records challenged.")
-    return f"{count:,} of {challenge.population:,} records"
+    same = draw_records(challenge.beacon, close, population, count) == challenge.records
+    require(same, "challenge.drawn", "Beacon and close draw other records than these.")
+    other = "The records opened are not the records challenged."
+    require(challenge.records == evidence.bundle.records, "challenge.opened", other)
+    return f"{count:,} of {population:,} records"
 
 
 def opened(case: VerifierCase) -> str:
     """Check that answers and queries are those committed to, and an answer names K slots."""
     texts = 0
-    for place, record, found in case.evidence.challenged:
-        mechanism = case.evidence.mechanism(record)
-        _opens(commit(answer_opening(found.ids, found.answer_blinding)), record.answer, place)
-        _opens(commit(query_opening(found.query, found.query_blinding)), record.query, place)
-        inside = all(slot < mechanism.capacity for slot in found.ids)
-        if len(set(found.ids)) != len(found.ids) or len(found.ids) != mechanism.top or not inside:
-            raise refuse(
-                "opening.answer",
-                f"The answer of record {place:,} does not name {mechanism.top} slots of the index.",
-            )
-        if found.text is not None:
+    for place, record, opening in case.evidence.challenged:
+        mechanism, ids = case.evidence.mechanism(record), opening.ids
+        openings = (
+            (answer_opening(ids, opening.answer_blinding), record.answer),
+            (query_opening(opening.query, opening.query_blinding), record.query),
+        )
+        for committed, commitment in openings:
+            same = hmac.compare_digest(commit(committed), bytes.fromhex(commitment))
+            other = f"The opening of record {place:,} does not match its commitment."
+            require(same, "opening.commitment", other)
+        inside = all(slot < mechanism.capacity for slot in ids)
+        slots = f"The answer of record {place:,} does not name {mechanism.top} slots of the index."
+        require(len(set(ids)) == len(ids) == mechanism.top and inside, "opening.answer", slots)
+        if opening.text is not None:
             texts += 1
-            if sha256(found.text.encode()).digest() != found.query:
-                raise refuse("opening.text", f"The text of record {place:,} is another query.")
+            same = sha256(opening.text.encode()).digest() == opening.query
+            require(same, "opening.text", f"The text of record {place:,} is another query.")
     return f"{len(case.evidence.disclosures):,} records opened, {texts:,} with their text"
 
 
@@ -106,17 +101,14 @@ def seeds(case: VerifierCase) -> str:
     root = bytes.fromhex(case.evidence.open.seed_root)
     count = int(case.evidence.open.seed_count)
     coins = coins_of(case.evidence.policy)
-    for place, record, found in case.evidence.challenged:
-        if coins and coin_leaf(_points(case, place)) != found.seed:
-            raise refuse(
-                "coins.commitment",
-                f"What commits to the noise of record {place:,} is not what was committed to.",
-            )
-        opening = SeedOpening(int(record.number), found.seed, found.seed_path)
+    for place, record, opening in case.evidence.challenged:
+        same = not coins or coin_leaf(_points(case, place)) == opening.seed
+        other = f"The noise of record {place:,} has another commitment than the opened one."
+        require(same, "coins.commitment", other)
         try:
-            verify_seed(root, count, opening)
+            verify_seed(root, count, int(record.number), opening.seed, opening.seed_path)
         except VerificationError as error:
-            raise refuse(
+            raise VerificationError(
                 "seed.opening",
                 f"The sub-seed of record {place:,} is not the one that was committed to.",
             ) from error
@@ -125,47 +117,40 @@ def seeds(case: VerifierCase) -> str:
 
 
 def _points(case: VerifierCase, place: int) -> bytes:
-    """Return what commits to a record's noise."""
+    """Return the commitments to a record's noise."""
     return case.evidence.bundle.files[f"records/{place}.coins"]
 
 
 def embedded(case: VerifierCase) -> str:
     """Embed opened texts again and compare with the committed vectors (A1).
 
-    Floats differ between machines in their last digits, so that an entry next to a rounding
-    boundary may round to either side. Anywhere else it may not: one step more in every entry, at
-    the provider's choice, lifts a document that it likes.
+    Floats differ between machines in their last digits. So an entry next to a rounding boundary may
+    round to either side, and no other may: with one more step in every entry the provider could
+    lift a document of its choice.
     """
     if case.embed is None:
         raise NotCheckedError("no embedder was given: a vector may be another text's (A1)")
     rows = [row for row in case.evidence.challenged if row[2].text is not None]
     if not rows:
         raise NotCheckedError("the provider keeps no texts of its queries (A1)")
-    vectors = case.embed([str(found.text) for _, _, found in rows])
+    vectors = case.embed([str(opening.text) for _, _, opening in rows])
     for (place, record, _), vector in zip(rows, np.asarray(vectors), strict=True):
         mechanism = case.evidence.mechanism(record)
         apart = np.abs(scaled(vector, mechanism) - case.evidence.vectors[place])
-        if apart.max() > 0.5 + _FLOATS * mechanism.scale:
-            raise refuse(
-                "embedder.vector",
-                f"The vector of record {place:,} is not that of its text: an entry lies"
-                f" {apart.max():.3g} off, and rounding moves it by .5 at most.",
-            )
+        near = bool(apart.max() <= 0.5 + _FLOATS * mechanism.scale)
+        other = (
+            f"The vector of record {place:,} is not that of its text: an entry lies"
+            f" {apart.max():.3g} off, and rounding moves it by .5 at most."
+        )
+        require(near, "embedder.vector", other)
     count = len(case.evidence.disclosures)
     bare = "" if len(rows) == count else f"; {count - len(rows):,} came without a text"
     return f"the texts of {len(rows):,} of {count:,} opened records embedded again{bare}"
 
 
-def _opens(found: bytes, committed: str, place: int) -> None:
-    if not hmac.compare_digest(found, bytes.fromhex(committed)):
-        raise refuse(
-            "opening.commitment", f"What opens record {place:,} is not what it commits to."
-        )
-
-
 # The expensive checks: the proofs of the norms, and those of the challenged answers.
 
-_SLOTS = 1 << 22  # whose noise is held at a time: 32 MB
+_SLOTS = 1 << 22  # slots of noise in memory at a time: 32 MB
 
 
 def norms(case: VerifierCase) -> str:
@@ -190,11 +175,11 @@ def links(case: VerifierCase) -> str:
     from ragwitness.crypto.proofs.selection import verify_answers
 
     rows = case.evidence.challenged
-    group = max(1, _SLOTS // largest(case.evidence.policy))
+    group = max(1, _SLOTS // largest_index(case.evidence.policy))
     for start in range(0, len(rows), group):
         case.progress("answers", start, len(rows))
         part = rows[start : start + group]
-        # The claim is the verifier's own: columns, vector and noise are derived here, not read.
+        # The verifier derives columns, vector and noise of the claim by itself.
         claims = [_claim(case, *row) for row in part]
         files = case.evidence.bundle.files
         proofs = [files[f"records/{place}.proof"] for place, _, _ in part]
@@ -202,29 +187,29 @@ def links(case: VerifierCase) -> str:
             verify_answers(case.evidence.shape, claims, proofs)
         except VerificationError as error:
             at = part[getattr(error, "place", 0)][0]
-            _, _, said = error.message.partition(": ")
+            _, _, why = error.message.partition(": ")
             raise VerificationError(
-                error.check, f"Record {at:,}: {said or error.message}", error.hint
+                error.check, f"Record {at:,}: {why or error.message}", error.hint
             ) from error
     case.progress("answers", len(rows), len(rows))
     return f"{len(rows):,} answers are the top of committed scores and committed noise"
 
 
-def _claim(case: VerifierCase, place: int, record: QueryRecord, found: Disclosure) -> AnswerClaim:
-    """Return what a record's proof has to be about."""
+def _claim(case: VerifierCase, place: int, record: QueryRecord, opening: Disclosure) -> AnswerClaim:
+    """Return the claim that a record's proof has to show."""
     from ragwitness.crypto.proofs.selection import AnswerClaim
 
     evidence, mechanism = case.evidence, case.evidence.mechanism(record)
     beacon, coins, public = evidence.beacon_value, mechanism.coins, None
-    # A2: the noise from the opened sub-seed, the beacon and the record; where it stays closed, its
-    # centre, and the coins.
+    # A2: the noise from the opened sub-seed, the beacon and the record; closed noise has its centre
+    # and the coins.
     if coins:
         noise = np.full(mechanism.capacity, -coins.centre, np.int64)
-        asked, number = noise_record_of(record, found.query), int(record.number)
-        limbs = public_numbers(coins, beacon, asked, number, mechanism.capacity)
+        request, number = noise_record_of(record, opening.query), int(record.number)
+        limbs = public_numbers(coins, beacon, request, number, mechanism.capacity)
         public = public_coins_of(coins, _points(case, place), limbs, evidence.shape)
     else:
-        noise = noise_of(mechanism, record, found.seed, found.query, beacon)
+        noise = noise_of(mechanism, record, opening.seed, opening.query, beacon)
     columns = evidence.columns[evidence.tenants[record.tenant]]
-    context = link_context(record)
-    return AnswerClaim(columns, evidence.vectors[place], noise, found.ids, context, public)
+    context = record_hash(record)
+    return AnswerClaim(columns, evidence.vectors[place], noise, opening.ids, context, public)

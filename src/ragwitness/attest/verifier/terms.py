@@ -1,7 +1,7 @@
-"""What a verifier asks beside proofs, and what a verdict says that no check decides.
+"""The verifier's terms, and the statements of a verdict that no check decides.
 
-A pass is for somebody who was not there. It has to say what was promised, what the bundle tells
-whoever holds it, and whose word it rests on.
+The reader of a pass was not present. So it states the promise, the contents of the bundle, and its
+assumptions.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from ragwitness.attest.commitments import coins_of
 from ragwitness.attest.openings import WindowOpening, provider_signers
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.trust import policy_terms, weak_points, worth_of
-from ragwitness.attest.verdict import NotCheckedError, Numbers, extends, refuse
+from ragwitness.attest.verdict import NotCheckedError, Numbers, extends
 from ragwitness.attest.verifier.bundle_evidence import BundleEvidence, VerifierCase
 from ragwitness.attest.verifier.checks import receipted
-from ragwitness.core.errors import InputError
+from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.crypto.hashing import leaf_hash
 from ragwitness.crypto.notes import open_checkpoint
 from ragwitness.crypto.proofs.arithmetic import TAU
@@ -35,15 +35,16 @@ def pinned_policy(case: VerifierCase) -> str:
             " what you accept with: ragwitness attest pin)",
             needed=True,
         )
-    if pins.policy and pins.policy != policy.digest:
-        raise refuse(
-            "terms.policy",
-            f"The policy has the digest {policy.digest[:16]}…, and the trust file names"
-            f" {pins.policy[:16]}…. A policy's digest is of one window: pin this one's, or bounds.",
-        )
+    other = (
+        f"The policy has the digest {policy.digest[:16]}…, and the trust file names"
+        f" {pins.policy[:16]}…. A policy's digest is of one window: pin this one's, or bounds."
+    )
+    require(pins.policy in ("", policy.digest), "terms.policy", other)
     if pins.bounds and (broken := pins.bounds.broken(policy)):
-        said = "; ".join(what for _, what in broken)
-        raise refuse(f"terms.{broken[0][0]}", f"The policy breaks the trust file's bounds: {said}.")
+        faults = "; ".join(text for _, text in broken)
+        raise VerificationError(
+            f"terms.{broken[0][0]}", f"The policy breaks the trust file's bounds: {faults}."
+        )
     how = "named by its digest" if pins.policy else "within the trust file's bounds"
     return f"{how}: {policy_terms(policy)}"
 
@@ -53,75 +54,75 @@ def pinned_embedder(case: VerifierCase) -> str:
     pinned = "" if case.trust is None else case.trust.pins.embedder
     if not pinned:
         raise NotCheckedError("the trust file names no embedder")
-    if case.evidence.embedder.digest != pinned:
-        raise refuse("terms.embedder", "The committed embedder is not the trust file's.")
+    other = "The committed embedder is not the trust file's."
+    require(case.evidence.embedder.digest == pinned, "terms.embedder", other)
     return f"{pinned[:16]}…, as in the trust file"
 
 
 def openings(case: VerifierCase) -> str:
-    """Check that the provider's log of its windows holds this one, and grew from what others saw.
+    """Check that the provider's log of its windows holds this one, and extends earlier states.
 
-    What it held when somebody else saw it is not taken out again; what was never in it is in no
+    Windows that others saw in it cannot be taken out again. Windows that it never held are in no
     file.
     """
-    trust, held = case.trusted("nothing says whose log of windows this is"), case.evidence.openings
-    seen = case.seen_of_provider
+    trust = case.trusted("nothing says whose log of windows this is")
+    openings_log, earlier = case.evidence.openings, case.seen_of_provider
     signers = provider_signers(trust.notes, case.evidence.open.window)
-    if held is None or signers is None:
+    if openings_log is None or signers is None:
         raise NotCheckedError(
             "the bundle holds no log of the provider's windows: how many others there are is not"
             " known",
-            needed=bool(seen),
+            needed=bool(earlier),
         )
     # 1. Signed, and whole. 2. This window is in it, under its policy.
-    signed = open_checkpoint(held.note, signers).checkpoint
-    if signed.size != held.log.size:
-        raise refuse("openings.size", "The log of windows has another size than was signed for.")
-    extends(held.log, signed, "openings")
-    own = WindowOpening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
-    if own not in held.openings:
-        raise refuse("openings.missing", "The provider's log of windows does not hold this one.")
-    # 3. It holds what others saw of it.
-    for data in seen:
+    log, signed = openings_log.log, open_checkpoint(openings_log.note, signers).checkpoint
+    other = "The log of windows has another size than was signed for."
+    require(signed.size == log.size, "openings.size", other)
+    extends(log, signed, "openings")
+    opening = WindowOpening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
+    missing = "The provider's log of windows does not hold this one."
+    require(opening in openings_log.openings, "openings.missing", missing)
+    # 3. It extends the states that others saw.
+    for data in earlier:
         shown = open_checkpoint(data, signers).checkpoint
-        if shown.size > held.log.size:
+        if shown.size > log.size:
             raise NotCheckedError(
                 f"the provider's log had {shown.size:,} windows when somebody else saw it, and"
-                f" {held.log.size:,} in this bundle: {shown.size - held.log.size:,} are hidden, or"
+                f" {log.size:,} in this bundle: {shown.size - log.size:,} are hidden, or"
                 " were opened since (ask for a bundle of today: ragwitness attest prove)",
                 needed=True,
             )
-        extends(held.log, shown, "openings")
-    return f"{held.log.size:,} windows on {signers.origin}, this one among them"
+        extends(log, shown, "openings")
+    return f"{log.size:,} windows on {signers.origin}, this one among them"
 
 
 def listed(evidence: BundleEvidence, provider: str) -> str:
-    """Return which log of windows was read, and how far."""
+    """Return the name, size and root of the log of windows."""
     assert evidence.openings is not None  # noqa: S101  # the check of that name has passed
     log = evidence.openings.log
     return f"{provider} up to its window {log.size:,} (root {log.root().hex()[:16]}…)"
 
 
 def remarks(evidence: BundleEvidence) -> list[str]:
-    """Return what is weak about the policy, and which opened records came without their text."""
+    """Return the policy's weak points, and the opened records without their text."""
     weak = weak_points(evidence.policy)
-    said = [f"Weak in the policy: {'; '.join(weak)}."] if weak else []
-    bare = [place for place, _, found in evidence.challenged if found.text is None]
-    if bare:
-        named = ", ".join(f"{place:,}" for place in bare[:_MOST_NAMED])
-        more = f" and {len(bare) - _MOST_NAMED:,} more" if len(bare) > _MOST_NAMED else ""
-        said.append(
-            f"Texts withheld: {len(bare):,} of {len(evidence.disclosures):,} opened records came"
-            f" without the text of their query (record {named}{more}), by the provider's choice."
-            " Nothing checks that these were searched by the vectors of their queries (A1)."
+    texts = [f"Weak in the policy: {'; '.join(weak)}."] if weak else []
+    withheld = [place for place, _, opening in evidence.challenged if opening.text is None]
+    if withheld:
+        named = ", ".join(f"{place:,}" for place in withheld[:_MOST_NAMED])
+        more = f" and {len(withheld) - _MOST_NAMED:,} more" if len(withheld) > _MOST_NAMED else ""
+        texts.append(
+            f"Texts withheld: {len(withheld):,} of {len(evidence.disclosures):,} opened records"
+            f" came without the text of their query (record {named}{more}), by the provider's"
+            " choice. Nothing checks that these were searched by the vectors of their queries (A1)."
         )
-    return said
+    return texts
 
 
 def learned(evidence: BundleEvidence) -> tuple[str, ...]:
-    """Return what whoever holds the bundle learns, for whom epsilon does not speak."""
+    """Return the contents of the bundle that its holder learns; no epsilon covers them."""
     opened = len(evidence.disclosures)
-    texts = sum(found.text is not None for found in evidence.disclosures)
+    texts = sum(opening.text is not None for opening in evidence.disclosures)
     noise = (
         f"The answers to {opened:,} queries are opened; their noise is proved and stays closed."
         if coins_of(evidence.policy)
@@ -136,25 +137,25 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
 
 
 def covers(case: VerifierCase) -> tuple[str, ...]:
-    """Return what the outcome is about, and what an answer of the window is worth."""
-    policy, asked = case.evidence.policy, Counter(r.tenant for _, r in case.evidence.queries)
+    """Return the subject of the outcome, and the worth of an answer of the window."""
+    policy, answered = case.evidence.policy, Counter(r.tenant for _, r in case.evidence.queries)
     answers = ", ".join(
-        f"{asked[name]:,} of {one.top} of {one.capacity:,} slots for {name}"
-        for name, one in policy.tenants.items()
+        f"{answered[name]:,} of {mechanism.top} of {mechanism.capacity:,} slots for {name}"
+        for name, mechanism in policy.tenants.items()
     )
     return (
         f"Answers: {answers}. The selection of documents, not the text that is written from them.",
-        *(f"{said}." for said in worth_of(policy)),
+        *(f"{worth}." for worth in worth_of(policy)),
     )
 
 
 def rests(case: VerifierCase) -> tuple[str, ...]:
-    """Return on whose word the verdict rests, and for what."""
+    """Return the assumptions of the verdict, and the parties that vouch for them."""
     return (*_keys(case), _embedder(case))
 
 
 def uncovered(case: VerifierCase, *, listed: bool) -> tuple[str, ...]:
-    """Return what the outcome does not say."""
+    """Return the limits of the outcome."""
     return (
         *_windows(case, listed=listed),
         "That nobody else has the provider's seed, which takes the noise off every answer: no"
@@ -164,21 +165,21 @@ def uncovered(case: VerifierCase, *, listed: bool) -> tuple[str, ...]:
 
 
 def _windows(case: VerifierCase, *, listed: bool) -> list[str]:
-    """What other windows add: those that the provider's log shows, and those that none shows."""
-    held, names = case.evidence.openings, case.evidence.policy.tenants
-    if held is None or not listed:
+    """Return the limits by other windows: those on the provider's log, and those on none."""
+    log, names = case.evidence.openings, case.evidence.policy.tenants
+    if log is None or not listed:
         return [
-            "Other windows: the bundle holds no log of them. Windows add up: whoever asks in"
-            " several, over the same documents, learns from all their answers together."
+            "Other windows: the bundle holds no log of them. Windows add up: an account that asks"
+            " in several, over the same documents, learns from all their answers together."
         ]
-    other = Counter(name for one in held.openings for name in one.policy.tenants)
+    other = Counter(name for opening in log.openings for name in opening.policy.tenants)
     apart = ", ".join(f"{n} ({count:,})" for n, count in other.items() if n not in names)
     return [
         f"Windows by another key or log than {case.provider}, and any that it did not log.",
         "Documents that stand in an index of another name, too"
         + (f"; the log has windows over {apart}, which are not counted." if apart else "."),
         *["That other windows' noise is what they promise: see their bundles."]
-        * (len(held.openings) > 1),
+        * (len(log.openings) > 1),
     ]
 
 
@@ -202,25 +203,25 @@ def _keys(case: VerifierCase) -> list[str]:
 
 
 def _embedder(case: VerifierCase) -> str:
-    found = case.evidence.embedder
-    what = (
-        "it is committed to by its name alone; which model answered rests on the word of whoever"
-        " serves it"
-        if found.by_name_alone
+    committed = case.evidence.embedder
+    identity = (
+        "it is committed to by its name alone; its server vouches for the model that answered"
+        if committed.by_name_alone
         else "its files are committed to"
     )
-    prompt = "the prompt template is" if "template" in found.artifacts else "no prompt template is"
+    prompt = (
+        "the prompt template is" if "template" in committed.artifacts else "no prompt template is"
+    )
     again = "" if case.embed else " No text was embedded again (--embedder)."
-    return f"Embedder: {what}; {prompt} committed to.{again}"
+    return f"Embedder: {identity}; {prompt} committed to.{again}"
 
 
-# The numbers of a verdict: the paper's, the exact one, and the odometer's.
-#
-# All at the policy's delta*, so that they can be compared.
+# The numbers of a verdict: the paper's, the exact one, and the odometer's. All are at the policy's
+# delta*, so that they can be compared.
 
 
 def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
-    """Return of which tenants the numbers promise nothing."""
+    """Return the tenants whose numbers promise nothing."""
     return [
         f"no epsilon is shown for {number.tenant} at delta*"
         if number.exact is None
@@ -231,37 +232,36 @@ def hollow(numbers: tuple[Numbers, ...]) -> list[str]:
 
 
 def number_remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[str, ...]:
-    """Return what a reader should know and no check decides."""
-    said = [
+    """Return remarks about the numbers and the accounts."""
+    texts = [
         f"{n.tenant}: all {n.answers:,} answers together come to epsilon {n.odometer:.3g}, more"
         f" than the {n.exact:.3g} of k_max accounts: the declared cap understates the load."
         for n in numbers
         if n.odometer is not None and n.exact is not None and n.odometer > n.exact
     ]
     if coins_of(case.evidence.policy):
-        said.append(
-            "The noise of opened records is proved and stays closed: whoever holds the bundle"
-            " learns of it what the accounts do. That the provider told nobody its part cannot be"
-            " proved. No odometer meters this noise; the exact number counts answers."
+        texts.append(
+            "The noise of opened records is proved and stays closed: the holder of the bundle"
+            " learns no more of it than the accounts. That the provider kept its part secret cannot"
+            " be proved. No odometer meters this noise; the exact number counts answers."
         )
-    asked = Counter(f"{one.tenant}/{one.account}" for _, one in case.evidence.queries)
-    shown, pinned = receipted(case), {} if case.trust is None else case.trust.pins.accounts
-    bare = {who: n for who, n in asked.items() if who not in pinned and not shown[who]}
+    queries, shown = case.evidence.queries_of, receipted(case)
+    pinned = {} if case.trust is None else case.trust.pins.accounts
+    bare = {name: n for name, n in queries.items() if name not in pinned and not shown[name]}
     if bare:
-        who = next(iter(bare)) if len(bare) == 1 else f"{len(bare):,} accounts"
-        said.append(
-            f"{who}: neither a receipt nor a key in your terms. The provider may have invented what"
-            f" the log has of {'it' if len(bare) == 1 else 'them'} ({sum(bare.values()):,} of"
-            f" {asked.total():,} queries), under keys of its own."
+        names = next(iter(bare)) if len(bare) == 1 else f"{len(bare):,} accounts"
+        texts.append(
+            f"{names}: neither a receipt nor a key in your terms. The provider may have invented"
+            f" their queries ({sum(bare.values()):,} of {queries.total():,}), under own keys."
         )
     watched = case.trust is not None and case.trust.notes.quorum
-    if asked and not (case.seen_of_window or watched):
-        said.append(
-            f"{sum(shown[who] > 0 for who in asked):,} of {len(asked):,} accounts showed receipts."
-            " Without a witness or a checkpoint from elsewhere nothing says that the others saw"
-            " this log, and no other."
+    if queries and not (case.seen_of_window or watched):
+        texts.append(
+            f"{sum(shown[name] > 0 for name in queries):,} of {len(queries):,} accounts showed"
+            " receipts. Without a witness or a checkpoint from elsewhere nothing says that the"
+            " others saw this log, and no other."
         )
-    return tuple(said)
+    return tuple(texts)
 
 
 def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
@@ -283,14 +283,14 @@ def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
         paper = audit_epsilon(*label, policy.k_max, policy.joint_delta)
     except InputError as error:
         why = error.message
-    asked = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
+    places = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
     odometer: float | None = 0.0
     if mechanism.coins:  # no odometer meters it (docs/design/noise.md)
         odometer = None
-    elif asked:
+    elif places:
         meter = Odometer(Terms.of(mechanism, 1.0, policy.relation))
-        meter.add(evidence.vectors[asked])
-        odometer = mechanism.epsilon_at(goal, meter.mu(), len(asked))
+        meter.add(evidence.vectors[places])
+        odometer = mechanism.epsilon_at(goal, meter.mu(), len(places))
     windows, together = None, None
     if listed and evidence.openings is not None:
         windows, together = evidence.openings.epsilon(name, goal, policy.relation)
@@ -301,7 +301,7 @@ def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
         why=why,
         exact=joint_epsilon(policy, mechanism),
         odometer=odometer,
-        answers=len(asked),
+        answers=len(places),
         cap=cap,
         windows=windows,
         together=together,

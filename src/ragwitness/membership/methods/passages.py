@@ -29,7 +29,7 @@ class PassagesConfig:
         max_chars: Longer texts are cut after the last whole word that fits; only the beginning is
             asked about, so that one passage can hold it.
         run: Words in a row that must agree for them to count.
-        min_words: Shorter documents are unscorable: a few words stand in many texts.
+        min_words: Shorter documents are unscorable: many texts have a few words in common.
         max_tokens: Room for the answer, which is not read.
     """
 

@@ -1,4 +1,4 @@
-"""RAG-MIA (Anderson et al., 2025): ask the system whether a text stands in its context."""
+"""RAG-MIA (Anderson et al., 2025): ask the system whether a text is in its context."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ class SRag:
             if 2 * failed <= len(own_readings):
                 pairs = zip(passage.probes, own_readings, strict=True)
                 evidence += [self._evidence(passage, probe, reading) for probe, reading in pairs]
-        # 4. Features (§4.2.3): a word outside the list has a value of its own.
+        # 4. Features (§4.2.3): a word outside the list has a fixed value.
         missing = Interval(config.missing, config.missing)
         intervals = [
             missing if p == UNREAD or _censored(p) else p

@@ -43,9 +43,18 @@ def _canonical(value):
         ({"policy_json": b'{"version":1e3}'}, {"policy.number"}),
         ({"policy_json": b'{"version": "x"}'}, {"policy.canonical"}),
         ({"policy_json": _policy(version="ragwitness/policy/v9")}, {"policy.version"}),
-        ({"policy_json": _policy(queries="03")}, {"policy.number"}),
+        ({"policy_json": _policy(queries="03")}, {"policy.fields"}),
         ({"policy_json": _policy(k_max="99999999")}, {"policy.invalid"}),
         ({"policy_json": _policy(more="1")}, {"policy.fields"}),
+        (
+            {
+                "policy_json": _policy(
+                    version="ragwitness/policy/v1",
+                    estimator={"name": "pairs", "threshold": "0.95"},
+                )
+            },
+            {"policy.version"},
+        ),
         ({"embedder_json": b"{}"}, {"embedder.fields"}),
         ({"tenants__0__index_json": b"{}"}, {"index.fields"}),
         ({"tenants__0__columns_bin": b""}, {"columns.size"}),
@@ -54,10 +63,10 @@ def _canonical(value):
         ({"tenants__0__columns_bin": (b"\x80" + bytes(46) + b"\1") * 8}, {"columns.curve"}),
         ({"vectors_bin": b"short"}, {"vectors.size"}),
         ({"log__entries_bin": b"\xff\xff"}, {"log.entries"}),
-        ({"log__entries_bin": b"\x00\x02{}"}, {"record.type"}),
+        ({"log__entries_bin": b"\x00\x02{}"}, {"record.fields"}),
         ({"log__entries_bin": b""}, {"open.first"}),
         ({"log__open_checkpoint": b"x"}, {"note.format"}),
-        ({"challenge_json": b"{}"}, {"challenge.version"}),
+        ({"challenge_json": b"{}"}, {"challenge.fields"}),
     ],
 )
 def test_a_file_in_another_form_is_refused_by_name(files, checks):
@@ -113,7 +122,7 @@ def test_no_value_in_any_json_is_read_past():
 def test_everything_that_is_wrong_is_named_at_once():
     found = verify(_again(policy_json=b"{}", challenge_json=b"{}", embedder_json=b"{}"), TRUST)
     failures = [check.failure for check in found.failures]
-    assert failures == ["policy.version", "embedder.fields", "challenge.version"]
+    assert failures == ["policy.version", "embedder.fields", "challenge.fields"]
 
 
 def test_all_cheap_failures_are_named_and_no_proof_is_looked_at():

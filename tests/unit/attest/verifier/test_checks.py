@@ -55,7 +55,7 @@ def test_a_dropped_last_record_is_found_by_its_receipt(audited, story):
 
 def test_a_record_that_is_left_out_of_the_bundle_alone(audited, story):
     files = dict(story.files)
-    entries = audited.window.entries()
+    entries = audited.window.ledger.entries()
     del entries[story.places[3]]
     files["log/entries.bin"] = b"".join(len(e).to_bytes(2, "big") + e for e in entries)
     files["vectors.bin"] = files["vectors.bin"][:-48]
@@ -97,7 +97,7 @@ def test_one_question_answered_twice(audited, story):
 
 
 def test_an_edited_query_hash(audited, story):
-    entries = audited.window.entries()
+    entries = audited.window.ledger.entries()
     story.change(0, query="ab" * 32)
     changed = story.tell()
     files = contents(changed, listing(changed))

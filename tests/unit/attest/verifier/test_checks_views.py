@@ -36,13 +36,13 @@ def test_a_signature_that_was_bent(audited):
 
 def test_a_rolled_back_log(audited):
     log = MerkleLog()
-    log.extend([*audited.window.entries(), b"one more"])
+    log.extend([*audited.window.ledger.entries(), b"one more"])
     seen = sign_checkpoint(Checkpoint(LOG.name, log.size, log.root()), [LOG])
     named(audited, audited.bundle, "log.rolled_back", seen=[seen])
 
 
 def test_a_split_view(audited):
-    entries = audited.window.entries()
+    entries = audited.window.ledger.entries()
     log = MerkleLog()
     log.extend([*entries[:5], b"shown to somebody else"])
     seen = sign_checkpoint(Checkpoint(LOG.name, 6, log.root()), [LOG])
@@ -115,7 +115,7 @@ def test_a_receipt_of_another_log_is_named_and_convicts_nobody(audited):
 def test_a_receipt_of_a_record_that_the_log_never_had(audited, story):
     """The provider answered, signed, and then closed a log without it."""
     log = MerkleLog()
-    entries = audited.window.entries()[:-1]
+    entries = audited.window.ledger.entries()[:-1]
     entry = entries[-1].replace(b'"nonce":"', b'"nonce":"other')
     log.extend([*entries[:-1], entry])
     from ragwitness.attest.receipts import Receipt

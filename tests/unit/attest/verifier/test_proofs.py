@@ -129,7 +129,7 @@ def _noise(story, place):
     from ragwitness.attest.challenge import noise_of
 
     record = story.records[story.places[place]]
-    seed = story.audited.window.seed_opening(int(record.number)).seed
+    seed = story.audited.window.seed_opening(int(record.number))[0]
     beacon = story.audited.window.ledger.beacon
     return noise_of(MECHANISM, record, seed, story.opened[place].query, beacon)
 

@@ -58,7 +58,7 @@ def test_the_golden_bundle_passes(verdict):
     [bare] = (note for note in verdict.notes if not note.startswith("Weak"))
     assert bare.startswith(UNSIGNED)
     assert any("no stranger can check" in line for line in verdict.uncovered)
-    assert "other windows are not known" in RESULT_TYPE.sheet(verdict).title
+    assert "other windows are not known" in RESULT_TYPE.report(verdict).title
     told = {check.name: check.detail for check in verdict.checks}
     assert told["accounts"] == (
         "of 9 queries 8 are signed by keys that your terms name, 0 by keys that the provider"
@@ -204,7 +204,7 @@ def test_the_verdict_fits_a_terminal(verdict):
 
     for found in (verdict, verify(BUNDLE, None), verify(b"", None)):
         screen = Console(width=80, record=True, file=io.StringIO())
-        screen.print(terminal(RESULT_TYPE.sheet(found)))
+        screen.print(terminal(RESULT_TYPE.report(found)))
         text = screen.export_text()
         assert text.splitlines()[1].startswith(found.outcome.upper())
         assert all(len(line) <= 80 for line in text.splitlines())
@@ -216,6 +216,6 @@ def test_names_out_of_a_bundle_cannot_paint_the_terminal(verdict):
 
     evil = replace(verdict, window="\x1b[2J\u202ew", notes=("\x1b]0;x\x07",))
     screen = Console(width=80, record=True, file=io.StringIO())
-    screen.print(terminal(RESULT_TYPE.sheet(evil)))
+    screen.print(terminal(RESULT_TYPE.report(evil)))
     assert "\x1b" not in screen.export_text()
     assert "\u202e" not in screen.export_text()

@@ -51,7 +51,7 @@ class Wire:
 
 
 def records(world: World) -> list[SignedQueryRecord]:
-    found = [decode(entry) for entry in world.window.entries()]
+    found = [decode(entry) for entry in world.window.ledger.entries()]
     return [one for one in found if isinstance(one, SignedQueryRecord)]
 
 
