@@ -34,6 +34,6 @@ def evaluate(
     # preview.
     with progress_bars(console()) as progress:
         battery = wait(task.asked(plan, documents, folder, progress), folder)
-    # The page has a name of its own: an older evaluation.html in the folder is replaced by its
+    # The page has another name than a report: an older evaluation.html in the folder is replaced by its
     # like.
     conclude(battery, outputs, store=folder, page=folder / EVALUATION)

@@ -145,6 +145,7 @@ async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document
     Raises:
         InputError: One of them holds none.
     """
+    # One scorable document of a stage is enough.
     worker = Worker(_Nobody(), None, 1)
     for stage, documents in stages.items():
         reasons: Counter[str] = Counter()
@@ -231,6 +232,7 @@ async def _drive(
     progress: Progress | None = None,
 ) -> tuple[list[Outcome], Spent]:
     """Probe documents, and count queries and tokens."""
+    # The worker shows every query, so that none is forgotten.
     sent = answer = longest = 0
 
     def watch(_document: Document, query: Query, _answer: Answer) -> None:

@@ -299,6 +299,7 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
 
 
 def _verdict(stored: Mapping[str, Any]) -> Row:
+    # Stored names differ from those of the class.
     row = {_PRIVATE.get(key, key): value for key, value in stored.items()}
     if isinstance(words := row.get("evidence"), list):
         # A baseline that the proxy was not asked for is null in JSON and NaN in memory.
@@ -366,6 +367,7 @@ def _cases(result: AuditResult, conditions: Sequence[Condition]) -> list[TestCas
 
 
 def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
+    # Every message has the figures; the words of evidence follow below it.
     label, words = LABELS[verdict.decision], words_of(verdict)
     noun = "query" if verdict.queries == 1 else "queries"
     figures = (
@@ -421,6 +423,7 @@ def words_of(verdict: Verdict) -> Words:
         extent = f"asked about {many}, {fmt.percent(verdict.share)} of its text"
         extent += "; a part may be inside" * (verdict.decision is Decision.IN)
         reason = "; ".join(filter(None, (reason, extent)))
+    # Text of an untrusted system is made visible and cut.
     items = tuple(
         EvidenceWord(
             fmt.visible(word.before, 80),
@@ -509,6 +512,7 @@ def _correction(result: AuditResult) -> str:
 
 
 def _report(result: AuditResult) -> ReportDocument:
+    # Sentences that depend on the result come first.
     title, sentence = headline(result)
     calibration, total, texts = result.calibration, len(result.own), prose("audit")
     source = texts["sources"].get(calibration.source, calibration.source)
@@ -561,6 +565,7 @@ def _report(result: AuditResult) -> ReportDocument:
     terms = texts["reading"]
     if all(v.p_out is None for v in result.verdicts):
         terms = {term: text for term, text in terms.items() if term != "p if inside"}
+    # Everything else is the same for every result.
     return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
@@ -614,6 +619,7 @@ def _telling(result: AuditResult) -> Table:
     listed: Sequence[Verdict] = result.verdicts
     if len(listed) > _ALL:
         listed = sorted(listed, key=strength)[:_TELLING]
+    # A terminal has room for five columns.
     columns = (
         Column("Document", "name", "document"),
         Column("Verdict", "text", "verdict"),
@@ -641,12 +647,14 @@ def verdict_mark(decision: Decision) -> Mark:
 
 def _remarks(result: AuditResult) -> Iterator[Paragraph]:
     """Say why documents are inconclusive, each reason once, and what is not shown."""
+    # The most frequent reasons, each with its document or their number.
     reasons = Counter(v.reason for v in result.verdicts if v.reason)
     for reason, n in reasons.most_common(_REASONS):
         first = next(v.document for v in result.verdicts if v.reason == reason)
         yield Paragraph(f"{fmt.documents(n) if n > 1 else first}: {reason}.", "", brief=True)
     if (more := len(reasons) - _REASONS) > 0:
         yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
+    # Windows leave a part of the text unasked.
     if shares := [v.share for v in result.verdicts if v.windows]:
         least, largest = fmt.percent(min(shares)), fmt.percent(max(shares))
         yield Paragraph(
@@ -660,6 +668,7 @@ def _remarks(result: AuditResult) -> Iterator[Paragraph]:
 
 
 def _known_truth(result: AuditResult, evaluation: Evaluation) -> Section:
+    # Documents without a score are in none of the rates.
     unscorable = ""
     if evaluation.unscorable:
         unscorable = (
@@ -763,6 +772,7 @@ def _p_values(result: AuditResult) -> Square | None:
     kinds: list[tuple[str, str, bool | None]] = [("audited documents", "in", None)]
     if any(verdict.member is not None for verdict in result.verdicts):
         kinds = [("known non-members", "out", False), ("known members", "in", True)]
+    # One empirical distribution function for each kind of document.
     curves = []
     for name, style, member in kinds:
         values = sorted(

@@ -111,7 +111,9 @@ def _report(result: CollectionResult) -> ReportDocument:
         ("Spent", fmt.spent_text(result.spent)),
         ("Stopped by", f"the {stopped} cap" if stopped else ""),
     )
+    # Rows without a value are left out.
     facts = tuple(row for row in rows if row[1])
+    # A search that a cap ended can go on.
     closing = [texts["closing"]]
     if stopped:
         closing.append(
@@ -153,6 +155,7 @@ def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
         f"The e-value is {fmt.e_text(path[-1])} after {fmt.count(len(path))} scored documents;"
         f" it {decides}."
     )
+    # The path starts at a stake of 1.
     axes = ("scored documents", "log10 of the e-value")
     bound = (-math.log10(alpha), decides)
     return course("path", "Evidence", caption, [0.0, *path], axes, bound, 0)

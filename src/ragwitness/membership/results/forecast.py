@@ -190,6 +190,7 @@ def _method_row(method: Expected, outlook: Outlook) -> Row:
 
 def load(data: Mapping[str, Any]) -> Outlook:
     """Return the argument of :func:`dump`; null stands for a share that could not be measured."""
+    # JSON has no NaN: null stands for it.
     methods = [
         method
         | {
@@ -252,6 +253,7 @@ def _costs(outlook: Outlook) -> Table:
 
 def _about_costs(outlook: Outlook) -> Iterable[str]:
     """Yield a remark for each column, and for each method that needs one."""
+    # The meaning of the columns, with the sample behind the counts.
     first = outlook.methods[0]
     counted = []
     for workload, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
@@ -275,6 +277,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             f" {outlook.seconds_per_short_answer:.2f} s of a short answer; longer answers take"
             " longer."
         )
+    # Remarks on single methods.
     for method in outlook.methods:
         if method.shadow_of_your_own:
             yield f"{method.method}: its shadow system is your own and costs the target nothing."
@@ -298,6 +301,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
 
 def _by_counts(methods: Iterable[Expected]) -> list[list[Expected]]:
     """Group methods that can score equally many documents: their expected verdicts are equal."""
+    # Equal numbers of scorable documents have equal power.
     groups: dict[tuple[int, int], list[Expected]] = {}
     for method in methods:
         key = (method.documents.scorable, method.known_out.scorable)
@@ -308,6 +312,7 @@ def _by_counts(methods: Iterable[Expected]) -> list[list[Expected]]:
 def _powers(groups: Iterable[list[Expected]]) -> Table:
     """Return the share of members found, by method and AUC."""
     labels = list(dict.fromkeys(label for group in groups for label in group[0].power))
+    # One row for each group, one column for each AUC.
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         power = group[0].power
