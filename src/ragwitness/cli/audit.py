@@ -38,8 +38,8 @@ def audit(
 
     It prints a verdict for each document (in, out or inconclusive, with its p-value) and writes an
     HTML report. Before the first query it says whether the documents suffice for a decision, and
-    compares the texts of --known-out with those in question. Where they differ, no verdict says that a document
-    is in.
+    compares the texts of --known-out with those in question. Where they differ, no verdict says
+    that a document is in.
 
     With --collection it prints one verdict for all documents together. It asks about one after
     another, and you may look at the e-value, and stop, at any time. That verdict says that the

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -170,6 +170,10 @@ class AuditResult(Shown):
 
 _NAMES = {"verdicts": "documents", "decision": "verdict", "document": "id"}
 _PRIVATE = {public: private for private, public in _NAMES.items()}
+_SUMMARY = (
+    *("alpha", "method", "target", "started", "seconds", "queries", "spent"),
+    *("calibration", "evaluation", "settings", "warnings"),
+)
 _RATES = ("auc", "accuracy", "f1", "tpr_at_1_fpr", "false_positives", "true_positives")
 _NOT_FINITE = "the score is not a finite number"
 
@@ -197,23 +201,12 @@ def _head(result: AuditResult) -> Row:
         del calibration["power"]
     else:
         calibration["power"] |= {"told": power.told, "told_out": power.told_out}
+    row = plain(asdict(replace(result, verdicts=()))) | {"calibration": plain(calibration)}
+    counts, documents = _counts(result)
+    unscorable = counts.pop(_UNSCORABLE)
     summary = {
-        "counts": {
-            **{decision.value: result.count(decision) for decision in Decision},
-            "documents": len(result.own),
-            "unscorable": result.unscorable,
-        },
-        "alpha": result.alpha,
-        "method": result.method,
-        "target": result.target,
-        "started": result.started,
-        "seconds": finite(result.seconds),
-        "queries": result.queries,
-        "spent": asdict(result.spent) if result.spent else None,
-        "calibration": calibration,
-        "evaluation": plain(asdict(result.evaluation)) if result.evaluation else None,
-        "settings": dict(result.settings),
-        "warnings": list(result.warnings),
+        "counts": {**counts, "documents": documents, "unscorable": unscorable},
+        **{name: row[name] for name in _SUMMARY},
         "version": result.ragwitness,
     }
     if result.left_out:

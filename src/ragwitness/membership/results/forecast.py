@@ -61,8 +61,6 @@ class Workload:
         reasons: Documents of the sample without a score before the first query, by reason.
         per_document: At a target that answers each query once and for all.
         per_document_most: At a target that repeats the question.
-        same_questions: Documents that cannot be scored because another asks the same question;
-            all documents are looked at.
     """
 
     documents: int
@@ -70,13 +68,11 @@ class Workload:
     reasons: Mapping[str, int]
     per_document: Spent
     per_document_most: Spent
-    same_questions: int = 0
 
     @property
     def unscorable(self) -> int:
-        """Documents without a score: the sample's share of all, and those that ask the same."""
-        share = sum(self.reasons.values()) / max(1, self.sampled)
-        return self.same_questions + round((self.documents - self.same_questions) * share)
+        """Documents without a score: the sample's share of all."""
+        return round(self.documents * sum(self.reasons.values()) / max(1, self.sampled))
 
     @property
     def scorable(self) -> int:
@@ -286,15 +282,6 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
                 f"{method.method}: up to {fmt.count(method.dearest.queries)} queries to a target"
                 " that repeats the question."
             )
-        for workload, kind in (
-            (method.documents, "in question"),
-            (method.known_out, "known outside"),
-        ):
-            if workload.same_questions:
-                yield (
-                    f"{method.method}: {fmt.count(workload.same_questions)} {kind} lost: they ask"
-                    " the same question as another document."
-                )
         for reason, n in Counter(method.documents.reasons).most_common(_REASONS):
             yield f"{method.method}: {n} of {method.documents.sampled} lost: {reason}."
 
