@@ -260,8 +260,8 @@ def load_documents(
 
     Args:
         source: A file in one of the formats of ``docs/documents.md`` (a table has the fields
-            ``text`` or ``document``, optional ``id`` and ``member``), a folder of those, ``"-"``
-            for standard input, or the text itself: at least 8 words that do not look like a path.
+            ``text`` or ``document``, optional ``id`` and ``member``), or a folder of those. Or
+            ``"-"`` for standard input, or the text itself: at least 8 words, unlike a path.
         text_field: Name of the field that holds the text.
         group_field: Name of the field that holds the group; a row without one cannot be used.
         split: ``"paragraphs"`` makes a document of every block between blank lines of a text;
@@ -528,7 +528,7 @@ def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:
     if twice := [repr(column) for column, n in Counter(columns).items() if column and n > 1]:
         raise UnreadableError(
             f"has more than one column {', '.join(twice[:12])}",
-            "Give each column a name of its own.",
+            "Give each column a different name.",
         )
     return columns
 

@@ -191,7 +191,7 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
     if len(text) <= _SHORT and not SecretIndex([Secret(text, kind, "")]).find(f"I {text} i"):
         raise InputError(
             f"{where}: the secret is too short to be sought: single letters, two small letters, and"
-            " numbers of fewer than three digits, stand in every text.",
+            " numbers of fewer than three digits, occur in every text.",
             "List it together with the words around it, or leave it out.",
         )
     return Secret(text, kind, str(record))

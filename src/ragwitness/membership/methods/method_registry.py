@@ -23,7 +23,7 @@ GROUP = "ragwitness.audits"
 
 def _fits(kind: Any) -> bool:
     return config_class(kind) is not None and all(
-        hasattr(kind, part) for part in ("name", "requires", "probe")
+        hasattr(kind, name) for name in ("name", "requires", "probe")
     )
 
 

@@ -230,7 +230,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
     text = "".join(token.token for token in tokens)
     words = _words_of(text)
     probabilities = []
-    for end in _ends([plain_word(said.text) for said in words], tail):
+    for end in _ends([plain_word(w.text) for w in words], tail):
         last = words[end - 1]
         position = last.start + last.text.find(core(last.text)) + len(core(last.text))
         if position < len(text):  # right there, not at a later place
