@@ -106,6 +106,7 @@ def auc(scores: Scores, labels: Labels) -> float:
 
 def roc_curve(scores: Scores, labels: Labels) -> tuple[tuple[float, float], ...]:
     """Return the corners (FPR, TPR) of the empirical ROC, ties in one step."""
+    # From the highest score down.
     order = np.argsort(-scores, kind="stable")
     hits, ordered = labels[order], scores[order]
     # Equal scores are called together: only the last of them is a corner.
@@ -154,6 +155,7 @@ def evaluate(
     values = np.asarray(scores, dtype=np.float64)
     decided = np.asarray(decisions, dtype=np.bool_)
     flagged = np.asarray(p_values, dtype=np.float64) <= alpha
+    # Rates of fixed decisions have exact intervals, the others resampled ones.
     area = auc(values, truth)
     n, members = truth.size, int(truth.sum())
 
@@ -223,6 +225,7 @@ def at_equal_length(
     Raises:
         InputError: The shapes differ, or no question has both scores.
     """
+    # 1. Differences of scores and of log lengths, question by question.
     differences = _differences(first, second)
     gaps = _differences(*(np.log(np.maximum(length, 1.0)) for length in lengths))
     if len(gaps) != len(differences):

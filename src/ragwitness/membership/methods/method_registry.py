@@ -27,6 +27,7 @@ def _fits(kind: Any) -> bool:
     )
 
 
+# Addresses by name: a method is imported when it is used.
 _HERE = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
