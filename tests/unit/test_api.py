@@ -212,7 +212,7 @@ def test_what_is_read_does_not_lie_where_the_run_is_kept(name, tmp_path, monkeyp
         lambda: rw.audit(lambda _: "no", name, method="rag-mia", run="."),
         lambda: rw.leak(lambda _: "no", tmp_path / name, run=tmp_path),
     ):
-        with pytest.raises(InputError, match="which is read"):
+        with pytest.raises(InputError, match="holds the input"):
             call()
     assert Path(name).read_text() == rows
     assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1

@@ -348,5 +348,5 @@ class ProbeTask(Sending, Sealing):
                 seal_run(self, folder, self.target, target.name, subject)
             return await self.asked(target, config, limiter, folder)
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return with_target(self.target, ask, transport, made.design.shown)

@@ -60,7 +60,7 @@ def probe(
         print_lines(console(), *_spending(made, config, budget, at_once))
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
             open_deployed(target, transport, made.design.shown),

@@ -157,7 +157,7 @@ def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> Prepare
     from ragwitness.membership.task import choose_method
     from ragwitness.targets.resolve import open_target
 
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
         order_made = ask(
             open_target(order.target, transport),
             lambda target, progress: choose_method(order, target, limiter, folder, progress),
@@ -194,7 +194,7 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
         # is sealed here.
         # The rate limiter reserves the worst case of every query before it is sent, and no query
         # to the target passes beside it (docs/design/runs.md).
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             return ask(
                 open_target(order.target, transport),
                 sealed(

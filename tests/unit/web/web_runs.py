@@ -22,8 +22,8 @@ from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.result_registry import to_json
 from ragwitness.report.spending import Spending
-from ragwitness.runner.budget import QueryLedger, Use
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.budget import UsageLog, Use
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 
@@ -60,11 +60,11 @@ def unfinished_run(
 ) -> Path:
     """Write answers and spending alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    with ResponseStore(folder / "answers.jsonl") as journal, QueryLedger(folder / SPENT) as ledger:
+    with ResponseStore(folder / "answers.jsonl") as journal, UsageLog(folder / SPENT) as ledger:
         for document, prompt, text in asked:
             query = Query(prompt, 16, top_logprobs=20)
             ledger.note(ledger.open(Use(1, 500, 16)), Use(1, 120, 1))
-            question = AskedQuery(target, "documents", document, query)
+            question = StoredQuery(target, "documents", document, query)
             journal.put(query_key(target, query), an_answer(text), question)
     return folder
 
