@@ -98,8 +98,8 @@ class BundleEvidence:
     @property
     def beacon(self) -> tuple[int, BeaconRecord] | None:
         """The beacon of the noise with its place in the log; None where there is none."""
-        places = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
-        return next(places, None)
+        beacons = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
+        return next(beacons, None)
 
     @property
     def beacon_value(self) -> bytes:
@@ -109,7 +109,7 @@ class BundleEvidence:
     @functools.cached_property
     def tenants(self) -> dict[str, int]:
         """Place of each tenant in the policy."""
-        return {name: place for place, name in enumerate(self.policy.tenants)}
+        return {name: index for index, name in enumerate(self.policy.tenants)}
 
     @functools.cached_property
     def queries_of(self) -> Counter[str]:
@@ -133,12 +133,12 @@ class BundleEvidence:
         Raises:
             VerificationError: ``challenge.records``; one is opened that the log does not have.
         """
-        places, count = self.bundle.records, len(self.queries)
-        beyond = f"Record {places[-1]:,} is opened; the window has {count:,}, from 0 on."
-        require(places[-1] < count, "challenge.records", beyond)
+        numbers, count = self.bundle.records, len(self.queries)
+        beyond = f"Record {numbers[-1]:,} is opened; the window has {count:,}, from 0 on."
+        require(numbers[-1] < count, "challenge.records", beyond)
         return [
-            (place, self.queries[place][1], opened)
-            for place, opened in zip(places, self.disclosures, strict=True)
+            (number, self.queries[number][1], opened)
+            for number, opened in zip(numbers, self.disclosures, strict=True)
         ]
 
 
@@ -151,9 +151,9 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     files, faults = bundle.files, _Faults()
     policy = faults.of(lambda: WindowPolicy.parse(files["policy.json"]))
     embedder = faults.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
-    places = range(bundle.tenants)
+    tenants = range(bundle.tenants)
     cards = faults.of(
-        lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in places)
+        lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in tenants)
     )
     log = faults.of(lambda: _log(files["log/entries.bin"]))
     notes = faults.of(lambda: (_note(bundle, "open"), _note(bundle, "close")))
@@ -161,16 +161,18 @@ def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
     opened = faults.of(
         lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
     )
+    # The provider's log of windows, where the bundle has one.
     openings = None
     if OPENINGS[0] in files:
         openings = faults.of(lambda: OpeningsLog.parse(*map(files.__getitem__, OPENINGS)))
     if policy:
         faults.of(lambda: _check_policy(bundle, policy))
+    # Points and vectors, whose sizes follow from the policy.
     shape = faults.of(lambda: _shape(policy)) if policy else None
     columns = vectors = None
     if shape:
         columns = faults.of(
-            lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in places)
+            lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in tenants)
         )
     if shape and log:
         count, width = len(_queries(log[1])), shape.dimension
@@ -221,6 +223,7 @@ class _Faults:
 def _log(data: bytes) -> tuple[tuple[bytes, ...], tuple[LogRecord, ...]]:
     """Return entries and records: an open record first, a close record last, no other of either."""
     entries = read_all_entries(data, "log.entries")
+    # One open record first, one close record last, and no other of either.
     records = tuple(map(decode, entries))
     opens = [at for at, record in enumerate(records) if isinstance(record, OpenRecord)]
     closes = [at for at, record in enumerate(records) if isinstance(record, CloseRecord)]
@@ -249,6 +252,7 @@ def _vectors(
         f" not {len(data):,}."
     )
     require(len(data) == count * width, "vectors.size", size)
+    # Each row is a vector, then its blinding.
     raw = np.frombuffer(data, np.uint8).reshape(count, width)
     vectors = raw[:, : 2 * dimension].copy().view("<i2").astype(np.int16)
     return vectors, tuple(row.tobytes() for row in raw[:, 2 * dimension :])
