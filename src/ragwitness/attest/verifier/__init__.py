@@ -97,9 +97,10 @@ def verify(
         return unread("bundle", error)
     # The forms of all files.
     results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
-    evidence = read_evidence(bundle)
-    if isinstance(evidence, list):
-        results += [Check("files", "fail", error.message, error.check) for error in evidence]
+    try:
+        evidence = read_evidence(bundle)
+    except VerificationError as error:
+        results.append(Check("files", "fail", error.message, error.check))
         return verdict_on(results, (), "", bundle.window)
     # All cheap checks, then the slow ones.
     case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))

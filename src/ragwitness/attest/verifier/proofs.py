@@ -180,24 +180,17 @@ def links(case: VerifierCase) -> str:
     """Check that each challenged answer is what index, vector and sub-seed select (A2 to A4)."""
     from ragwitness.crypto.proofs.selection import verify_answers
 
-    rows = case.evidence.challenged
+    rows, files = case.evidence.challenged, case.evidence.bundle.files
     # Groups that bound the memory for noise.
     group = max(1, _SLOTS // largest_index(case.evidence.policy))
     for start in range(0, len(rows), group):
         case.progress("answers", start, len(rows))
-        batch = rows[start : start + group]
-        # The verifier derives columns, vector and noise of the claim by itself.
-        claims = [_claim(case, *row) for row in batch]
-        files = case.evidence.bundle.files
-        proofs = [files[f"records/{number}.proof"] for number, _, _ in batch]
-        try:
-            verify_answers(case.evidence.shape, claims, proofs)
-        except VerificationError as error:
-            at = batch[getattr(error, "place", 0)][0]
-            _, _, text = error.message.partition(": ")
-            raise VerificationError(
-                error.check, f"Record {at:,}: {text or error.message}", error.hint
-            ) from error
+        # The verifier derives columns, vector and noise of each claim by itself.
+        answers = {
+            f"Record {row[0]:,}": (_claim(case, *row), files[f"records/{row[0]}.proof"])
+            for row in rows[start : start + group]
+        }
+        verify_answers(case.evidence.shape, answers)
     case.progress("answers", len(rows), len(rows))
     return f"{len(rows):,} answers are the top of committed scores and committed noise"
 

@@ -142,19 +142,6 @@ class ColumnOpening:
     quotient: Point
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """The openings of one proof.
-
-    Attributes:
-        place: Place of the proof in a sequence, from 0.
-        openings: All must hold.
-    """
-
-    place: int
-    openings: Sequence[ColumnOpening]
-
-
 def opened(
     points: Iterable[Point], values: Sequence[int], mu: int
 ) -> tuple[list[tuple[Point, int]], int, int]:
@@ -164,25 +151,24 @@ def opened(
     return list(zip(points, weights, strict=True)), constant, last
 
 
-def first_false(equations: Iterable[Equation]) -> int | None:
-    """Return the place of the first equation that does not hold; None where all hold.
+def first_false(proofs: Sequence[Sequence[ColumnOpening]]) -> int | None:
+    """Return the index of the first proof with an opening that does not hold; None for none.
 
     Many are one product of two pairings, with random weights of 128 bits of the verifier's own:
     false ones pass with probability 2⁻¹²⁸. Only where the product is not 1 is each checked alone.
     """
     # Σ terms + constant [1] = (τ - ζ) π, so e(Σ terms + constant [1] + ζπ, [1]₂) = e(π, [τ]₂).
-    waiting = list(equations)
-    for start in range(0, len(waiting), _TOGETHER):
-        group = waiting[start : start + _TOGETHER]
-        if not _hold(group):
-            return next(equation.place for equation in group if not _hold([equation]))
+    for start in range(0, len(proofs), _TOGETHER):
+        group = proofs[start : start + _TOGETHER]
+        if not _hold([opening for openings in group for opening in openings]):
+            return next(start + i for i, openings in enumerate(group) if not _hold(openings))
     return None
 
 
-def _hold(equations: Sequence[Equation]) -> bool:
+def _hold(openings: Sequence[ColumnOpening]) -> bool:
     # Collect all openings under random weights.
     quotients, factors, terms, constant = [], [], [], 0
-    for opening in (opening for equation in equations for opening in equation.openings):
+    for opening in openings:
         weight = secrets.randbits(_WEIGHT_BITS)
         terms += [(point, factor * weight) for point, factor in opening.terms]
         terms.append((opening.quotient, opening.at * weight))

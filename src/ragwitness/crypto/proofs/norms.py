@@ -34,7 +34,6 @@ from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
     Columns,
-    Equation,
     Proof,
     ProofForm,
     cut,
@@ -256,12 +255,11 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
             f" {len(proof):,}.",
         )
     # Replay every chunk, then check all openings together.
-    equations = []
+    openings = []
     for chunk, data in enumerate(cut(proof, form.size)):
         talk = NormConversation(shape, columns, context, chunk)
-        openings = _openings(shape, talk, columns, Proof.parse(data, form), chunk)
-        equations.append(Equation(chunk, openings))
-    wrong = first_false(equations)
+        openings.append(_openings(shape, talk, columns, Proof.parse(data, form), chunk))
+    wrong = first_false(openings)
     if wrong is not None:
         raise VerificationError(
             "norm.opening",

@@ -24,19 +24,18 @@ Rounds; prover and verifier name them in their code:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
     Columns,
-    Equation,
     Proof,
     ProofForm,
     first_false,
@@ -60,24 +59,6 @@ DOMAIN = "ragwitness/answer/v1"
 
 MOST_COIN_BITS = 240
 """Of a number: a + p, carry and all, stays far below R."""
-
-
-class ClaimError(VerificationError):
-    """One of several proofs does not hold.
-
-    Args:
-        check: Name of the check that failed.
-        message: The fault and its reason.
-        place: Place of the claim in the sequence, from 0.
-    """
-
-    def __init__(self, check: str, message: str, place: int) -> None:
-        super().__init__(check, message)
-        self.place = place
-
-    def __reduce__(self) -> tuple[type[ClaimError], tuple[str, str, int]]:  # type: ignore[override]
-        """Travel between processes: what it was made from, not its message."""
-        return type(self), (self.check, self.message, self.place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -377,38 +358,36 @@ def number_rows(chunk: PublicChunk, top: int, basis: Sequence[int]) -> tuple[lis
     return upper, winners
 
 
-def verify_answers(shape: Shape, claims: Sequence[AnswerClaim], proofs: Sequence[bytes]) -> None:
+def verify_answers(shape: Shape, answers: Mapping[str, tuple[AnswerClaim, bytes]]) -> None:
     """Check proofs of answers; returning means that all hold.
 
     Args:
         shape: Shape of the window's proofs, by its policy.
-        claims: The claims. Their noise, queries and answers are the verifier's own.
-        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`.
+        answers: By a name for messages, the claim and its proof, of
+            :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`. The claim's noise, query
+            and answer are the verifier's own.
 
     Raises:
-        ClaimError: ``link.claim`` (a claim does not fit the shape), ``link.size``, ``point.…``,
-            ``link.statement`` (another query, index, answer, shape or context), ``link.noise``
-            (other noise or coins) or ``link.opening``. ``place`` is the claim's.
-        InputError: There are not as many proofs as claims.
+        VerificationError: ``link.claim`` (a claim does not fit the shape), ``link.size``,
+            ``point.…``, ``link.statement`` (another query, index, answer, shape or context),
+            ``link.noise`` (other noise or coins) or ``link.opening``; the message begins with the
+            name.
         MissingExtraError: The curve's package is not installed.
     """
-    if len(claims) != len(proofs):
-        raise InputError(f"{len(claims)} claims need as many proofs, not {len(proofs)}.")
     # Read every proof and replay its conversation.
-    equations = []
-    for number, (claim, data) in enumerate(zip(claims, proofs, strict=True)):
+    openings = []
+    for name, (claim, data) in answers.items():
         try:
-            equations.append(Equation(number, [_opening(shape, claim, data)]))
+            openings.append([_opening(shape, claim, data)])
         except VerificationError as error:
-            raise ClaimError(error.check, f"Proof {number}: {error.message}", number) from error
+            raise VerificationError(error.check, f"{name}: {error.message}") from error
     # Everything that needs pairings, of all proofs together.
-    wrong = first_false(equations)
+    wrong = first_false(openings)
     if wrong is not None:
-        raise ClaimError(
+        raise VerificationError(
             "link.opening",
-            f"Proof {wrong}: the named slots are not shown to be the highest noisy scores of the"
-            " committed index, in order.",
-            wrong,
+            f"{list(answers)[wrong]}: the named slots are not shown to be the highest noisy scores"
+            " of the committed index, in order.",
         )
 
 
