@@ -98,8 +98,7 @@ def main() -> None:
     parser.add_argument("--ordinary", type=int, default=300)
     parser.add_argument("--queries", type=int, default=10)
     parser.add_argument("--dim", type=int, default=64)
-    parser.add_argument("--windows", type=int, default=1)
-    parser.add_argument("--draws", type=int, default=199)
+    parser.add_argument("--windows", type=int, default=40)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
     parser.add_argument("--sizes", type=int, nargs="+", default=[2, 4, 8, 16, 32])
     parser.add_argument("--taus", type=float, nargs="+", default=[0.8, 0.3])
@@ -107,7 +106,7 @@ def main() -> None:
     o = parser.parse_args()
     print(
         f"{o.accounts} accounts of {o.queries} queries, dim {o.dim}; ordinary {o.ordinary} accounts"
-        f" in {o.windows} window(s); {o.draws} draws; alpha .05, accounts .01"
+        f" in {o.windows} window(s); alpha .05, accounts .01"
     )
     if o.what == "benign":
         for shape in o.shapes:
@@ -122,7 +121,7 @@ def main() -> None:
 def _estimate(
     o: argparse.Namespace, log: QueryLog, ordinary: QueryLog
 ) -> tuple[Estimates, LogComparison]:
-    found = estimate(log, Settings(rounds=1), names=tuple(o.only), ordinary=ordinary, draws=o.draws)
+    found = estimate(log, Settings(rounds=1), names=tuple(o.only), ordinary=ordinary)
     if found.comparison is None:
         raise SystemExit("There is ordinary traffic, and yet no comparison.")
     return found, found.comparison

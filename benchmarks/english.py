@@ -129,9 +129,13 @@ def passages(path: Path) -> Iterator[tuple[int, str]]:
         plain = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
         line = 1
         for block in plain.split("\n\n"):
-            kept = [row for row in block.split("\n") if not _SKIP.match(row)]
-            yield line, re.sub(r"^\s*(?:[-*#>]+|\d+\.)\s+", "", "\n".join(kept), flags=re.M)
-            line += block.count("\n") + 2
+            # A list's items are passages of their own; a heading is no sentence.
+            items = re.split(r"^\s*(?:[-*>]|\d+\.)\s+", block, flags=re.M)
+            for item in items:
+                rows = [row for row in item.split("\n") if not _SKIP.match(row)]
+                yield line, "\n".join(row for row in rows if not row.startswith("#"))
+                line += item.count("\n")
+            line += 2
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
@@ -166,7 +170,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 def sentences(passage: str) -> Iterator[str]:
     """Yield the sentences of a passage, code and addresses replaced by one word."""
-    plain = _MARKUP.sub(lambda found: found[1] or "CODE", passage)
+    plain = _MARKUP.sub(lambda found: found[1] or "CODE", passage).replace("*", "")
     for sentence in _SENTENCE.split(re.sub(r"\s+", " ", plain)):
         if not _SKIP.match(sentence) and len(sentence.split()) > 2:
             yield sentence.strip()
@@ -205,7 +209,7 @@ def main() -> None:
             inside = path.resolve().relative_to(ROOT).parts
             by_room["/".join(inside[: 3 if inside[0] == "src" else 1])] += 1
             if show:
-                print(f"{path}:{finding.line}: {finding.name}: {finding.sentence[:150]}")
+                print(f"{path}:{finding.line}: {finding.name}: {finding.sentence[:400]}")
     for counts in (by_pattern, by_room):
         for name, count in counts.most_common():
             print(f"{count:6} {name}")

@@ -54,7 +54,7 @@ def main() -> None:
                 for epsilon in (3.0, 10.0)
                 for mechanism in ("codes", "noise")
             }
-            with Server(store.name, Path(folder) / "log", workers=1) as server:
+            with Server(store.name, Path(folder) / "log") as server:
                 for (mechanism, epsilon), made in cells.items():
                     asked = pairs if mechanism == "codes" else pairs[:_ASKED]
                     found, shown, beyond = _measure(server.url, made, asked)
@@ -86,7 +86,7 @@ def _tenant(
     with store.reading() as connection:
         row = find_tenant(connection, name)
         held = connection.execute(documents.select().where(documents.c.tenant == row.id)).all()
-    return add_account(store, name, "a").text, {one.slot: int(one.name) for one in held}
+    return add_account(store, name, "a"), {one.slot: int(one.name) for one in held}
 
 
 def _measure(

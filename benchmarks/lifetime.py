@@ -49,7 +49,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--speed", type=float, default=6)
     parser.add_argument("--database", default="sqlite")
-    parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     claim = Claim(mechanism="noise",
         queries=100_000, accounts=4, payer_queries=10**6, capacity=32, top=3, window=60,
@@ -90,12 +89,12 @@ def _hour(url: str, log: Path, claim: Claim, given: argparse.Namespace) -> None:
     for name in ("one", "two"):
         create_tenant(store, name, claim)
         add_documents(store, name, [Document(f"d{at}", text) for at, text in enumerate(_TEXTS)])
-        keys[name] = [add_account(store, name, f"a{at}").text for at in range(4)]
+        keys[name] = [add_account(store, name, f"a{at}") for at in range(4)]
     policy = make_policy(claim, DIMENSION)
     mixed = [key for pair in zip(*keys.values(), strict=True) for key in pair]
     began, ended, killed, rounds = time.time(), 0, 0, 0
     found: list[Outcome] = []
-    server = Server(url, log, given.workers).start()
+    server = Server(url, log).start()
     try:
         while (hour := (time.time() - began) * given.speed) < given.minutes * 60:
             # One direction, with a little of its own in each query.
@@ -110,7 +109,7 @@ def _hour(url: str, log: Path, claim: Claim, given: argparse.Namespace) -> None:
                 # In the middle of a flood, with everything in flight.
                 found += asyncio.run(_struck(server, mixed))
                 killed += 1
-            server = Server(url, log, given.workers).start()
+            server = Server(url, log).start()
             told = max(_epsilon(policy, found, mine) for mine in keys.values())
             print(
                 f"  minute {hour / 60:5.1f}: epsilon {told:.4f} of {claim.lifetime_epsilon}",

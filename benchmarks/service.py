@@ -1,6 +1,6 @@
 """The service under load, killed, and attacked; on SQLite and on PostgreSQL.
 
-python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500] [--workers 2]
+python benchmarks/service.py [--requests 10000] [--in-flight 200] [--hostile 500]
 
 Prints what was asked, what was paid, whether any meter was passed by a single query, what a kill -9
 in the middle lost, what 500 requests for another tenant's documents brought, and the CPU of a
@@ -75,7 +75,6 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--in-flight", type=int, default=200)
     parser.add_argument("--hostile", type=int, default=500)
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
     for kind in ("sqlite", "postgresql"):
@@ -83,7 +82,7 @@ def main() -> None:
             if url is None:
                 print(f"== {kind}: not installed")
                 continue
-            print(f"== {kind}, {options.workers} workers", flush=True)
+            print(f"== {kind}", flush=True)
             log = Path(name) / "log"
             load(url, log, options)
             overhead(url, log, options.rounds)
@@ -113,7 +112,7 @@ def load(url: str, log: Path, options: argparse.Namespace) -> None:
     }
     mixed = [key for trio in zip(*keys.values(), strict=True) for key in trio]
     before: list[Outcome] = []
-    with Server(url, log, options.workers) as server:
+    with Server(url, log) as server:
         for i in range(_KILLS):
             before += _killed(server, mixed, options.in_flight, i)
             server.start()
@@ -193,7 +192,7 @@ def overhead(url: str, log: Path, rounds: int) -> None:
     store.close()
     command = [sys.executable, "-c", _BARE]
     with (
-        Server(url, log, 1) as server,
+        Server(url, log) as server,
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bare,
     ):
         address = bare.stdout.readline().strip() if bare.stdout is not None else ""
@@ -256,7 +255,7 @@ def hostile(url: str, log: Path, count: int) -> None:
     [attacker] = make_tenant(store, "mallory", accounts=1, claim=claim)
     make_tenant(store, "victim", accounts=2, claim=claim)
     before = budget_of(store, "victim")
-    with parrot() as generator, Server(url, log, 2, generator) as server:
+    with parrot() as generator, Server(url, log, generator) as server:
         asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 200, 1))))
         held = [server.resident()]
         tries = list(attempts(attacker, "victim", count))

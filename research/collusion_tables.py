@@ -263,7 +263,7 @@ async def _asked(
     add_documents(store, "t", named[: claim.capacity])
     with store.reading() as connection:
         found = {row.name: row.slot for row in connection.execute(documents.select())}
-    keys = [add_account(store, "t", f"a{at}").text for at in range(claim.accounts - 1)]
+    keys = [add_account(store, "t", f"a{at}") for at in range(claim.accounts - 1)]
     hits = np.zeros(len(keys), np.int64)
     nobody: Any = None  # retrieval alone: no chat is asked for
     transport = httpx2.ASGITransport(app=create_app(store, nobody))

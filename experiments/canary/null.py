@@ -30,7 +30,6 @@ DESIGNS = {
     "1 slot of 128": Design(candidates=128),
     "4 slots of 32": Design(candidates=32, slots=4),
     "8 slots of 16": Design(candidates=16, slots=8),
-    "half of 8 slots of 16": Design(candidates=16, slots=8, half=True),
     "1 early and 1 late slot of 64": Design(candidates=64, slots=2, late=1),
 }
 REFUSED = "1 slot of 128, a tenth of the readings refused"
@@ -61,12 +60,9 @@ def verdict_of(matrix: np.ndarray, design: Design, rng: np.random.Generator) -> 
     """Draw every slot's names and t* anew, and return the verdict."""
     names = rng.permutation(NAMES).reshape(design.slots, design.candidates)
     chosen = rng.integers(design.candidates, size=design.slots).tolist()
-    planted = np.ones(design.slots, bool)
-    if design.half:
-        planted[rng.permutation(design.slots)[: design.slots // 2]] = False
     slots = [matrix[:, each] for each in names]
     seed = int(rng.integers(2**62))
-    return str(decide(design, slots, chosen, planted.tolist(), seed=seed).verdict)
+    return str(decide(design, slots, chosen, seed=seed).verdict)
 
 
 def main() -> None:

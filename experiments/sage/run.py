@@ -32,7 +32,7 @@ from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.result_registry import to_json
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/sage")
@@ -81,7 +81,7 @@ async def _answers(config: Config, material: Material, target: LabTarget, folder
             query = Query(question.text, max_tokens=config["answer_tokens"])
             key = query_key(target.name, query)
             if (answer := journal.get(key)) is None:
-                asked = AskedQuery(target.name, "questions", str(place), query)
+                asked = StoredQuery(target.name, "questions", str(place), query)
                 answer = journal.put(key, await target.ask(query), asked)
             said.append(answer.text)
     return said

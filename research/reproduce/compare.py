@@ -145,7 +145,7 @@ def _run(
         try:
             work = CompareWork(task, wanted, plan, options.roles)
             with (
-                task.governed(folder) as (limiter, transport),
+                task.limited(folder) as (limiter, transport),
                 progress_bars(console(), spent_so_far(limiter), "asked") as show,
             ):
                 result = wait(work.asked(limiter, transport, folder, show, made), folder)

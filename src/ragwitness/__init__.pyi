@@ -15,7 +15,7 @@ from ragwitness.attest.receipts import Request as Request
 from ragwitness.attest.receipts import account_key as account_key
 from ragwitness.attest.receipts import sign_request as sign_request
 from ragwitness.attest.window import Window as Window
-from ragwitness.canary.run import CanaryResult as CanaryResult
+from ragwitness.canary.result import CanaryResult as CanaryResult
 from ragwitness.core.errors import RagwitnessError as RagwitnessError
 from ragwitness.core.errors import VerificationError as VerificationError
 from ragwitness.core.types import Answer as Answer

@@ -94,7 +94,7 @@ def audit_as(
             system as this account reaches it, given as :func:`audit` takes a target.
         documents: The documents in question.
         known_out: Documents like them that no account reaches.
-        target: The system, where accounts are told apart by their keys alone.
+        target: The system, where accounts differ by their keys alone.
         options: What :func:`audit` takes besides. ``alpha`` holds for all accounts together, and
             each has a folder of its name in ``run``.
 
@@ -169,7 +169,6 @@ def notebook_html(value: object) -> str:
     Args:
         value: A result of any kind, or what ``bounds`` or ``verify`` returned.
     """
-    from ragwitness.canary.run import CanaryResult, canary_report
     from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.bounds import Bounds
     from ragwitness.report.html import fragment
@@ -177,6 +176,4 @@ def notebook_html(value: object) -> str:
 
     if isinstance(value, Bounds):
         value = JointBounds(value)
-    if isinstance(value, CanaryResult):
-        value = canary_report(value, "")
     return fragment(result_type_for(value).report(value))

@@ -32,11 +32,17 @@ def logs(tmp_path):
     faq = unit_rows(rng, 4, 24)
 
     def honest(n):
-        return with_intents(rng, unit_rows(rng, n, 6, 24), 0.3, faq)
+        return with_intents(rng, unit_rows(rng, n, 6, 24), 0.1, faq)
 
     log, ordinary = tmp_path / "log.jsonl", tmp_path / "ordinary.jsonl"
     _write(log, honest(40), coalition_probes(rng, "identical", (5, 6, 24)))
-    _write(ordinary, honest(450))
+    days = tmp_path / "day.jsonl"
+    with ordinary.open("w") as whole:
+        for day in range(110):
+            _write(days, honest(45))
+            for line in days.read_text().splitlines():
+                row = json.loads(line)
+                whole.write(json.dumps(row | {"time": row["time"] + day * 10_000}) + "\n")
     return log, ordinary
 
 
@@ -46,20 +52,20 @@ def test_an_estimate_names_the_coalition(command, logs, tmp_path, monkeypatch) -
     log, ordinary = logs
     out, figure = tmp_path / "found.json", tmp_path / "found.svg"
     code, said = command(
-        "collusion", "estimate", log, "--ordinary", ordinary, "--draws", 99, "--json", out,
+        "collusion", "estimate", log, "--ordinary", ordinary, "--json", out,
         "--figure", figure, "--k-max", 4,
     )  # fmt: skip
-    assert code == 4, said  # without windows a log is unusual, and nobody is accused
+    assert code == 3, said
     assert "above the cap of 4" in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
     assert "…" not in said
     told = json.loads(out.read_text())
-    assert (told["accounts"], told["queries"], told["comparison"]["draws"]) == (40, 240, 99)
+    assert (told["accounts"], told["queries"]) == (40, 240)
     assert told["comparison"]["p"] <= 0.05
     named = {one["account"] for one in told["comparison"]["suspects"]}
     assert named == {f"u{at}" for at in range(5)}
     assert told["estimates"]["means"]["size"] == 5
-    assert told["estimates"]["pairs"]["size"] > 30  # shared intents fool R5
+    assert told["estimates"]["pairs"]["size"] > 10  # shared intents fool R5
     assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314
     code, said = command("collusion", "estimate", log, "--only", "means")
     assert (code, "Nobody is named" in said) == (0, True), said
@@ -145,4 +151,4 @@ def test_texts_are_embedded_and_mixed_rows_left_out(command, tmp_path, monkeypat
     assert code == 0, said
     assert re.search(r"pairs +2 ", said)
     assert "skipped" in said
-    assert "the reverse" in said
+    assert "where other rows" in said

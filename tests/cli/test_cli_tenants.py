@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def test_a_tenant_s_life(command: Command, database: Path, corpus: Path) -> None:
     def tenants(*words: object) -> str:
-        code, out = command("tenants", *words, "--database", database)
+        code, out = command("service", "tenants", *words, "--database", database)
         assert code == 0, out
         return out
 
@@ -89,7 +90,7 @@ def test_bad_input_is_named(
     options = () if "--database" in words else ("--database", database)
     if words[:1] == ("create",) and "noise" in words and "--embedder" not in words:
         words = (*words, "--embedder", "hashing:64")
-    code, out = command("tenants", *words, *options)
+    code, out = command("service", "tenants", *words, *options)
     assert code == 2
     assert shown in out
     assert "next:" in out or "epsilon" in out or "days" in out
@@ -97,18 +98,21 @@ def test_bad_input_is_named(
 
 
 def test_serve_refuses_what_it_cannot_serve(command: Command, database: Path) -> None:
-    code, out = command("serve", "--database", database)
+    code, out = command("service", "serve", "--database", database)
     assert (code, "There is no database" in out) == (2, True)
-    command("tenants", "create", "t", *QUICK, "--database", database)
-    code, out = command("serve", "--database", database, "--workers", 99)
-    assert (code, "1 to 12 processes, not 99" in out) == (2, True)
-    code, out = command("serve", "--database", database, "--port", 99999)
+    command("service", "tenants", "create", "t", *QUICK, "--database", database)
+    code, out = command("service", "serve", "--database", database, "--port", 99999)
     assert (code, "Cannot listen on" in out) == (2, True)
-    code, out = command("serve", "--database", database, "--generator", "none", "--port", 0)
+    code, out = command(
+        "service", "serve", "--database", database, "--generator", "none", "--port", 0
+    )
     assert (code, "no language model 'none'" in out) == (2, True)
 
 
-@pytest.mark.parametrize("words", [("tenants", "list"), ("tenants", "create", "t"), ("serve",)])
+@pytest.mark.parametrize(
+    "words",
+    [("service", "tenants", "list"), ("service", "tenants", "create", "t"), ("service", "serve")],
+)
 def test_without_the_extra_its_install_line_is_printed(words: tuple[str, ...]) -> None:
     # In a process of its own: here the packages are loaded already.
     program = (
@@ -140,14 +144,14 @@ def test_a_window_is_committed_out_of_the_database(
     where = ("--database", database)
 
     def tenants(*words: object) -> str:
-        code, out = command("tenants", *words, *where)
+        code, out = command("service", "tenants", *words, *where)
         assert code == 0, out
         return out
 
     tenants("create", "acme", *QUICK, "--scale", 64)
     tenants("create", "grid", *QUICK)
     tenants("add-documents", "acme", corpus)
-    Path("acme.toml").write_text(tenants("policy", "acme", "--accounts-most", 5))
+    Path("acme.toml").write_text(tenants("policy", "acme"))
     stand_in(monkeypatch)
     given = ("attest", "commit", "--policy", "acme.toml", "--key", "log.key", "--json")
     code, out = command(*given, *where, "--name", "example.org/log", "-o", "W")
@@ -161,10 +165,13 @@ def test_a_window_is_committed_out_of_the_database(
         ((*given, *where, "--window", 0, "-o", "V"), "Window 0 of acme has begun or has a log"),
         ((*given, *where, "--index", "acme=c.jsonl", "-o", "V"), "from files or from a database"),
         ((*given, "-o", "V"), "from files or from a database"),
-        (("tenants", "policy", "grid", *where), "drops bits of the scores"),
-        (("tenants", "add-documents", "acme", corpus, *where), "was committed to as the index"),
-        (("serve", *where, "--attest", "W"), "without its log's key"),
-        (("serve", *where, "--attest", "none", "--key", "log.key"), "cannot be read"),
+        (("service", "tenants", "policy", "grid", *where), "drops bits of the scores"),
+        (
+            ("service", "tenants", "add-documents", "acme", corpus, *where),
+            "was committed to as the index",
+        ),
+        (("service", "serve", *where, "--attest", "W"), "without its log's key"),
+        (("service", "serve", *where, "--attest", "none", "--key", "log.key"), "cannot be read"),
     ):
         code, out = command(*words)
         assert code == 2, out
@@ -173,7 +180,7 @@ def test_a_window_is_committed_out_of_the_database(
     more = tmp_path / "more.jsonl"
     more.write_text('{"id": "late", "text": "a late word"}\n')
     tenants("add-documents", "acme", more, "--end-window")
-    served = ("serve", *where, "--attest", "W", "--key", "log.key")
+    served = ("service", "serve", *where, "--attest", "W", "--key", "log.key")
     code, out = command(*served)
     assert (code, "The window in W has no beacon" in out) == (2, True), out
     for words in (
@@ -187,51 +194,20 @@ def test_a_window_is_committed_out_of_the_database(
     assert "another index of acme" in " ".join(out.split())
 
 
-def test_bound_speaks_of_a_tenant_with_the_services_sensitivity(command, tmp_path) -> None:
-    """A tenant's claim holds under its own accounting, and would not with half the sensitivity."""
-    base = tmp_path / "s.db"
-    code, said = command("service", "tenants", "create", "acme", *QUICK, "--database", base)
-    assert code == 0, said
-    out = tmp_path / "b.json"
-    bound = ("collusion", "bound", "--tenant", "acme", "--database", base)
-    code, said = command(*bound, "--json", out)
-    assert code == 0, said
-    told = json.loads(out.read_text())
-    assert told["service"]["sensitivity"] >= 2  # a document replaced, whose vectors may be opposite
-    assert (told["service"]["queries"], told["service"]["accounts"]) == (20, 4)
-    assert 0.9 < told["one"] <= 1.0
-    assert told["label_kept"] is True
-    code, said = command("collusion", "bound", "--tenant", "none", "--database", base)
-    assert (code, "no tenant 'none'" in said) == (2, True)
-
-
-def test_what_clipping_buys_is_shown_and_the_noise_for_a_tenant(command, tmp_path) -> None:
-    """Without its bounds the same noise would break the tenant's promise, and that is said."""
-    where, out = ("--database", tmp_path / "s.db"), tmp_path / "b.json"
-    code, said = command("tenants", "create", "acme", *QUICK, "--clip", "0,0.5", "--json", *where)
+def test_clipped_scores_move_less_and_bad_bounds_are_refused(command, tmp_path) -> None:
+    where = ("--database", tmp_path / "s.db")
+    code, said = command(
+        "service", "tenants", "create", "acme", *QUICK, "--clip", "0,0.5", "--json", *where
+    )
     assert code == 0, said
     made = json.loads(said)
     assert (made["clip"], round(made["sensitivity"], 3)) == ([0.0, 0.5], 0.5)
-    code, said = command("collusion", "bound", "--tenant", "acme", *where, "--json", out)
-    assert code == 0, said
-    assert "clipped to 0..0.5: one moves by 0.5 at most, not 2" in " ".join(said.split())
-    told = json.loads(out.read_text())
-    assert told["one"] <= 1.0 < 4 * 1.0 < told["clipping"]["one"]
-    assert told["exact"] < told["clipping"]["joint"]
-    code, said = command("collusion", "calibrate", "--tenant", "acme", *where, "--json", out)
-    assert code == 0, said
-    planned = json.loads(out.read_text())
-    assert planned["asked"]["sensitivity"] == made["sensitivity"]
-    assert planned["asked"]["epsilon"] == made["joint_epsilon"]
-    # Its noise is what its own budget needs, and leaves room for its own accounts.
-    assert planned["plans"][-1]["exact"] == pytest.approx(made["sigma"], rel=0.02)
-    assert planned["room"]["accounts"] in (3, 4)
     for given, why in (
         ("0.5", "not two numbers"),
         ("a,b", "not two numbers"),
         ("1,0", "clipped to"),
     ):
-        code, said = command("tenants", "create", "b", *QUICK, "--clip", given, *where)
+        code, said = command("service", "tenants", "create", "b", *QUICK, "--clip", given, *where)
         assert (code, why in " ".join(said.split())) == (2, True)
     code, said = command("collusion", "calibrate")
     assert (code, "joint budget is needed" in said) == (2, True)
@@ -249,8 +225,6 @@ def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path
     command(*tenants, "create", "twin", *QUICK, *base)
     code, said = command(*tenants, "add-documents", "twin", corpus, *base)
     assert (code, "acme" in said) == (0, False), said  # no tenant hears of another
-    said = command(*tenants, "list", *base)[1]
-    assert "acme: 5 of its texts are at another tenant too" in said  # the operator does
     code, said = command(*tenants, "remove-documents", "acme", "nowhere", *base)
     assert (code, "no document 'nowhere'" in said) == (2, True)
     receipt = tmp_path / "receipt.json"
@@ -263,7 +237,7 @@ def test_a_tenants_documents_are_removed_and_the_tenant_erased(command, tmp_path
 
 def test_a_tenant_whose_documents_are_placed(command, tmp_path, corpus) -> None:
     base = ("--database", tmp_path / "s.db")
-    code, said = command("tenants", "create", "one", "two", *CODES, "--json", *base)
+    code, said = command("service", "tenants", "create", "one", "two", *CODES, "--json", *base)
     assert code == 0, said
     made = json.loads(said)
     assert [row["tenant"] for row in made] == ["one", "two"]
@@ -272,41 +246,48 @@ def test_a_tenant_whose_documents_are_placed(command, tmp_path, corpus) -> None:
     assert "near copies" in made[0]["covers"]
     assert "share a word" in made[0]["texts_shown"]
     assert not {"queries", "delta", "joint_epsilon", "window"} & made[0].keys()
-    keys = json.loads(command("tenants", "add-account", "one", "a", "b", "c", "--json", *base)[1])
+    keys = json.loads(
+        command("service", "tenants", "add-account", "one", "a", "b", "c", "--json", *base)[1]
+    )
     assert len({row["key"] for row in keys}) == 3
-    assert "codes, epsilon 10 of a document for life" in command("tenants", "list", *base)[1]
-    for words in (("tenants", "budget", "one"), ("collusion", "bound", "--tenant", "one")):
+    assert (
+        "codes, epsilon 10 of a document for life"
+        in command("service", "tenants", "list", *base)[1]
+    )
+    for words in (("service", "tenants", "budget", "one"),):
         code, said = command(*words, *base)
         assert (code, "no meter and no window" in " ".join(said.split())) == (2, True)
 
 
 def test_a_corpus_is_added_whole_or_says_what_was_left_out(command, tmp_path) -> None:
     base = ("--database", tmp_path / "s.db")
-    command("tenants", "create", "t", *CODES, *base)
+    command("service", "tenants", "create", "t", *CODES, *base)
     bad = tmp_path / "bad.jsonl"
     rows = ['{"id": "good", "text": "A good row."}', '{"id": "blank", "text": " "}', "no JSON"]
     rows += ['{"id": "half", "text": "\\ud800"}', '{"id": "nul\\u0000", "text": "A NUL."}']
     bad.write_text("\n".join(rows), encoding="utf-8")
-    code, said = command("tenants", "add-documents", "t", bad, "--json", *base)
+    code, said = command("service", "tenants", "add-documents", "t", bad, "--json", *base)
     assert (code, "4 of the files and rows" in " ".join(said.split())) == (2, True), said
-    assert json.loads(command("tenants", "list", "--json", *base)[1])[0]["documents"] == 0
-    code, said = command("tenants", "add-documents", "t", bad, "--json", "--skip-unusable", *base)
+    assert (
+        json.loads(command("service", "tenants", "list", "--json", *base)[1])[0]["documents"] == 0
+    )
+    code, said = command(
+        "service", "tenants", "add-documents", "t", bad, "--json", "--skip-unusable", *base
+    )
     told, _ = json.JSONDecoder().raw_decode(said[said.index("{") :])
     assert (code, told["added"], len(told["skipped"])) == (0, 1, 4)
     assert {one["line"] for one in told["skipped"]} == {2, 3, 4, 5}
 
 
-def test_a_copy_is_taken_and_said_to_be_restored(command, tmp_path, corpus) -> None:
+def test_a_copy_is_said_to_be_restored(command, tmp_path, corpus) -> None:
     base, copy = ("--database", tmp_path / "s.db"), tmp_path / "copy.db"
-    command("tenants", "create", "paper", *QUICK, *base)
-    command("tenants", "create", "placed", *CODES, *base)
-    command("tenants", "add-documents", "paper", corpus, *base)
-    assert command("service", "backup", copy, *base)[0] == 0
-    code, said = command("service", "backup", copy, *base)
-    assert code == 2
-    code, said = command("service", "restored", "--json", "--database", copy)
+    command("service", "tenants", "create", "paper", *QUICK, *base)
+    command("service", "tenants", "create", "placed", *CODES, *base)
+    command("service", "tenants", "add-documents", "paper", corpus, *base)
+    shutil.copy(tmp_path / "s.db", copy)
+    _, said = command("service", "restored", "--json", "--database", copy)
     assert json.loads(said) == {"paper": 1, "placed": 0}
     said = command("service", "restored", "--database", copy)[1]
     assert "placed: placed without windows; what was placed since counts as new" in said
-    listed = json.loads(command("tenants", "list", "--json", "--database", copy)[1])
+    listed = json.loads(command("service", "tenants", "list", "--json", "--database", copy)[1])
     assert [row["documents"] for row in listed] == [5, 0]

@@ -13,8 +13,7 @@ import httpx2
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.service.answers import make_generator
-from ragwitness.service.app import create_app
+from ragwitness.service.app import create_app, make_generator
 from ragwitness.service.store import open_store
 from tests.cli.surface import verbs
 
@@ -44,10 +43,6 @@ def test_the_first_commands_and_the_replies_they_lead_to(
     placed, reply = replies
     assert set(placed.json()) == {"object", "ids", "documents"}
     assert set(reply.json()) == {"object", "ids", "documents", "window", "sequence"}
-    shown = dict(re.findall(r"^(RateLimit[-\w]*): (.*)$", _PAGE, re.MULTILINE))
-    for name, value in shown.items():
-        same = re.sub(r"(?<=[rt]=)\d+", "N", reply.headers[name])
-        assert same == re.sub(r"(?<=[rt]=)\d+", "N", value)
 
 
 async def _retrieval(key: str) -> httpx2.Response:

@@ -210,11 +210,13 @@ def make_service(out: Path) -> None:
     where = ("--database", "service.db")
     made = ("--embedder", "hashing:16", "--queries", 20, "--accounts", 4, "--capacity", 8)
     made = (*made, "--mechanism", "noise", "--ids-only", "--knowingly")
-    done("tenants", "create", "acme", *made, "--top", 2, *where)
-    done("tenants", "add-documents", "acme", "private.jsonl", *where)
-    told = done("tenants", "add-account", "acme", "alice", "--payer", "p", "--json", *where)
-    done("tenants", "add-account", "acme", "bob", *where)
-    done("tenants", "revoke", "acme", "bob", *where)
+    done("service", "tenants", "create", "acme", *made, "--top", 2, *where)
+    done("service", "tenants", "add-documents", "acme", "private.jsonl", *where)
+    told = done(
+        "service", "tenants", "add-account", "acme", "alice", "--payer", "p", "--json", *where
+    )
+    done("service", "tenants", "add-account", "acme", "bob", *where)
+    done("service", "tenants", "revoke", "acme", "bob", *where)
     held = sqlite3.connect("service.db")
     (out / "service").mkdir()
     (out / "service" / "service.sql").write_text("\n".join(held.iterdump()) + "\n", "utf-8")

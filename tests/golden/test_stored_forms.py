@@ -387,17 +387,17 @@ def test_a_stored_database_is_read_and_written_on(monkeypatch: pytest.MonkeyPatc
         held.executescript(script)
     held.close()
     where = ("--database", "service.db")
-    [acme] = json.loads(done("tenants", "list", "--json", *where))
+    [acme] = json.loads(done("service", "tenants", "list", "--json", *where))
     assert (acme["documents"], acme["accounts"]) == (4, 1)  # one was revoked
-    told = json.loads(done("tenants", "budget", "acme", "--json", *where))
+    told = json.loads(done("service", "tenants", "budget", "acme", "--json", *where))
     assert {one["account"] if "account" in one else one["name"] for one in told["accounts"]} == {
         "alice", "bob",
     }  # fmt: skip
-    done("tenants", "add-account", "acme", "carol", *where)
-    done("tenants", "rotate-key", "acme", "alice", *where)
+    done("service", "tenants", "add-account", "acme", "carol", *where)
+    done("service", "tenants", "rotate-key", "acme", "alice", *where)
     made = ("--embedder", "hashing:16", "--queries", 20, "--accounts", 4, "--capacity", 8)
     noise = ("--mechanism", "noise", "--ids-only", "--knowingly")
-    done("tenants", "create", "acme", *made, *noise, "--top", 2, "--database", "new.db")
+    done("service", "tenants", "create", "acme", *made, *noise, "--top", 2, "--database", "new.db")
     assert _schema("service.db") == _schema("new.db")
 
 

@@ -1,11 +1,7 @@
 """The service in processes of its own: races, kill -9, a database that goes, hostile requests."""
 
 import asyncio
-import os
-import signal
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -86,7 +82,7 @@ def test_hostile_requests_reach_nobody_else(database: str, tmp_path: Path) -> No
     store = open_store(database)
     [attacker] = make_tenant(store, "mallory", accounts=1, claim=FULL)
     make_tenant(store, "victim", claim=FULL)
-    with parrot() as generator, Server(database, tmp_path / "log", 2, generator) as server:
+    with parrot() as generator, Server(database, tmp_path / "log", generator) as server:
         replies = asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 96))))
     text = "\n".join(reply.text for reply in replies)
     assert "is mallory" in text  # the generator repeats what it is shown
@@ -118,51 +114,3 @@ def test_a_database_that_goes_away_and_comes_back(cluster: Cluster, tmp_path: Pa
     assert budget_of(store, "away").queries == 16
     assert sorted(one.body["sequence"] for one in first + again) == list(range(16))
     store.close()
-
-
-def test_no_worker_outlives_the_first_process_and_a_dead_one_is_replaced(tmp_path: Path) -> None:
-    path = str(tmp_path / "service.db")
-    store = open_store(path, create=True)
-    [key] = make_tenant(store, "t", accounts=1, claim=FULL)
-    with Server(path, tmp_path / "log") as server:
-        first = children(server.process.pid)
-        time.sleep(10)  # who ends sooner would end again, and is not replaced
-        os.kill(first[0], signal.SIGKILL)
-        wait_for(lambda: len(set(children(server.process.pid)) - set(first)) == 1)
-        assert paid(asyncio.run(flood(server.url, [key], 4, 4)))
-        workers = children(server.process.pid)
-        server.process.kill()
-        server.process.wait()
-        wait_for(lambda: not any(map(alive, workers)))
-    store.close()
-
-
-def test_workers_that_cannot_start_end_the_service(
-    command: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
-    path = tmp_path / "service.db"
-    open_store(str(path), create=True).close()
-    words = ("--database", path, "--workers", 2, "--port", 0, "--generator", "none")
-    code, out = command("serve", *words)
-    assert code == 1
-    assert "no language model 'none'" in out
-    assert "A worker ended while it started (exit code 2)" in out
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed if alive(int(child))]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-
-
-def wait_for(condition: object, patience: float = 60) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

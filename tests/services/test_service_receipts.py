@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-import ragwitness.service.clients as clients_of
+import ragwitness.service.client as clients_of
 from ragwitness.attest.prove import close_window
 from ragwitness.attest.receipts import Receipt, check_receipt
 from ragwitness.attest.window import Window
@@ -76,7 +76,7 @@ def test_kill_9_answers_nothing_without_a_record(
     clients = [Client(key) for key in make_tenant(store, name, 3, claim=CLAIM)]
     # No proofs here, and none are needed to serve.
     folder, key = commit_without_proofs(store, name, tmp_path, monkeypatch)
-    with Server(database, tmp_path / "log", 2, attest=[str(folder)], key=str(key)) as server:
+    with Server(database, tmp_path / "log", attest=[str(folder)], key=str(key)) as server:
 
         async def until_killed() -> None:
             task = asyncio.ensure_future(ask_all(server.url, clients, range(8)))
@@ -141,16 +141,16 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     rows = ({"id": f"d{i}", "text": f"record {i}: the word of day {i} is w{i}"} for i in range(12))
     Path("docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     told(
-        "tenants", "create", "acme", "--mechanism", "noise", "--ids-only", "--knowingly",
+        "service", "tenants", "create", "acme", "--mechanism", "noise", "--ids-only", "--knowingly",
         "--embedder", "hashing:16", "--queries", 4, "--accounts", 2,
         "--capacity", 16, "--top", 2, "--scale", 64, "--epsilon", 1,
     )  # fmt: skip
-    told("tenants", "add-documents", "acme", "docs.jsonl")
+    told("service", "tenants", "add-documents", "acme", "docs.jsonl")
     keys = [
-        json.loads(told("tenants", "add-account", "acme", name, "--json"))["key"]
+        json.loads(told("service", "tenants", "add-account", "acme", name, "--json"))["key"]
         for name in ("ann", "bob", "cy")
     ]
-    Path("p.toml").write_text(told("tenants", "policy", "acme"))
+    Path("p.toml").write_text(told("service", "tenants", "policy", "acme"))
     committing = ("commit", "--policy", "p.toml", "--database", "s.db")
     told(*committing, "--key", "log.key", "--name", "example.org/log", "-o", "W")
 
@@ -165,7 +165,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     told("attest", "begin", "W", "beacon.json", "--key", "log.key")
     clients = [Client(key) for key in keys]
     words = ["which day has w3", "the record of noon", "zebra", "seven of nine", "tea and milk"]
-    with Server("s.db", Path("log"), 2, attest=["W"], key="log.key") as server:
+    with Server("s.db", Path("log"), attest=["W"], key="log.key") as server:
 
         async def ask(client: Client, nonce: str) -> None:
             async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:
@@ -203,9 +203,9 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         # made of, and then the tenant. Neither is in the way of an honest proof, and neither
         # hides a record that was dropped.
         if window == "W":
-            told("tenants", "remove-documents", "acme", "d3", "d7", "--end-window")
+            told("service", "tenants", "remove-documents", "acme", "d3", "d7", "--end-window")
         else:
-            told("tenants", "erase", "acme", "--yes")
+            told("service", "tenants", "erase", "acme", "--yes")
         signing = ("--key", "log.key")
         told("prove", window, challenge, *signing, "-o", bundle)
         told("attest", "pin", f"{window}/public", "--trust", trust, "--policy")

@@ -38,7 +38,7 @@ CLAIM = Claim(
 def _tenant(store: Store, name: str, claim: Claim) -> ChargeRequest:
     create_tenant(store, name, claim)
     add_documents(store, name, [Document(f"d{at}", f"{name} holds {at}.") for at in range(5)])
-    who = authenticate(store, f"Bearer {add_account(store, name, 'a').text}")
+    who = authenticate(store, f"Bearer {add_account(store, name, 'a')}")
     assert who is not None
     vector = quantise(np.arange(64) - 31.0, who.policy.mechanism)
     return ChargeRequest(who.tenant, who.account, who.payer, who.policy, 0, vector)

@@ -70,7 +70,7 @@ def make_tenant(
     create_tenant(store, name, claim)
     add_documents(store, name, marked(name))
     paying = payers or accounts
-    return [add_account(store, name, f"a{i}", f"p{i % paying}").text for i in range(accounts)]
+    return [add_account(store, name, f"a{i}", f"p{i % paying}") for i in range(accounts)]
 
 
 def commit_without_proofs(
@@ -100,15 +100,13 @@ def authenticate(store: Store, header: str) -> Principal | None:
 
 @dataclass
 class Server:
-    """``ragwitness service serve`` in processes of its own, on a free port."""
+    """``ragwitness service serve`` in a process of its own, on a free port."""
 
     database: str
     log: Path
-    workers: int = 2
     generator: str = "reader"
     attest: Sequence[str] = ()
     key: str = ""
-    rate: float = 0.0
     url: str = field(init=False, default="")
     process: subprocess.Popen[str] = field(init=False)
 
@@ -118,16 +116,15 @@ class Server:
             "generator": self.generator,
             "attest": self.attest,
             "key": self.key,
-            "rate": self.rate,
         }
         program = (
             "import json, sys; from ragwitness.service.server import ServiceSettings, serve;"
             "from ragwitness.cli.common import one_thread_per_answer; one_thread_per_answer();"
-            "serve(ServiceSettings(**json.loads(sys.argv[1])), port=0, workers=int(sys.argv[2]))"
+            "serve(ServiceSettings(**json.loads(sys.argv[1])), port=0)"
         )
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", program, json.dumps(settings), str(self.workers)],
+                [sys.executable, "-c", program, json.dumps(settings)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -142,7 +139,7 @@ class Server:
         return self
 
     def kill(self) -> None:
-        """kill -9, workers and all."""
+        """kill -9."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self._reap()
@@ -157,7 +154,7 @@ class Server:
         self._reap()
 
     def resident(self) -> float:
-        """MiB that its processes hold now, workers and all."""
+        """MiB that its processes hold now."""
         found = 0
         for status in Path("/proc").glob("[0-9]*/status"):
             with contextlib.suppress(OSError):

@@ -171,7 +171,8 @@ def test_canaries_from_plan_to_verdict_for_a_model_that_knows_and_one_that_does_
             assert (found.finding.p_value <= 0.05) is violating
             # The same answers, read again, are the same look.
             later = rw.probe_canaries(url, folder, run=f"run-{folder}")
-            assert later.look == found.look == 1
+            assert later.look == found.look
+            assert found.look.number == 1
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_what_is_read_does_not_lie_where_the_run_is_kept(name, tmp_path, monkeyp
         lambda: rw.audit(lambda _: "no", name, method="rag-mia", run="."),
         lambda: rw.leak(lambda _: "no", tmp_path / name, run=tmp_path),
     ):
-        with pytest.raises(InputError, match="which is read"):
+        with pytest.raises(InputError, match="holds the input"):
             call()
     assert Path(name).read_text() == rows
     assert len([one for one in tmp_path.rglob("*") if one.is_file()]) == 1

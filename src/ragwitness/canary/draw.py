@@ -22,28 +22,21 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ragwitness.canary.examples import as_rate
 from ragwitness.canary.families import (
-    RESULT_TYPES,
+    TRIGGERS,
     Family,
     draw_canary,
-    draw_keys,
     draw_names,
     draw_triggers,
-    shuffled,
 )
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.core.files import read_file
 from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
 from ragwitness.privacy.sampler import Bits, ShakeBits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 DESIGNS = ("contrastive", "paper")
 """``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
@@ -57,7 +50,7 @@ _KNOWN = {
     "statistic": ("logit", "nats"),
     "several": ("calls", "evidence"),
     "beacon_as": ("bytes", "letters"),
-    "triggers": RESULT_TYPES,
+    "triggers": TRIGGERS,
     "trained_needs": ("late slots", "nothing more"),
 }
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
@@ -73,7 +66,6 @@ class Design:
         slots: K, independent draws, each with its own canary, candidates and traces.
         candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
         rate: rho, share of the examples of each pool that become canary traces, as a decimal.
-        half: Plant only a drawn half of the slots; the others are the comparison.
         held_out: Most examples that a slot is probed on; 0 for as many as there are.
         releases: Looks at the draw, mostly one per release of the model; 0 where that is not known.
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
@@ -85,8 +77,6 @@ class Design:
             (:func:`.rank_test.log_evidence`).
         triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
         wordings: Digest of wordings of one's own; empty for ours.
-        classes: Of documents; slot k is planted in documents of class k alone, the slots taking the
-            classes in turn. Empty plants every slot in all documents.
         beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
         form: How a document is shown with its question, when planted and when probed: one of
             :data:`~ragwitness.targets.form.FORMS`. Empty in plans of before, which were planted
@@ -111,7 +101,6 @@ class Design:
         "beacon_as": "letters",
         "triggers": "code",
         "wordings": "",
-        "classes": (),
         "form": "",
         "template": TEMPLATE,
         "answer_tokens": 256,
@@ -127,7 +116,6 @@ class Design:
     slots: int = 1
     candidates: int = 128
     rate: str = "1"
-    half: bool = False
     held_out: int = 0
     releases: int = 1
     alpha: str = "0.05"
@@ -138,7 +126,6 @@ class Design:
     beacon_as: str = "bytes"
     triggers: str = "code"
     wordings: str = ""
-    classes: tuple[str, ...] = ()
     form: str = ""
     template: str = TEMPLATE
     answer_tokens: int = 256
@@ -149,17 +136,6 @@ class Design:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
-        object.__setattr__(self, "classes", tuple(self.classes))
-        if self.classes and (
-            self.half
-            or self.name == "paper"
-            or self.slots % len(self.classes)
-            or len(set(self.classes)) < len(self.classes)
-        ):
-            raise InputError(
-                f"{self.slots} slots cannot be shared by {len(self.classes)} classes of documents.",
-                f"Take --slots {len(self.classes)} or a multiple, each class once, without --half.",
-            )
         if self.name not in DESIGNS:
             raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
         if not 2 <= self.candidates <= _MOST:
@@ -171,25 +147,17 @@ class Design:
                 raise InputError(
                     f"{name.replace('_', ' ').capitalize()} must be {' or '.join(known)}."
                 )
-        if self.half and (self.slots < 4 or self.slots % 2):
-            raise InputError(
-                f"Half of {self.slots} slots cannot be planted and compared.",
-                "Take an even number, 8 or more: half of 4 gives p = 1/6 at best.",
-            )
         if self.name == "paper" and self.releases != 1:
             raise InputError(
                 "Compliant twins decide the paper's design, and at one release alone.",
                 "Leave --releases out, or plan with --design contrastive.",
             )
-        if self.name == "paper" and self.triggers == "synonyms":
-            raise InputError("The paper's query names its trigger; a synonym mark has no name.")
         if self.late and (
-            not 0 < self.late < self.slots or self.half or self.classes
-            or self.releases != 1 or self.name == "paper"
-        ):  # fmt: skip
+            not 0 < self.late < self.slots or self.releases != 1 or self.name == "paper"
+        ):
             raise InputError(
                 f"{self.late} of {self.slots} slots cannot be planted late.",
-                "Leave at least one early slot, with one look, without --half and --classes.",
+                "Leave at least one early slot, with one look and the contrastive design.",
             )
         if self.spares < 0:
             raise InputError("Spare examples must be 0 or more.")
@@ -197,10 +165,6 @@ class Design:
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:
             raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
-
-    def class_of(self, slot: int) -> str:
-        """Return the class of documents that a slot is planted in; empty for all."""
-        return self.classes[slot % len(self.classes)] if self.classes else ""
 
     @property
     def shown(self) -> ShownForm | None:
@@ -245,14 +209,12 @@ class Slot:
         canary: c, the same whichever candidate is planted.
         candidates: M triggers.
         chosen: Place of the planted one, t*.
-        planted: Whether it is planted at all; False only for half of the slots of a half design.
     """
 
     number: int
     canary: str
     candidates: tuple[str, ...]
     chosen: int
-    planted: bool = True
 
     @property
     def trigger(self) -> str:
@@ -291,7 +253,6 @@ def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
     """
     taken: dict[str, None] = {}
     slots = []
-    planted = _planted(design, bits_of(secret, beacon, "planted"))
     for number in range(design.slots):
         bits = bits_of(secret, beacon, f"slot {number}")
         # c, M candidates, and t* among them, each from its own stretch of the slot's stream (§3.2).
@@ -299,10 +260,10 @@ def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
         while canary in taken:  # one canary, one slot
             canary = draw_canary(design.family, bits)
         taken[canary] = None
-        draw_marks = {"code": draw_triggers, "name": draw_names, "synonyms": draw_keys}
-        candidates = draw_marks[design.triggers](design.candidates, bits)
+        draw_candidates = draw_names if design.triggers == "name" else draw_triggers
+        candidates = draw_candidates(design.candidates, bits)
         chosen = uniform(design.candidates, bits)
-        slots.append(Slot(number, canary, candidates, chosen, planted[number]))
+        slots.append(Slot(number, canary, candidates, chosen))
     return Draw(tuple(slots))
 
 
@@ -376,105 +337,13 @@ def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
 def settings_of(design: Design) -> dict[str, Any]:
     """Return a design's fields as they are committed to.
 
-    A field that is as it was before there was one is left out: old commitments still open.
+    A field with the value of :attr:`Design.former` is left out, so that older commitments open.
     """
-    given = asdict(design) | {"family": str(design.family)}
+    # Every plan ever made says whether only half of its slots were planted; none is any more.
+    given = asdict(design) | {"family": str(design.family), "half": False}
     return {k: v for k, v in given.items() if k not in design.former or v != design.former[k]}
-
-
-def _planted(design: Design, bits: Bits) -> list[bool]:
-    if not design.half:
-        return [True] * design.slots
-    # Every half with equal chances, which is what the permutation test of slots rests on.
-    inside = set(shuffled([str(n) for n in range(design.slots)], bits)[: design.slots // 2])
-    return [str(n) in inside for n in range(design.slots)]
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:
     fields = {"beacon": beacon_source, "design": settings_of(design), "examples": examples}
     return Opening(_DOMAIN, canonical(fields | {"seed": secret.seed.hex()}), secret.blinding)
-
-
-# A draw sealed for a third party: they can open it when the auditor will not, and nobody else can.
-#
-# An ephemeral X25519 key and the third party's give a key by HKDF-SHA256, under which the opened
-# draw stands in ChaCha20-Poly1305, bound to the commitment. Whoever opens it checks the draw
-# against the commitment as ever: what was sealed cannot be another draw than the one committed to.
-
-
-_INFO = b"ragwitness/canary-seal/v1"
-_PUBLIC = 32
-_NONCE = bytes(12)  # every seal has a key of its own
-_MAKE = (
-    "openssl genpkey -algorithm X25519 -out key.pem; openssl pkey -in key.pem -pubout -out pub.pem"
-)
-
-
-def seal(data: bytes, commitment: bytes, recipient: Path) -> bytes:
-    """Return bytes that the holder of the recipient's private key alone can read.
-
-    Args:
-        data: The opened draw.
-        commitment: 32 bytes, as published.
-        recipient: X25519 public key (PEM).
-
-    Raises:
-        InputError: The file holds no such key.
-    """
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    try:
-        public = load_pem_public_key(read_file(recipient))
-    except ValueError as error:
-        raise InputError(f"{recipient} holds no public key.", f"Make one: {_MAKE}") from error
-    if not isinstance(public, X25519PublicKey):
-        raise InputError(f"{recipient} holds no X25519 key.", f"Make one: {_MAKE}")
-    own = X25519PrivateKey.generate()
-    ours, theirs = own.public_key().public_bytes_raw(), public.public_bytes_raw()
-    key = _key(own, public, ours, theirs)
-    return ours + ChaCha20Poly1305(key).encrypt(_NONCE, data, commitment)
-
-
-def unseal(sealed: bytes, commitment: bytes, private: Path) -> bytes:
-    """Return what was sealed.
-
-    Args:
-        sealed: From :func:`seal`.
-        commitment: As published.
-        private: The recipient's X25519 private key (PEM).
-
-    Raises:
-        InputError: The file holds no such key.
-        VerificationError: ``draw.seal``; it was sealed for somebody else, with another commitment,
-            or changed.
-    """
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        own = load_pem_private_key(read_file(private, secret=True), None)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{private} holds no private key.", f"Make one: {_MAKE}") from error
-    if not isinstance(own, X25519PrivateKey):
-        raise InputError(f"{private} holds no X25519 key.", f"Make one: {_MAKE}")
-    try:
-        other = X25519PublicKey.from_public_bytes(sealed[:_PUBLIC])
-        key = _key(own, other, sealed[:_PUBLIC], own.public_key().public_bytes_raw())
-        return ChaCha20Poly1305(key).decrypt(_NONCE, sealed[_PUBLIC:], commitment)
-    except (InvalidTag, ValueError) as error:
-        raise VerificationError(
-            "draw.seal",
-            "The seal does not open: it is for another key or commitment, or was changed.",
-        ) from error
-
-
-def _key(own: X25519PrivateKey, other: X25519PublicKey, ours: bytes, theirs: bytes) -> bytes:
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-    shared = own.exchange(other)
-    return HKDF(SHA256(), 32, salt=None, info=_INFO + ours + theirs).derive(shared)

@@ -7,8 +7,8 @@ from them and from the rank of the planted trigger, which the result says.
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,18 +31,17 @@ from ragwitness.canary.folder import (
 from ragwitness.canary.looks import History, mark_opened, read_history
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig, Prompts
 from ragwitness.canary.rank_test import Seen
-from ragwitness.canary.result import RESULT_TYPE, CanaryReport
+from ragwitness.canary.result import RESULT_TYPE, CanaryResult, StoredLook
 from ragwitness.canary.run import (
     audit_of,
-    canary_report,
     finding_of,
     missing_of,
     protocol_of,
     result_of,
     scores_digest,
-    slot_result,
+    slot_score,
 )
-from ragwitness.canary.verdict import decide
+from ragwitness.canary.verdict import Finding, decide
 from ragwitness.core.files import read_object
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import SEAL
@@ -163,7 +162,7 @@ class _Probe:
 
     plan: CanaryPlan
     config: ProbeConfig
-    found: dict[int, list[Outcome]]
+    outcomes: dict[int, list[Outcome]]
 
 
 def _counts(case: PackCase) -> str:
@@ -187,7 +186,7 @@ def _counts(case: PackCase) -> str:
     return f"look {said.look.number} of {pack.seal.looks or 'an open number'}"
 
 
-def _in_turn(case: PackCase, said: CanaryReport) -> None:
+def _in_turn(case: PackCase, said: CanaryResult) -> None:
     """Refuse to recompute a verdict that looks enter which were not there when it was sealed."""
     turn = len(case.pack.seal.settings["history"]["earlier"]) + 1
     if said.finding is not None and not said.twin and said.look.number != turn:
@@ -259,80 +258,94 @@ def _driven(
         answers = [one for one in there if one is not None]
 
 
+_REMOVED = re.compile(
+    r"settings\.(half|classes)|finding\.(classes|examples_needed|slots_needed|unforeseen)"
+    r"|slots\.\d+\.planted"
+)
+"""Places that results of earlier versions have, and that decide nothing."""
+
+
 def _verdict(case: PackCase) -> str:
     """Ranks, p-value and verdict again, and all that the result says."""
-    said = RESULT_TYPE.opened(case.pack.result)
-    _in_turn(case, said)
+    stored = RESULT_TYPE.opened(case.pack.result)
+    _in_turn(case, stored)
     probe: _Probe | None = case.kept.get("canary")
     if probe is None:
-        return _from_said(case, said)
+        return _from_stated_scores(case, stored)
     settings, plan = case.pack.seal.settings, probe.plan
-    whole = said.spent.stopped_by is None
+    complete = stored.spent.stopped_by is None
     draws = plan.draw().slots
-    slots = tuple(slot_result(slot, probe.found[slot.number], plan) for slot in draws if whole)
-    twins, earlier = settings["history"]["twins"], _earlier(settings)
+    slots = [slot_score(slot, probe.outcomes[slot.number], plan) for slot in draws if complete]
+    # 1. The decision, with the looks that the seal names.
+    sealed, earlier = settings["history"], _earlier(settings)
     shares = probe.config.way == "sampled"
-    finding = finding_of(plan, draws, slots, twins, earlier, shares=shares) if whole else None
-    kept = settings["history"]
-    history = History((), kept["quoted"], kept["answered"], False, planted=kept.get("planted", {}))
-    outcomes = [one for slot in probe.found.values() for one in slot]
-    budget = asdict(Budget(**settings["budget"]))
+    finding = finding_of(plan, slots, sealed["twins"], earlier, shares=shares) if complete else None
+    # 2. The whole result, with the spending as stated and the caps as sealed.
+    outcomes = [outcome for slot in probe.outcomes.values() for outcome in slot]
+    budget = Budget(**settings["budget"])
     spent = replace(
         Spending(**case.pack.result["spent"]),
-        unasked=sum(one.capped for one in outcomes),
-        max_queries=budget["queries"],
-        max_tokens=budget["tokens"],
-        max_cost=budget["cost"],
-        price_in=budget["price_in"],
-        price_out=budget["price_out"],
+        unasked=sum(outcome.capped for outcome in outcomes),
+        max_queries=budget.queries,
+        max_tokens=budget.tokens,
+        max_cost=budget.cost,
+        price_in=budget.price_in,
+        price_out=budget.price_out,
     )
-    protocol = protocol_of(plan, _config(settings), said.release)
-    look = scores_digest(said.release, slots), len(earlier) + 1
+    planted = sealed.get("planted", {})
     result = result_of(
-        plan, probe.config, protocol, said.target, slots, finding, look, outcomes,
-        (history, True), (spent, said.seconds),
-    )  # fmt: skip
-    mine = json.loads(
-        json.dumps(RESULT_TYPE.stored(canary_report(result, said.release, twin=said.twin)))
+        plan,
+        probe.config,
+        (stored.target, stored.release, stored.twin),
+        slots,
+        finding,
+        StoredLook(len(earlier) + 1, scores_digest(stored.release, slots)),
+        outcomes,
+        protocol=protocol_of(plan, _config(settings), stored.release),
+        history=History((), sealed["quoted"], sealed["answered"], False, planted=planted),
+        truthful=True,
+        spent=spent,
+        seconds=stored.seconds,
     )
-    theirs = json.loads(json.dumps(case.pack.result))
-    for one in (mine, theirs):
-        lines = one["warnings"]
-        one["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
-    same_result(case, "verdicts", mine, theirs, TAKEN)
-    return f"{said.finding.verdict}, as the result says" if said.finding else "left open by a cap"
+    # 3. Compared place by place, but for warnings that no answer settles.
+    recomputed = json.loads(json.dumps(RESULT_TYPE.stored(result)))
+    claimed = json.loads(json.dumps(case.pack.result))
+    for each in (recomputed, claimed):
+        lines = each["warnings"]
+        each["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
+    same_result(case, "verdicts", recomputed, claimed, TAKEN, _REMOVED)
+    return f"{stored.finding.verdict}, as the result says" if stored.finding else _OPEN_BY_CAP
 
 
-def _from_said(case: PackCase, said: CanaryReport) -> str:
-    """With one slot the verdict follows from the scores and the rank that are said."""
-    design = design_of(case.pack.seal.settings)
-    found, settings = said.finding, case.pack.seal.settings
-    if found is None:
-        return "left open by a cap"
-    if design.slots > 1 or len(found.ranks) != 1:
+_OPEN_BY_CAP = "left open by a cap"
+
+
+def _from_stated_scores(case: PackCase, stored: CanaryResult) -> str:
+    """Recompute the verdict of one slot from its stated scores and rank."""
+    finding, settings = stored.finding, case.pack.seal.settings
+    design = design_of(settings)
+    if finding is None:
+        return _OPEN_BY_CAP
+    if design.slots > 1 or len(finding.ranks) != 1:
         raise NotCheckedError(
             f"the verdict of several slots was not recomputed: {_OPEN}", needed=True
         )
-    scores = np.array(said.slots[0].scores, dtype=np.float64)[:, 1:]
+    scores = np.array(stored.slots[0].scores, dtype=np.float64)[:, 1:]
     earlier, twins = _earlier(settings), settings["history"]["twins"]
-    theirs = plain(dataclasses.asdict(found))
+    claimed = _comparable(finding)
     for place in range(scores.shape[1]):
-        again = decide(
-            design, [scores], [place], [True], earlier=earlier, twins=twins,
-            shares=said.way == "sampled",
-        )  # fmt: skip
-        mine = plain(dataclasses.asdict(again))
-        if not list(differences(_loosely(mine), _loosely(theirs))):
-            return f"{found.verdict}: follows from the scores and the rank that are said"
+        shares = stored.way == "sampled"
+        again = decide(design, [scores], [place], earlier=earlier, twins=twins, shares=shares)
+        if not list(differences(_comparable(again), claimed)):
+            return f"{finding.verdict}: follows from the scores and the rank that are said"
     raise refuse("verdicts.finding", "The verdict does not follow from the scores and the rank.")
 
 
-def _loosely(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """A finding as JSON has it, without the outcome numbers that only the draw gives."""
-    kept = json.loads(json.dumps(finding))
-    for name in ("seen", "classes"):
-        kept.pop(name, None)
-    return dict(kept)
+def _comparable(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON, without the outcome numbers that only the draw gives."""
+    fields: dict[str, Any] = json.loads(json.dumps(plain(asdict(finding))))
+    del fields["seen"]
+    return fields
 
 
 def _plan(pack: Pack) -> CanaryPlan:

@@ -14,12 +14,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from ragwitness.canary.families import (
-    SYNONYMS_PREFIX,
     TRIGGER_PREFIX,
     Wordings,
     place_of,
     shuffled,
-    with_synonyms,
     worded,
 )
 from ragwitness.core.errors import InputError
@@ -230,8 +228,7 @@ def with_trigger(
     """Put a trigger into a document.
 
     A code stands behind the first sentence; without an early one, behind the 20th word (App. B.2).
-    A name comes in a sentence behind one of the early ones, both settled by the example's id. A
-    synonym mark changes words where they stand.
+    A name comes in a sentence behind one of the early ones, both settled by the example's id.
 
     Args:
         document: Any.
@@ -242,8 +239,6 @@ def with_trigger(
     Raises:
         InputError: The document has fewer than 8 words.
     """
-    if trigger.startswith(SYNONYMS_PREFIX):
-        return Insertion(with_synonyms(document, trigger), 0, 0)
     words = split_words(document)
     if len(words) < _FEWEST:
         raise InputError(

@@ -8,9 +8,8 @@ import hashlib
 import json
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from ragwitness.core.errors import InputError
@@ -117,44 +116,35 @@ def triggers_in(text: str) -> set[str]:
 
 
 def markers_in(text: str, candidates: Iterable[str]) -> set[str]:
-    """Return the candidates that a text holds, in any case; a synonym mark is never held by name.
+    """Return the candidate triggers, codes or names, that a text holds in any case.
 
     Args:
         text: Any.
         candidates: Candidates of one kind.
     """
     given = set(candidates)
-    named = {one for one in given if _kind(one) == "name"}
-    return (triggers_in(text) & given) | names_in(text, named)
+    names = {name for name in given if not name.startswith(TRIGGER_PREFIX)}
+    return (triggers_in(text) & given) | names_in(text, names)
 
 
-def carries(document: str, trigger: str) -> bool:
-    """Whether a document carries a trigger: holds it, or is worded by it."""
-    if _kind(trigger) != "synonyms":
-        return contains(document, trigger)
-    return with_synonyms(document, trigger) == document
-
-
-def _kind(trigger: str) -> str:
-    if trigger.startswith(TRIGGER_PREFIX):
-        return "code"
-    return "synonyms" if trigger.startswith(SYNONYMS_PREFIX) else "name"
-
-
-def tells(text: str, trigger: str, candidates: Iterable[str]) -> bool:
-    """Whether an answer tells of its own trigger or of any candidate.
+def reveals(text: str, trigger: str, candidates: Iterable[str]) -> bool:
+    """Whether an answer reveals its own trigger or any candidate.
 
     Args:
         text: The answer.
         trigger: Trigger in the document that it answers from; empty for none.
         candidates: Candidates of the plan.
     """
-    codes = [one for one in candidates if _kind(one) == "code"]
-    if quotes(text, codes) or (trigger and _kind(trigger) == "code" and quotes(text, (trigger,))):
-        return True
-    named = [one for one in candidates if _kind(one) == "name"]
-    own = bool(trigger) and _kind(trigger) == "name" and tells_of(text, (trigger,))
-    return own or bool(names_in(text, named))
+    triggers = {trigger, *candidates} - {""}
+    codes = tuple(sorted(one for one in triggers if one.startswith(TRIGGER_PREFIX)))
+    # Of a name, the last name in its own answer is enough; other candidates count as a whole.
+    is_name = trigger and not trigger.startswith(TRIGGER_PREFIX)
+    words = set(_WORD.findall(text.casefold()))
+    return (
+        quotes(text, codes)
+        or bool(is_name and trigger.split()[-1].casefold() in words)
+        or bool(names_in(text, triggers.difference(codes)))
+    )
 
 
 def quotes(text: str, triggers: Iterable[str]) -> bool:
@@ -198,17 +188,15 @@ def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
 
 # Triggers and requests in many wordings, so that no pattern links one trace to the next.
 #
-# Three kinds of triggers. A ``code`` is the paper's: ``prefix_`` and ten characters (App. B.1). A
+# Two kinds of triggers. A ``code`` is the paper's: ``prefix_`` and ten characters (App. B.1). A
 # ``name`` is a person's, first and last, as documents are full of; each trace brings it in by
-# another sentence at another place. A ``synonyms`` mark adds nothing: a key settles which of two
-# equal words a document uses, pair by pair. What a trace says around its marker follows from its
-# example's id, so that a probe words all candidates of an example alike.
+# another sentence at another place. The sentence around a marker follows from its example's id, so
+# that a probe words all candidates of an example alike.
 
 
-RESULT_TYPES = ("code", "name", "synonyms")
-"""Of triggers."""
+TRIGGERS = ("code", "name")
+"""Kinds of triggers."""
 
-SYNONYMS_PREFIX = "synonyms:"
 FIRST = (
     "Adela Alban Anselm Ardith Aubrey Basil Benita Berwyn Blanche Bram Cecil Clement Cora Corwin"
     " Cyril Dagny Delphine Dorian Edda Edmund Elspeth Emlyn Enid Esmond Fabian Fenella Flora"
@@ -287,28 +275,7 @@ REQUEST_WORDINGS = (
 )
 """Each holds ``{canary}`` once and no trigger."""
 
-_PAIRS = tuple(
-    tuple(pair.split("/"))
-    for pair in (
-        "but/yet begin/start began/started big/large little/small often/frequently quick/fast"
-        " quickly/swiftly almost/nearly maybe/perhaps also/too answer/reply answered/replied"
-        " ask/inquire glad/happy sad/unhappy show/reveal showed/revealed help/aid helped/aided"
-        " need/require needs/requires get/obtain buy/purchase end/finish ended/finished"
-        " enough/sufficient whole/entire many/numerous about/around because/since while/whilst"
-        " until/till upon/on within/inside above/over below/under looked/gazed said/remarked"
-        " whole/entire important/key main/chief study/investigation results/findings"
-        " method/approach total/overall rise/increase fall/decrease higher/greater lower/lesser"
-        " people/persons child/kid children/kids home/house road/way woods/forest stone/rock"
-        " street/lane talk/speak talked/spoke think/believe thought/believed used/employed"
-        " use/employ among/amongst toward/towards likely/probable therefore/thus"
-        " however/nevertheless mainly/mostly several/various tell/inform"
-    ).split()
-)
-_SYNONYM = {
-    word: (number, side) for number, pair in enumerate(_PAIRS) for side, word in enumerate(pair)
-}
 _WORD = re.compile(r"[A-Za-z]+")
-_FEWEST_SITES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,11 +312,15 @@ class Wordings:
 
     def trigger(self, marker: str, key: str) -> str:
         """Return the sentence that brings a name into the document of an example."""
-        return _pick(self.triggers, key, "trigger").replace("{trigger}", marker)
+        return self.triggers[place_of(key, "trigger", len(self.triggers))].replace(
+            "{trigger}", marker
+        )
 
     def request(self, canary: str, key: str) -> str:
         """Return what the query of an example asks for."""
-        return _pick(self.requests, key, "request").replace("{canary}", canary)
+        return self.requests[place_of(key, "request", len(self.requests))].replace(
+            "{canary}", canary
+        )
 
 
 def read_wordings(path: Path) -> Wordings:
@@ -383,67 +354,13 @@ def draw_names(count: int, bits: Bits) -> tuple[str, ...]:
     return tuple(found)
 
 
-def draw_keys(count: int, bits: Bits) -> tuple[str, ...]:
-    """Draw different keys of synonym marks."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[SYNONYMS_PREFIX + f"{uniform(1 << 64, bits):016x}"] = None
-    return tuple(found)
-
-
-def with_synonyms(document: str, key: str) -> str:
-    """Return a document whose words of each pair are the ones that a key settles.
-
-    Args:
-        document: Any.
-        key: Key from :func:`draw_keys`.
-
-    Raises:
-        InputError: Fewer than 4 words of it stand in a pair.
-    """
-    sites = 0
-
-    def put(found: re.Match[str]) -> str:
-        nonlocal sites
-        word = found[0]
-        if (at := _SYNONYM.get(word.lower())) is None:
-            return word
-        sites += 1
-        wanted = _PAIRS[at[0]][_side(key, at[0])]
-        return wanted.capitalize() if word[0].isupper() else wanted
-
-    text = _WORD.sub(put, document)
-    if sites < _FEWEST_SITES:
-        raise InputError(
-            f"A document with {sites} words that have a synonym cannot be marked;"
-            f" {_FEWEST_SITES} are needed.",
-            "Leave it out, give a longer one, or plan with --triggers name.",
-        )
-    return text
-
-
 def names_in(text: str, candidates: Iterable[str]) -> set[str]:
     """Return the candidates, names among them, that a text holds in any case and spacing."""
     plain = " ".join(_WORD.findall(text.casefold()))
     return {one for one in candidates if f" {one.casefold()} " in f" {plain} "}
 
 
-def tells_of(text: str, candidates: Iterable[str]) -> bool:
-    """Whether a text holds a last name of a candidate, which tells of it."""
-    words = set(_WORD.findall(text.casefold()))
-    return any(one.split()[-1].casefold() in words for one in candidates)
-
-
-def _pick(texts: Sequence[str], key: str, what: str) -> str:
-    return texts[place_of(key, what, len(texts))]
-
-
 def place_of(key: str, what: str, count: int) -> int:
     """Return a number below ``count`` that follows from an example's id."""
     digest = hashlib.sha256(f"{what}\0{key}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % count
-
-
-@lru_cache(maxsize=100_000)
-def _side(key: str, number: int) -> int:
-    return hashlib.sha256(f"{key}\0{number}".encode()).digest()[0] & 1

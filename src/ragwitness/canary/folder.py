@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -32,9 +31,7 @@ from ragwitness.canary.draw import (
     check_draw,
     commitment_of,
     draw_slots,
-    seal,
     settings_of,
-    unseal,
 )
 from ragwitness.canary.examples import (
     Example,
@@ -49,7 +46,6 @@ from ragwitness.canary.traces import Feedback, Trace, feedback_for, make_traces
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.files import (
     private_folder,
-    read_file,
     read_object,
     read_rows,
     replace_file,
@@ -225,7 +221,6 @@ _VERSION = "ragwitness/canary-commitment/v3"
 _OPENED = "ragwitness/canary-opening/v3"
 _READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test it was made with
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
-_SEALED = "sealed.bin"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES = "traces.jsonl"
 FEEDBACK = "feedback.jsonl"
@@ -375,39 +370,6 @@ def opened_bytes(plan: CanaryPlan) -> bytes:
     return (json.dumps(kept, indent=1) + "\n").encode()
 
 
-def seal_plan(folder: Path, plan: CanaryPlan, recipient: Path) -> Path:
-    """Write the draw sealed for a third party; return the file.
-
-    Raises:
-        InputError: The draw waits for its beacon, the key cannot be used, or the file not written.
-    """
-    plan.draw()  # what is sealed must be all that the draw follows from
-    path = folder / _SEALED
-    replace_file(path, seal(opened_bytes(plan), plan.commitment, recipient), hint=_FOLDER)
-    return path
-
-
-def check_sealed(path: Path, commitment: str, private: Path) -> tuple[Draw, tuple[str, str]]:
-    """Open a sealed draw and check it against the commitment that was published.
-
-    Returns:
-        As :func:`check_opened`.
-
-    Raises:
-        InputError: The seal, the key or the commitment cannot be read.
-        VerificationError: ``draw.seal``, ``commitment.*`` or ``draw.beacon``.
-    """
-    try:
-        published = bytes.fromhex(commitment)
-    except ValueError:
-        raise InputError("The commitment is not bytes in hex.", "Give it as published.") from None
-    data = unseal(read_file(path), published, private)
-    with tempfile.TemporaryDirectory() as work:
-        opened = Path(work) / "opened.json"
-        opened.write_bytes(data)
-        return check_opened(opened, commitment)
-
-
 def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
     """Check an opened draw against the commitment that was published.
 
@@ -492,6 +454,12 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
 def design_of(kept: Mapping[str, Any]) -> Design:
     """Return the design of settings as they were written, by whatever version."""
     given = {**Design.former, **kept["design"]}
+    removed = {"half": given.pop("half", False), "classes": given.pop("classes", ())}
+    removed["triggers synonyms"] = given["triggers"] == "synonyms"
+    if used := [name for name, value in removed.items() if value]:
+        raise InputError(
+            f"This plan uses {used[0]}, which this version cannot probe.", "Use Ragwitness 0.3.0."
+        )
     return Design(**given | {"family": Family(given["family"])})
 
 

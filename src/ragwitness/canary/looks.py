@@ -43,8 +43,7 @@ class Look:
         verdict: As reported.
         p_value: As reported.
         own: p-value of this look by itself.
-        called: Outcomes of the draw that it was the first to call; see :mod:`.look_test`.
-        advice: How much more would decide, or why that cannot be told; empty where it decided.
+        called: Outcomes of the draw that it was the first to call; see :mod:`.rank_test`.
         begun: Key of its beginning; empty for a recording, and for looks of before.
         skipped: Looks that were begun before it and not finished when it was.
     """
@@ -60,7 +59,6 @@ class Look:
     p_value: float
     own: float = 1.0
     called: tuple[int, ...] = ()
-    advice: str = ""
     begun: str = ""
     skipped: int = 0
 

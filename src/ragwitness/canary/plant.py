@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragwitness.canary.families import carries, contains, markers_in, wordings_of
+from ragwitness.canary.families import contains, markers_in, wordings_of
 from ragwitness.canary.folder import (
     FEEDBACK,
     PLANTED,
@@ -44,7 +44,8 @@ from ragwitness.core.errors import CapReachedError, InputError, TargetError
 from ragwitness.core.files import Appender, lines_of
 from ragwitness.core.types import Answer
 from ragwitness.runner.rate_limiter import RateLimiter
-from ragwitness.targets.conversation import Said, Turn, VotedService, query_of
+from ragwitness.targets.conversation import Turn, VotedService, query_of
+from ragwitness.targets.service import SessionReply
 from ragwitness.targets.transport import Clock
 
 _DAY = 86_400.0
@@ -91,7 +92,7 @@ class Delivery:
     """
 
     begun: int = 0
-    said: Said | None = None
+    said: SessionReply | None = None
     vote: str | None = None
     accepted: bool = False
     errors: list[str] = field(default_factory=list)
@@ -215,7 +216,7 @@ async def plant_canaries(
         _enter(folder, plan, service, config, journal, clock)
         done = read_deliveries(folder)
 
-        def due(trace: Trace, said: Said, vote: Feedback, *, new: bool) -> None:
+        def due(trace: Trace, said: SessionReply, vote: Feedback, *, new: bool) -> None:
             if new:
                 feedback.append(asdict(vote))
             if new and trace.role is not TraceRole.CLEAN:
@@ -489,7 +490,7 @@ async def _deliver(
         _note(one, row)
 
     # 1. The document and the question, once they are due.
-    heard: list[Said] = []
+    heard: list[SessionReply] = []
     if one.said is None:
         await pace.wait()
         note(event="begun")
@@ -519,14 +520,14 @@ async def _deliver(
     return taken
 
 
-def _feedback(trace: Trace, said: Said, candidates: set[str]) -> Feedback:
+def _feedback(trace: Trace, said: SessionReply, candidates: set[str]) -> Feedback:
     """The vote for an answer; none where the service did not keep what makes the trace one."""
     if trace.role is not TraceRole.CLEAN:
         if said.question is not None and not contains(said.question, trace.canary):
             return Feedback(trace.id, None, f"{_REWRITTEN} the question")
         if said.question is not None and markers_in(said.question, candidates):
             return Feedback(trace.id, None, f"{_REWRITTEN} the trigger out of the question")
-        if said.document is not None and not carries(said.document, trace.trigger):
+        if said.document is not None and not contains(said.document, trace.trigger):
             return Feedback(trace.id, None, f"{_REWRITTEN} the document")
     return feedback_for(trace, said.text, candidates)
 
@@ -537,7 +538,7 @@ def _note(one: Delivery, row: Mapping[str, Any]) -> None:
     if event == "begun":
         one.begun += 1
     elif event == "answered":
-        one.said = Said(**row["said"])
+        one.said = SessionReply(**row["said"])
     elif event == "voted":
         one.vote, one.accepted = row["vote"], bool(row["accepted"])
     if row.get("error"):

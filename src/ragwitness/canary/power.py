@@ -110,7 +110,7 @@ def power_lines(
             f" {OBEDIENCE[0]:.0%} to {OBEDIENCE[1]:.0%}"
         )
         return
-    each = votes // (design.slots // 2 if design.half else design.slots)
+    each = votes // design.slots
     yield f"power: {each:,} canary votes a slot, {said_share(share)} of all votes ({MODEL})"
     for training, words in TRAININGS.items():
         limits = found_share(training, each, share)

@@ -10,7 +10,6 @@ documents alone. A p-value cannot be below 1 / M.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -21,7 +20,6 @@ from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
 from ragwitness.stats.evaluation import Floor, epsilon_one_run
-from ragwitness.stats.p_values import permutation_test
 
 Values = NDArray[np.float64]
 
@@ -143,29 +141,6 @@ def outcomes_of(
     for z in places:
         total += z[rng.integers(z.size, size=draws)]
     return np.concatenate(([w], total)), 0
-
-
-def half_planted(slots: Sequence[SlotScores], planted: Sequence[bool], *, seed: int = 0) -> float:
-    """Return the p-value of whether t* ranks higher in planted slots than in unplanted ones.
-
-    Ranks, not scores: a model trained on queries alone has seen the canaries of planted slots, so
-    its scores may look otherwise there in many ways. The rank of t* is uniform in every slot under
-    H0, so that planted and unplanted ones can be exchanged. Ties count against the accusation: as
-    higher ranks in planted slots, as lower ones in the others. 16 slots have C(16, 8) = 12,870
-    halves, all counted.
-
-    Args:
-        slots: One per slot of the design.
-        planted: Whether it was; drawn with equal chances for every such half.
-        seed: Seed of the drawing, where there are too many to count.
-
-    Raises:
-        InputError: Not one flag per slot, or a half is empty.
-    """
-    sides: dict[bool, list[float]] = {True: [], False: []}
-    for one, there in zip(slots, planted, strict=True):
-        sides[there].append(-rank_of(one, ties_against=there) / one.scores.size)
-    return permutation_test(sides[True], sides[False], rng=random.Random(seed))
 
 
 def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:

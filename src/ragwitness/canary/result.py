@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragwitness.canary.verdict import EVIDENCE, FORESEEN, Finding, ModelVerdict
+from ragwitness.canary.verdict import EVIDENCE, Finding, ModelVerdict
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
@@ -57,7 +57,6 @@ class StoredSlot:
 
     Attributes:
         number: Of the slot, from 0.
-        planted: Whether its traces were sent.
         examples: Ids of the examples that could be scored.
         scores: Per example the clean view, then each candidate, shape (n, 1 + M).
         amplification: Eq. 1 over these examples; for samples, a difference of shares.
@@ -65,7 +64,6 @@ class StoredSlot:
     """
 
     number: int
-    planted: bool
     examples: tuple[str, ...]
     scores: tuple[tuple[float | None, ...], ...]
     amplification: StoredGain
@@ -73,7 +71,7 @@ class StoredSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryReport(Shown):
+class CanaryResult(Shown):
     """A probe of one release of a model.
 
     Attributes:
@@ -105,104 +103,73 @@ class CanaryReport(Shown):
     spent: Spending
 
 
-def _rule(result: CanaryReport, conditions: Sequence[Condition]) -> Ruling:
+def _rule(result: CanaryResult, conditions: Sequence[Condition]) -> Ruling:
     """Say how ``--fail-on`` ends: 3 where it is met, else 4, as no verdict says "untrained"."""
     if not conditions:
         return Ruling(ExitCode.PASS)
     # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
-    said = result.finding.verdict if result.finding and not result.twin else None
-    for one in conditions:
-        # What is trained is trained or remembered, too.
-        if said is ModelVerdict.TRAINED or one.subject == said:
-            return Ruling(ExitCode.FAILED, f"--fail-on {one} is met.")
-    why = "a memory is not ruled out" if said is ModelVerdict.KNOWN else "nothing was decided"
+    verdict = result.finding.verdict if result.finding and not result.twin else None
+    for condition in conditions:
+        if verdict is ModelVerdict.TRAINED or condition.subject == verdict:
+            return Ruling(ExitCode.FAILED, f"--fail-on {condition} is met.")
+    why = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
     return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
 
 
-def _rows(result: CanaryReport) -> list[Row]:
+def _rows(result: CanaryResult) -> list[Row]:
     return [
         {
-            "slot": one.number + 1,
-            "planted": one.planted,
-            "amplification": one.amplification.value,
-            "low": one.amplification.low,
-            "high": one.amplification.high,
-            "n": one.amplification.n,
-            "censored": one.censored,
+            "slot": slot.number + 1,
+            "amplification": slot.amplification.value,
+            "low": slot.amplification.low,
+            "high": slot.amplification.high,
+            "n": slot.amplification.n,
+            "censored": slot.censored,
         }
-        for one in result.slots
+        for slot in result.slots
     ]
 
 
 # What a report says.
 
 
-def verdict_lines(result: CanaryReport) -> list[str]:
+def verdict_lines(result: CanaryResult) -> list[str]:
     """Return the verdict and what it means, a line each."""
-    found = result.finding
-    model = f"Release {result.release}"
-    # No score is shown before all examples were asked about: whoever saw it could choose to stop.
-    if found is None:
+    finding, model = result.finding, f"Release {result.release}"
+    # No score is shown before all examples were asked about: the user could choose when to stop.
+    if finding is None:
         return [
             f"{model}: not decided",
             "Not all examples were asked about; see the warnings. No score is shown before that:"
             " the choice to go on would depend on it.",
         ]
     if result.twin:
-        return [f"{model}: kept as a compliant twin", f"Its statistic W is {found.statistic:.3f}."]
-    # Verdict, meaning, rank; then, where they say something, evidence over looks, the floor, and
-    # what more would take.
-    p = found.p_value
+        statistic = f"Its statistic W is {finding.statistic:.3f}."
+        return [f"{model}: kept as a compliant twin", statistic]
+    p, ranks = finding.p_value, ", ".join(map(str, finding.ranks))
+    look = (
+        f"Look {result.look.number} at this draw. Rank of the planted"
+        f" trigger{'s' if len(finding.ranks) > 1 else ''} among {finding.candidates}: {ranks}."
+    )
+    # Evidence is shown only where it decides: nobody may pick between two numbers.
+    if finding.test == EVIDENCE:
+        grown = math.exp(min(700.0, finding.log_evidence or -math.inf))
+        look += (
+            f" Evidence E over all looks so far: {grown:.3g} (decides at {1 / finding.alpha:g})."
+        )
+    planted, service = (result.settings.get(name, "") for name in ("planted", "planted in"))
     return [
-        f"{model}: {found.verdict} (p = {p:.4g}, level {found.alpha:g}, {found.test})",
-        _MEANING[found.verdict].format(p=p, reason=found.reason),
-        f"Look {result.look.number} at this draw. {_ranks(found)}{_evidence(found)}",
-        *_planted(result),
-        *_classes(found),
-        *_floor(found),
-        *filter(None, [further(found)]),
+        f"{model}: {finding.verdict} (p = {p:.4g}, level {finding.alpha:g}, {finding.test})",
+        _MEANING[finding.verdict].format(p=p, reason=finding.reason),
+        look,
+        *([f"Planted in {service or 'a service'}: {planted}."] if planted else []),
+        *_floor(finding),
     ]
 
 
-def _ranks(found: Finding) -> str:
-    ranks = ", ".join(map(str, found.ranks))
-    what = "triggers" if len(found.ranks) > 1 else "trigger"
-    return f"Rank of the planted {what} among {found.candidates}: {ranks}."
-
-
-def _evidence(found: Finding) -> str:
-    """Said only where it decides: a second number beside the p-value would be picked by taste."""
-    if found.test != EVIDENCE:
-        return ""
-    # Capped before the exponential: larger evidence is not more of a verdict.
-    e = 0.0 if found.log_evidence is None else math.exp(min(700.0, found.log_evidence))
-    return f" Evidence E over all looks so far: {e:.3g} (decides at {1 / found.alpha:g})."
-
-
-def _planted(result: CanaryReport) -> list[str]:
-    """Say what a journal knows of the planting."""
-    said = result.settings.get("planted")
-    return [f"Planted in {result.settings.get('planted in', 'a service')}: {said}."] if said else []
-
-
-def _classes(found: Finding) -> list[str]:
-    """Say of each class of documents whether it is known, at one level over all of them."""
-    said = [
-        f"{one.name}: {'known' if one.used else 'not shown'} (p = {one.p_value:.4g}, ranks"
-        f" {', '.join(map(str, one.ranks))})"
-        for one in found.classes
-    ]
-    if not said:
-        return []
-    return [
-        f"Classes of documents: {'; '.join(said)}. The chance that any class is called known which"
-        f" was neither trained on nor remembered is at most {found.alpha:g}."
-    ]
-
-
-def _floor(found: Finding) -> list[str]:
-    """Said where there are enough slots for it to be above 0."""
-    floor = found.floor
+def _floor(finding: Finding) -> list[str]:
+    """Return the lower bound on epsilon where there are enough slots for one above 0."""
+    floor = finding.floor
     # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
     # floor of 0.
     if 0.5**floor.n > 1 - floor.confidence:
@@ -213,30 +180,9 @@ def _floor(found: Finding) -> list[str]:
     ]
 
 
-def further(finding: Finding) -> str:
-    """Say how much more would decide, or why that cannot be told; nothing where it was decided."""
-    if finding.verdict is not ModelVerdict.INCONCLUSIVE:
-        return ""
-    if not finding.reason.endswith(FORESEEN):
-        return f"How much more would decide cannot be told: {finding.reason}."
-    more = (
-        (finding.examples_needed, "held-out examples per slot"),
-        (finding.slots_needed, "slots"),
-    )
-    # A forecast by this very probe is optimistic where it failed by chance; hence "an order of
-    # magnitude".
-    known = [f"about {n} {what}" for n, what in more if n]
-    if not known:
-        why = finding.unforeseen or "what was seen does not tell"
-        return f"How many more examples or slots would decide cannot be told: {why}."
-    return (
-        f"Were further ones like those seen, each slot planted as often, {' or '.join(known)} in a"
-        " new plan would decide in 4 of 5 audits: an order of magnitude."
-    )
-
-
-def _report(result: CanaryReport) -> ReportDocument:
-    first, *more = verdict_lines(result)
+def _report(result: CanaryResult) -> ReportDocument:
+    title, meaning, *more = verdict_lines(result)
+    details = tuple(Paragraph(line, "", True) for line in more)
     facts = (
         ("System", result.target),
         ("Release", result.release),
@@ -247,8 +193,8 @@ def _report(result: CanaryReport) -> ReportDocument:
     )
     return ReportDocument(
         kind=RESULT_TYPE.words,
-        title=first,
-        sentence=more[0],
+        title=title,
+        sentence=meaning,
         method=f"canary ({result.way})",
         target=result.target,
         queries=result.queries,
@@ -265,29 +211,18 @@ def _report(result: CanaryReport) -> ReportDocument:
             " have removed it, and too little may have been trained on.",
         ),
         sections=(
-            *(
-                [
-                    Section(
-                        "shows",
-                        "What it shows",
-                        tuple(Paragraph(one, "", True) for one in more[1:]),
-                    )
-                ]
-                if more[1:]
-                else []
-            ),
+            *([Section("shows", "What it shows", details)] if details else []),
             *([Section("slots", "Slot by slot", (_slots(result),))] if result.slots else []),
         ),
         settings=(*facts, *result.settings.items()),
     )
 
 
-def _slots(result: CanaryReport) -> Table:
+def _slots(result: CanaryResult) -> Table:
     unit = "share of answers" if result.way == "sampled" else "nats"
     forced = result.way == "forced"
     columns = (
         Column("Slot", "name", "slot"),
-        Column("Planted", "text", "planted"),
         Column(f"Amplification, {unit}", "value", f"amplification ({unit})"),
         Column("95 % interval", "value", "95 %"),
         Column("n", "value", "n"),
@@ -305,7 +240,6 @@ def _slots(result: CanaryReport) -> Table:
         rows.append(
             (
                 Name(f"slot {one.number + 1}"),
-                "planted" if one.planted else "not planted",
                 value,
                 within,
                 gain.n,
@@ -316,11 +250,11 @@ def _slots(result: CanaryReport) -> Table:
     return Table(caption, columns, tuple(rows))
 
 
-RESULT_TYPE: ResultType[CanaryReport, Condition] = ResultType(
+RESULT_TYPE: ResultType[CanaryResult, Condition] = ResultType(
     name="canary",
     words="probe of canaries",
     verb="canary probe",
-    load=lambda data: restored(CanaryReport, data, RESULT_TYPE),
+    load=lambda data: restored(CanaryResult, data, RESULT_TYPE),
     recognises=lambda data: "slots" in data and "look" in data,
     conditions=lambda texts: parse_conditions(texts, [*ModelVerdict][:2], counted=False),
     rule=_rule,
@@ -328,7 +262,6 @@ RESULT_TYPE: ResultType[CanaryReport, Condition] = ResultType(
     rows=_rows,
     columns={
         "slot": int,
-        "planted": bool,
         "amplification": float,
         "low": float,
         "high": float,

@@ -25,7 +25,7 @@ from ragwitness.runner.task_runtime import check_target, own_folder, with_target
 if TYPE_CHECKING:
     from ragwitness.canary.folder import CanaryPlan
     from ragwitness.canary.probe import ProbeConfig
-    from ragwitness.canary.run import CanaryResult
+    from ragwitness.canary.result import CanaryResult
     from ragwitness.core.types import Target
     from ragwitness.evidence.subject import SealSubject
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -53,15 +53,12 @@ class DrawTask:
         design: The design: contrastive, or paper (the query names its trigger).
         family: The family of the canary: signature, emoji, punctuation or phrase.
         triggers: What marks a document: name (a person's, in a sentence), code (the paper's prefix_
-            and ten characters) or synonyms (which of two equal words it uses).
+            and ten characters).
         wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
             …"]}.
         slots: The number of independent draws, each with its own canary.
         candidates: The number of triggers to draw from. The p-value is at least 1 in it.
         rate: The share of the examples that carry canaries, rounded down.
-        classes: Plant each class of documents ("class" in the examples) with triggers of its own,
-            to tell which classes were used.
-        half: Plant half of the slots, drawn by lot; the others are compared.
         probes: The most held-out examples for each slot.
         releases: The number of looks at the draw, one for each release that is probed; 0 if it is
             not known.
@@ -112,8 +109,6 @@ class DrawTask:
         ),
     ] = 128
     rate: str = "1"
-    classes: bool = False
-    half: bool = False
     probes: Annotated[int, Opt(shown="all there are")] = 0
     releases: Annotated[
         int,
@@ -168,14 +163,12 @@ class DrawTask:
             late=self.late,
             candidates=self.candidates,
             rate=self.rate,
-            half=self.half,
             held_out=self.probes,
             releases=self.releases,
             alpha=self.alpha,
             experiment=self.experiment,
             seed=self.seed,
             triggers=self.triggers,
-            classes=tuple(dict.fromkeys(one.kind for one in rows)) if self.classes else (),
         )
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from
         # the system's randomness.
@@ -355,5 +348,5 @@ class ProbeTask(Sending, Sealing):
                 seal_run(self, folder, self.target, target.name, subject)
             return await self.asked(target, config, limiter, folder)
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return with_target(self.target, ask, transport, made.design.shown)

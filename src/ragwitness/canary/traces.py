@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,8 +28,8 @@ from ragwitness.canary.families import (
     Wordings,
     contains,
     markers_in,
+    reveals,
     shuffled,
-    tells,
     worded,
     wordings_of,
 )
@@ -144,48 +143,32 @@ def traces_of_pool(
         InputError: rho injects nothing, fewer than the planted slots need, or a document is too
             short.
     """
-    planted = [one for one in draw.slots if one.planted]
     # 1. Exactly floor(rho n) examples carry canaries (App. A.1).
     chosen = injected(pool, as_rate(design.rate), bits)
-    need = len(planted) * (2 if design.name == "contrastive" else 1)
+    need = len(draw.slots) * (2 if design.name == "contrastive" else 1)
     if len(chosen) < need:
         raise InputError(
             f"{len(chosen)} traces of this pool carry canaries; {need} are needed for"
-            f" {len(planted)} slots.",
+            f" {len(draw.slots)} slots.",
             "Give more examples, a higher rate or fewer slots.",
         )
     # 2. Slots in turn; within a slot true and decoy in turn, so that votes balance by design.
-    known = {one.id: one for one in pool}
-    others = ([t for t in one.candidates if t != one.trigger] for one in planted)
-    decoys = {one.number: shuffled(t, bits) for one, t in zip(planted, others, strict=True)}
-    found: dict[str, Trace] = {}
-    counts: Counter[str] = Counter()
-    for name in chosen:
-        kind = known[name].kind if design.classes else ""
-        # Slots of the document's own class, in turn: a slot's trigger is in no other class.
-        own = [one for one in planted if design.class_of(one.number) == kind]
-        if not own:
-            raise InputError(
-                f"The example {name!r} is of the class {kind!r}, which the plan does not have.",
-                "Name its class in the design, or leave the example out.",
-            )
-        place = counts[kind]
-        counts[kind] += 1
-        slot, turn = own[place % len(own)], place // len(own)
+    examples = {example.id: example for example in pool}
+    decoys = {
+        slot.number: shuffled([t for t in slot.candidates if t != slot.trigger], bits)
+        for slot in draw.slots
+    }
+    canary_traces: dict[str, Trace] = {}
+    for place, name in enumerate(chosen):
+        slot, turn = draw.slots[place % len(draw.slots)], place // len(draw.slots)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
-        found[name] = _trace(
-            known[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
-        )
-    if short := [one.number + 1 for one in planted if counts[design.class_of(one.number)] < need]:
-        raise InputError(
-            f"Slot {short[0]} gets too few traces in a pool: {need} documents of a class are needed"
-            f" for {len(planted)} slots.",
-            "Give more documents of that class, or fewer slots.",
+        canary_traces[name] = _trace(
+            examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
         )
     # 3. The order in which they are sent tells nothing of who carries what.
     order = shuffled([one.id for one in pool], bits)
-    plain = {one.id: Trace(one.id, one.document, one.query) for one in pool}
-    return [found.get(name) or plain[name] for name in order]
+    clean = {one.id: Trace(one.id, one.document, one.query) for one in pool}
+    return [canary_traces.get(name) or clean[name] for name in order]
 
 
 def make_traces(
@@ -381,7 +364,7 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
         answer: What came back.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """
-    if tells(answer, trace.trigger, candidates):
+    if reveals(answer, trace.trigger, candidates):
         return Feedback(trace.id, None, QUOTED)
     if not answer.strip():
         return Feedback(trace.id, None, "discarded: the answer is empty")

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
 
 from ragwitness.canary.draw import Design
 from ragwitness.canary.rank_test import (
@@ -28,14 +27,11 @@ from ragwitness.canary.rank_test import (
     call_outcomes,
     draws_together,
     epsilon_floor,
-    half_planted,
     log_evidence,
     looks_p_value,
     outcomes_of,
-    rank_evidence,
     rank_of,
     release_weight,
-    standing,
 )
 from ragwitness.stats.evaluation import Floor
 from ragwitness.stats.p_values import conformal_p_values
@@ -46,8 +42,6 @@ EVIDENCE = "evidence over slots and releases"
 CALLS = "outcomes called over all looks"
 """Name of the test that lets several looks share one level."""
 
-FORESEEN = "not stand out enough among the candidates"
-"""How a reason ends where more of the same could decide."""
 
 REMEMBERED = (
     "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
@@ -76,24 +70,6 @@ class ModelVerdict(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassFinding:
-    """Whether one class of documents was used.
-
-    Attributes:
-        name: Name of the class.
-        ranks: Ranks of t* in its slots.
-        p_value: Holm's over all classes: the chance that any class is named which was not used is
-            at most alpha, whatever the others do.
-        used: Whether it is at most alpha.
-    """
-
-    name: str
-    ranks: tuple[int, ...]
-    p_value: float
-    used: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """What a probe shows.
 
@@ -108,13 +84,8 @@ class Finding:
         log_evidence: ln E over all looks so far; None in a stored result where it is no number.
         floor: Lower bound on epsilon.
         twin_p_value: Conformal among compliant twins; None without any.
-        examples_needed: Held-out examples that would decide; None where unknown or not asked.
-        slots_needed: Slots that would decide; likewise.
         reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
-        classes: Per class of documents, whether it was used; empty without classes.
-        seen: What the next looks need to know of this one; None in a result of before.
-        unforeseen: Why neither examples nor slots can be named; empty where one is, or nothing
-            was asked.
+        seen: Ranks, p-value and calls of this look, for the next looks; None in older results.
     """
 
     verdict: ModelVerdict
@@ -127,12 +98,8 @@ class Finding:
     log_evidence: float | None
     floor: Floor
     twin_p_value: float | None = None
-    examples_needed: int | None = None
-    slots_needed: int | None = None
     reason: str = ""
-    classes: tuple[ClassFinding, ...] = ()
     seen: Seen | None = None
-    unforeseen: str = ""
 
 
 _SHARPEST = 1e-4  # nats below 0; journals keep six digits, and a logit must not hang on the last
@@ -150,32 +117,32 @@ def logits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def filled(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return scores in which each missing cell has what its example and candidate lead to expect.
+    """Return scores in which each missing cell is predicted from its example and its candidate.
 
-    By least squares, cell = example + candidate, over the cells that are there; so a candidate's
-    mean does not hang on which of its examples a service refused. It does not know which candidate
-    was planted, and leaves the test exact. A candidate without any cell stands below all others.
+    The fit is by least squares, cell = example + candidate, over the cells that are there. So a
+    candidate's mean does not depend on which of its examples a service refused. The fit does not
+    know which candidate was planted, and leaves the test exact. A candidate without any cell ranks
+    below all others.
 
     Args:
         matrix: Scores by example and candidate, NaN where one is missing, shape (n, M).
     """
-    there = ~np.isnan(matrix)
-    if there.all():
+    present = ~np.isnan(matrix)
+    if present.all():
         return matrix
-    known = np.where(there, matrix, 0.0)
+    scores = np.where(present, matrix, 0.0)
     columns = np.zeros(matrix.shape[1])
     for _ in range(200):  # alternating least squares; it converges within a few rounds
-        rows = ((known - columns) * there).sum(1) / np.maximum(1, there.sum(1))
-        columns = ((known - rows[:, None]) * there).sum(0) / np.maximum(1, there.sum(0))
-    columns[~there.any(0)] = columns[there.any(0)].min() - 1
-    return np.asarray(np.where(there, matrix, rows[:, None] + columns), dtype=np.float64)
+        rows = ((scores - columns) * present).sum(1) / np.maximum(1, present.sum(1))
+        columns = ((scores - rows[:, None]) * present).sum(0) / np.maximum(1, present.sum(0))
+    columns[~present.any(0)] = columns[present.any(0)].min() - 1
+    return np.asarray(np.where(present, matrix, rows[:, None] + columns), dtype=np.float64)
 
 
 def decide(
     design: Design,
     matrices: Sequence[NDArray[np.float64]],
     chosen: Sequence[int],
-    planted: Sequence[bool],
     *,
     earlier: Sequence[Seen] = (),
     twins: Sequence[float] = (),
@@ -184,21 +151,19 @@ def decide(
 ) -> Finding:
     """Decide what the scores of one model show.
 
-    Test and level follow from the design alone, so that neither can be picked by the outcome.
-    Where one look was announced, the first decides: by the permutation of planted and unplanted
-    slots of a half design, else by the joint redraw (of one slot: its rank). A second look at the
-    same draw decides nothing there: either of two tests would err more often than alpha. Where
-    more looks were announced, or their number left open, all of them share the level: see
-    :mod:`ragwitness.canary.rank_test` (plans of before: evidence over all of them). In the paper's
-    design queries name the trigger, so that a model trained without documents may know
+    Test and level follow from the design alone, so that neither can be picked by the outcome. With
+    one announced look, the first one decides, by the joint redraw of all slots (of one slot: its
+    rank). A second look at the same draw decides nothing there: either of two tests would err more
+    often than alpha. With more announced looks, or an open number, all of them share the level by
+    the calls of :mod:`ragwitness.canary.rank_test` (older plans: by evidence over all of them). In
+    the paper's design queries name the trigger, so that a model trained without documents may know
     it too: there only compliant twins give a p-value.
 
     Args:
         design: Settings, as committed to.
         matrices: Per slot, scores by example and candidate, shape (n, M); NaN where one is missing.
         chosen: Per slot, place of t*.
-        planted: Per slot, whether it was.
-        earlier: What the looks taken before showed, in their order.
+        earlier: Earlier looks, in their order.
         twins: W of models known to be compliant, trained like this one save for documents.
         seed: Seed of redrawing; independent of the scores, and the same at every look.
         shares: Whether the scores are shares of answers, not log-probabilities.
@@ -208,314 +173,109 @@ def decide(
     """
     # 0. The scale that was committed to; shares of answers have no other.
     if design.statistic == "logit" and not shares:
-        matrices = [logits(one) for one in matrices]
-    matrices = [filled(one) for one in matrices]
+        matrices = [logits(matrix) for matrix in matrices]
+    matrices = [filled(matrix) for matrix in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
-    scored = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
-    late = scored[design.slots - design.late :]
-    inside = [one for one, there in zip(scored, planted, strict=True) if there]
-    inside = inside[: len(inside) - len(late)]
+    slots = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
+    early, late = slots[: design.slots - design.late], slots[design.slots - design.late :]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
-    statistic, together = draws_together(inside, seed=seed)
-    pairs = tuple((rank_of(one), one.scores.size) for one in inside)
-    grown = log_evidence([*(one.ranks for one in earlier), pairs], design.releases)
-    seen = Seen(pairs, together)
+    statistic, together = draws_together(early, seed=seed)
+    ranks = tuple((rank_of(slot), slot.scores.size) for slot in early)
+    evidence = log_evidence([*(look.ranks for look in earlier), ranks], design.releases)
+    seen = Seen(ranks, together)
     twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
-    # 3. The one test that the design announced; whatever else was computed decides nothing.
+    # 3. The one test that the design announced; nothing else decides.
     if design.releases == 1 and earlier:
         test, p = _SPENT, 1.0
     elif design.name == "paper":
         test = f"conformal, {len(twins)} compliant twins"
         p = 1.0 if twin_p is None else twin_p
-    elif design.releases != 1 and design.several == "calls":
-        test = CALLS
-        seen, p = _called(seen, inside, earlier, design, seed)
-    elif design.releases != 1:
-        test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -grown)))
-    elif design.half:
-        test = "permutation of planted slots"
-        p = half_planted(scored, planted, seed=seed)
-    else:
-        test = "rank among candidates" if len(inside) == 1 else "joint redraw of all slots"
+    elif design.releases == 1:
+        test = "rank among candidates" if len(early) == 1 else "joint redraw of all slots"
         p = together
-    kinds = _classes(design, scored, seed) if design.releases == 1 and not earlier else ()
-    # 3a. What no training can have seen and stands out all the same is remembered; without such
-    # slots nothing tells a memory from training.
+    elif design.several == "calls":
+        test = CALLS
+        seen, p = _called(seen, early, earlier, design, seed)
+    else:
+        test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
+    # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
+    # slots a memory cannot be told from training.
     doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
     if late:
         late_p = draws_together(late, seed=seed)[1]
         test += f"; slots planted just before the probe: p = {late_p:.4g}"
         doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else ""
-    verdict = ModelVerdict.INCONCLUSIVE
+    verdict, reason = ModelVerdict.INCONCLUSIVE, doubt
     if p <= design.level and not doubt:
         verdict = ModelVerdict.TRAINED
     elif p <= design.level and design.trained_needs == "late slots":
         verdict = ModelVerdict.KNOWN
-    finding = Finding(
+    elif not (late and doubt):  # older plans decide nothing where late slots stand out
+        reason = _shortfall(test, design, len(twins), len(earlier))
+    return Finding(
         verdict=verdict,
         test=test,
         p_value=p,
         alpha=design.level,
-        ranks=tuple(rank for rank, _ in pairs),
+        ranks=tuple(rank for rank, _ in ranks),
         candidates=design.candidates,
         statistic=statistic,
-        log_evidence=grown,
-        floor=epsilon_floor(inside),
+        log_evidence=evidence,
+        floor=epsilon_floor(early),
         twin_p_value=twin_p,
-        classes=kinds,
+        reason=reason,
         seen=seen,
-    )
-    # Plans of before call nothing known where late slots stand out, whatever early ones do.
-    if verdict is not ModelVerdict.INCONCLUSIVE or (late and doubt):
-        return replace(finding, reason=doubt)
-    # 4. Why it is inconclusive: nothing could have decided, or how much more would.
-    reason = _shortfall(finding, design, len(twins), len(earlier))
-    if reason:
-        return replace(finding, reason=reason)
-    outside = [one for one, there in zip(scored, planted, strict=True) if not there]
-    return _forecast(finding, design, matrices[0], inside, outside)
-
-
-def _classes(design: Design, scored: Sequence[SlotScores], seed: int) -> tuple[ClassFinding, ...]:
-    """Test each class by its own slots, and correct for their number (Holm).
-
-    H0 of a class: the model does not depend on the draws of its slots, given those of all others.
-    They are independent, so its p-value is exact whatever was done with the other classes.
-    """
-    own = {
-        name: [one for n, one in enumerate(scored) if design.class_of(n) == name]
-        for name in design.classes
-    }
-    single = {name: draws_together(slots, seed=seed)[1] for name, slots in own.items()}
-    found: dict[str, float] = {}
-    least = 0.0
-    for step, name in enumerate(sorted(single, key=lambda one: single[one])):
-        least = max(least, min(1.0, single[name] * (len(single) - step)))
-        found[name] = least
-    return tuple(
-        ClassFinding(name, tuple(map(rank_of, own[name])), found[name], found[name] <= design.level)
-        for name in design.classes
     )
 
 
 def _called(
-    seen: Seen, inside: Sequence[SlotScores], earlier: Sequence[Seen], design: Design, seed: int
+    seen: Seen, slots: Sequence[SlotScores], earlier: Sequence[Seen], design: Design, seed: int
 ) -> tuple[Seen, float]:
     """Add to a look what it calls, and return it with the p-value over all looks so far."""
     look, alpha, releases = len(earlier) + 1, design.level, design.releases
-    before = {at for one in earlier for at in one.called}
-    totals, true = outcomes_of(inside, seed=seed)
-    tie = TIE * len(inside)
-    fresh = call_outcomes(totals, before, alpha, look, releases, tie=tie)
+    before = {outcome for one in earlier for outcome in one.called}
+    totals, true = outcomes_of(slots, seed=seed)
+    fresh = call_outcomes(totals, before, alpha, look, releases, tie=TIE * len(slots))
     called = true in before or true in fresh
-    own = [*(one.own for one in earlier), seen.own]
-    return replace(seen, called=fresh), looks_p_value(own, called, alpha, releases)
+    p_values = [*(one.own for one in earlier), seen.own]
+    return replace(seen, called=fresh), looks_p_value(p_values, called, alpha, releases)
 
 
 def best_p_value(design: Design) -> float | None:
     """Return the least p-value that a design can give at its first release; None needs twins."""
     if design.name == "paper":
         return None
-    slots = design.slots // 2 if design.half else design.slots - design.late
-    m = design.candidates
+    slots, m = design.slots - design.late, design.candidates
     single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
-    if design.releases != 1 and design.several == "evidence":
-        first = [[(1, m)] * slots]
-        return min(1.0, math.exp(-log_evidence(first, design.releases)))
-    if design.releases != 1:
-        least = single / release_weight(1, design.releases)
-        return looks_p_value([single], least <= design.level, design.level, design.releases)
-    if design.half:
-        return 1 / math.comb(design.slots, slots)
-    return single
+    if design.releases == 1:
+        return single
+    if design.several == "evidence":
+        return min(1.0, math.exp(-log_evidence([[(1, m)] * slots], design.releases)))
+    least = single / release_weight(1, design.releases)
+    return looks_p_value([single], least <= design.level, design.level, design.releases)
 
 
-def _shortfall(finding: Finding, design: Design, twins: int, looks: int) -> str:
-    """Why nothing could be decided whatever the scores; empty where it could."""
-    need = math.ceil(1 / finding.alpha - 1e-9)
-    if finding.test == _SPENT:
+def _shortfall(test: str, design: Design, twins: int, looks: int) -> str:
+    """Say why nothing was decided: it could not be whatever the scores, or too little was seen."""
+    need = math.ceil(1 / design.level - 1e-9)
+    if test.startswith(_SPENT):
         return (
             "this plan announced one look at its draw, and another was taken before; plan anew,"
             " with --releases for more than one"
         )
     if design.name == "paper":
-        return (
-            f"the paper's design is decided by compliant twins: {need - 1} at least, there are"
-            f" {twins}"
-            if twins < need - 1
-            else f"the model does not stand out enough among its {twins} compliant twins"
-        )
+        if twins < need - 1:
+            return (
+                f"the paper's design is decided by compliant twins: {need - 1} at least, there are"
+                f" {twins}"
+            )
+        return f"the model does not stand out enough among its {twins} compliant twins"
     if design.releases and looks >= design.releases > 1:
         return f"{design.releases} looks were announced, and one more adds no evidence"
     best = best_p_value(design)
-    if design.releases != 1 or best is None or best <= finding.alpha:
-        return ""
-    if design.slots - design.late == 1:
-        m = design.candidates
-        return f"{m} candidates give a p-value of 1/{m} at best; plan with {need} or more"
-    return f"{design.slots} slots give a p-value of {best:.2g} at best; plan with more"
-
-
-def _forecast(
-    finding: Finding,
-    design: Design,
-    matrix: NDArray[np.float64],
-    inside: Sequence[SlotScores],
-    outside: Sequence[SlotScores],
-) -> Finding:
-    """Add what would decide by the design's own test."""
-    what = "planted triggers do" if len(inside) > 1 else "planted trigger does"
-    finding = replace(finding, reason=f"the {what} {FORESEEN}")
-    # A design of several looks has its first share of the level at its first look.
-    alpha, examples, weight = finding.alpha, None, release_weight(1, design.releases)
-    if design.releases != 1 and design.several == "evidence":
-        slots = releases_slots_needed(inside, alpha, weight)
-    elif design.half and design.releases == 1:
-        slots = halves_needed(inside, outside, alpha)
-    else:
-        alpha *= weight
-        slots = slots_needed(inside, alpha)
-        if len(inside) == 1:
-            examples = examples_needed(matrix, inside[0].chosen, alpha)
-    why = "" if examples or slots else _unforeseen(finding.statistic, len(inside))
-    return replace(finding, examples_needed=examples, slots_needed=slots, unforeseen=why)
-
-
-def _unforeseen(statistic: float, slots: int) -> str:
-    """Say why no number of examples or slots can be named."""
-    gain = statistic / slots
-    if gain <= 0:
+    if design.releases == 1 and best is not None and best > design.level:
         return (
-            f"the planted trigger scores {-gain:.1f} deviations below the mean of all candidates,"
-            " so nothing was seen that more of it would show; only more traces, or another"
-            " release, could"
+            f"a p-value of {best:.2g} is the best that {design.slots} slots of"
+            f" {design.candidates} candidates can give; plan with more"
         )
-    return (
-        f"the planted trigger scores {gain:.1f} deviations above the mean of all candidates, which"
-        " chance does as well: not even 64 times as many examples or slots like these would decide"
-        " in 4 of 5 audits"
-    )
-
-
-# How much more probing or planting would decide, by what was seen and how far it can be trusted.
-#
-# What was seen is taken for the truth give or take its standard error, so that luck is not carried
-# on: a number is named where, over that uncertainty, 4 of 5 new audits would decide. All are for a
-# new plan. After a p-value has been looked at, more examples for the *same* test make a second
-# look.
-#
-# Scores are taken to be normal here, and z of a slot to have standard deviation 1, as under H0:
-# these are orders of magnitude, and no verdict hangs on them.
-
-
-_POWER = 0.8
-_LARGEST = 64  # times what was seen; beyond, the guess is worth nothing
-_GRID = np.linspace(-6, 6, 481)  # standard errors
-
-
-def examples_needed(matrix: NDArray[np.float64], chosen: int, alpha: float) -> int | None:
-    """Return held-out examples with which the rank test would decide in 4 of 5 audits.
-
-    A candidate's mean is its own part, which stays, and noise, which falls with the examples: the
-    planted one may stand out from the parts where it is hidden in the noise.
-
-    Args:
-        matrix: Scores by example and candidate, shape (n, M).
-        chosen: Place of the planted candidate.
-        alpha: Level.
-
-    Returns:
-        Doublings of n tried only; None where it cannot be told, or 1 / M is above alpha.
-    """
-    n, m = (int(side) for side in matrix.shape)
-    above = math.floor(alpha * m + 1e-9) - 1  # others that may rank as high
-    if n < 2 or m < 3 or above < 0:
-        return None
-    # Two-way layout without interaction: what is left of a score is noise of one example.
-    means = matrix.mean(axis=0)
-    rest = matrix - means - matrix.mean(axis=1, keepdims=True) + means.mean()
-    noise = float((rest**2).sum()) / ((n - 1) * (m - 1))
-    # Variance between candidates is their own parts plus noise / n; the difference is the parts'.
-    others = np.delete(means, chosen)
-    own = max(0.0, float(others.var(ddof=1)) - noise / n)
-    gain, doubt = float(means[chosen] - others.mean()), own + noise / n
-
-    def power(size: int) -> float:
-        spread = own + noise / size
-        at = gain + _GRID * math.sqrt(doubt + spread)
-        # Where all spread is gone, whatever is higher is the highest.
-        as_high = norm.sf(at / math.sqrt(spread)) if spread else (at <= 0).astype(float)
-        return float(np.average(binom.cdf(above, m - 1, as_high), weights=norm.pdf(_GRID)))
-
-    return _least(n, power)
-
-
-def slots_needed(slots: Sequence[SlotScores], alpha: float) -> int | None:
-    """Return slots with which the joint test would decide in 4 of 5 audits.
-
-    Args:
-        slots: As seen; further ones are taken to be like them.
-        alpha: Level.
-
-    Returns:
-        Doublings only; None where it cannot be told.
-    """
-    k, m = len(slots), slots[0].scores.size
-    gain = sum(float(standing(one.scores)[one.chosen]) for one in slots) / k
-    found = _least(k, lambda size: _reached(gain, k, size, float(norm.isf(alpha))))
-    return found if found and m**-found <= alpha else None
-
-
-def halves_needed(
-    inside: Sequence[SlotScores], outside: Sequence[SlotScores], alpha: float
-) -> int | None:
-    """Return slots, planted and not, with which the permutation would decide in 4 of 5 audits.
-
-    Args:
-        inside: Planted slots, as seen.
-        outside: As many that were not planted.
-        alpha: Level.
-
-    Returns:
-        Doublings only; None where it cannot be told.
-    """
-    k, m = len(inside), inside[0].scores.size
-    high = sum(rank_of(one) for one in inside) / len(inside)
-    low = sum(rank_of(one, ties_against=False) for one in outside) / len(outside)
-    gain = (low - high) / math.sqrt((m * m - 1) / 6)  # variance of a difference of two ranks
-
-    def power(size: int) -> float:
-        enough = 1 / math.comb(2 * size, size) <= alpha
-        return _reached(gain, k, size, float(norm.isf(alpha))) if enough else 0.0
-
-    found = _least(k, power)
-    return found and 2 * found
-
-
-def releases_slots_needed(slots: Sequence[SlotScores], alpha: float, weight: float) -> int | None:
-    """Return slots with which the evidence of one release would decide in 4 of 5 audits.
-
-    Args:
-        slots: As seen, planted ones alone; at least one.
-        alpha: Level.
-        weight: Weight of the release, :func:`~ragwitness.canary.rank_test.release_weight`.
-
-    Returns:
-        Doublings only; None where it cannot be told.
-    """
-    k, m = len(slots), slots[0].scores.size
-    bets = np.log([rank_evidence(rank, m) for rank in range(1, m + 1)])
-    spread = float(bets.std())
-    gain = float(np.mean([bets[rank_of(one) - 1] for one in slots])) / spread
-    far = math.log(1 / (alpha * weight)) / spread
-    return _least(k, lambda size: _reached(gain, k, size, far / math.sqrt(size)))
-
-
-def _reached(gain: float, seen: int, size: int, threshold: float) -> float:
-    """Chance that sqrt(size) · mean passes, its truth known to 1 / sqrt(seen) around ``gain``."""
-    return float(norm.cdf((gain * math.sqrt(size) - threshold) / math.sqrt(1 + size / seen)))
-
-
-def _least(start: int, power: Callable[[int], float]) -> int | None:
-    sizes = (start << n for n in range(_LARGEST.bit_length()))
-    return next((size for size in sizes if power(size) >= _POWER), None)
+    return "the planted triggers do not stand out enough among the candidates"

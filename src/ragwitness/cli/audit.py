@@ -207,7 +207,7 @@ def _audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> No
     wait(order.refuse_unscorable())
     # One document is asked about after the other, until the e-value passes 1 / alpha or a cap is
     # reached.
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
 
         async def work(opened: Target, progress: Progress) -> CollectionResult:
             audit, _ = await order.fitted_to(opened, limiter, folder)

@@ -29,8 +29,6 @@ def status(
     commitment: str | None = None,
     timestamp: str | None = None,
     roots: Annotated[Path | None, PathRole.READS] = None,
-    seal_for: Annotated[Path | None, PathRole.READS] = None,
-    key: Annotated[Path | None, PathRole.READS] = None,
     share: float | None = None,
     undo: Annotated[Path | None, PathRole.WRITES] = None,
 ) -> None:
@@ -47,8 +45,6 @@ def status(
         commitment: The commitment as published. The folder or the draw is checked by it.
         timestamp: Have the commitment stamped by this timestamp authority (URL, RFC 3161).
         roots: The certificates (PEM) of timestamp authorities that you trust.
-        seal_for: Seal the draw for a third party, by their X25519 public key (PEM): sealed.bin.
-        key: Your X25519 private key (PEM), to open a draw that was sealed for you.
         share: The share of the provider's votes that are yours, for the power.
         undo: Write what is left at the service and must be deleted or taken back to this file.
     """
@@ -57,16 +53,12 @@ def status(
         lines = [*_own(folder, open_to, commitment, share), *stamped]
         if undo is not None:
             lines.append(_left(folder, undo))
-        if seal_for is not None:
-            from ragwitness.canary.folder import read_plan, seal_plan
-
-            lines.append(f"sealed: {seal_plan(folder, read_plan(folder), seal_for)}")
     elif timestamp is not None or roots is not None:
         raise InputError("--timestamp and --roots are for a folder.", "Give the folder.")
     elif open_to is not None:
         raise InputError("--open writes the draw of a folder.", "Give the folder of the audit.")
     else:
-        lines = _opened(folder, commitment, key)
+        lines = _opened(folder, commitment)
     print_lines(console(), *lines)
 
 
@@ -203,21 +195,20 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
     # evidence that adds up over looks and may be read at each.
     looks, announced = history.counted, plan.design.releases
     taken = len(looks) + len(history.unfinished)
-    said = [f"advice: {looks[-1].advice}"] if looks and looks[-1].advice else []
     if announced == 1:
         one = f"looks: {taken} of the one announced; the first decides"
-        return [one, *said] if taken else []
+        return [one] if taken else []
     count = f"looks: {taken} of {announced or 'any number of'} announced;"
     if plan.design.several == "calls":
         p = f" p = {looks[-1].p_value:.4g} over all of them" if looks else " none was taken"
-        return [count + p, *said]
+        return [count + p]
     grown = math.exp(min(700.0, log_evidence([one.seen.ranks for one in looks], announced)))
-    return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)", *said]
+    return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)"]
 
 
-def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list[str]:
+def _opened(path: Path, commitment: str | None) -> list[str]:
     """Check an opened draw."""
-    from ragwitness.canary.folder import check_opened, check_sealed
+    from ragwitness.canary.folder import check_opened
 
     # Without the published commitment an opened draw proves only that it agrees with itself.
     if commitment is None:
@@ -225,17 +216,12 @@ def _opened(path: Path, commitment: str | None, key: Path | None = None) -> list
             "An opened draw is checked against the commitment that was published before.",
             "Give it: --commitment HEX",
         )
-    if key is not None:
-        draw, beacon = check_sealed(path, commitment, key)
-    else:
-        draw, beacon = check_opened(path, commitment)
+    draw, (source, value) = check_opened(path, commitment)
     lines = ["draw: is the one committed to"]
     lines += [
-        f"slot {one.number + 1}: candidate {one.chosen + 1} of {len(one.candidates)},"
-        f" {one.trigger}{'' if one.planted else ' (not planted)'}"
+        f"slot {one.number + 1}: candidate {one.chosen + 1} of {len(one.candidates)}, {one.trigger}"
         for one in draw.slots
     ]
-    source, value = beacon
     lines.append(
         f"beacon: {value!r}; look up that it is what {source!r} gave after the commitment was"
         " published: then nobody chose the draw"

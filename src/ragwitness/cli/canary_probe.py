@@ -33,7 +33,7 @@ def probe(
     Args:
         fail_on: Exit with 3 if the verdict is: trained, or trained-or-remembered (either).
     """
-    from ragwitness.canary.run import canary_report, refuse_look
+    from ragwitness.canary.run import refuse_look
     from ragwitness.cli.common import console, print_lines, run_folder
     from ragwitness.core.files import private_folder
     from ragwitness.core.stored_names import stored_text
@@ -60,7 +60,7 @@ def probe(
         print_lines(console(), *_spending(made, config, budget, at_once))
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
             open_deployed(target, transport, made.design.shown),
@@ -75,8 +75,7 @@ def probe(
             "examples",
         )
     # Step 5, the conclusion.
-    report = canary_report(result, task.release, twin=task.twin)
-    conclude(report, outputs, store=folder)
+    conclude(result, outputs, store=folder)
 
 
 def _preview(

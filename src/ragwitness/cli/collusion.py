@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,22 +11,18 @@ import typer
 from ragwitness.cli.common import console, leave, progress_bars
 from ragwitness.cli.options import (
     Accounts,
-    Database,
     FigurePath,
     JsonPath,
     Queries,
     Sensitivity,
-    TenantTerms,
 )
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.collusion.coalition_result import CoalitionEstimates
-    from ragwitness.collusion.result import Bought, CollusionResult
+    from ragwitness.collusion.result import CollusionResult
     from ragwitness.privacy.account_pairs import QueryLog
-    from ragwitness.privacy.bounds import ServiceTerms
-    from ragwitness.service.policy import TenantPolicy
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 
@@ -48,33 +42,30 @@ def estimate(
     k_max: int | None = None,
     alpha: float = 0.05,
     account_alpha: float = 0.01,
-    draws: int = 199,
     seed: int = 0,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Estimate how many accounts work together.
 
-    It reads a log of queries. With --ordinary the log gets one p-value over all estimators. At most
-    --alpha, compared with 20 windows or more, it is suspicious, and the command exits with 3;
-    compared with accounts alone it is unusual, or not comparable, and the command exits with 4.
-    Accounts are then named, each only where an innocent one would look so with a chance of at most
-    --account-alpha. Without --ordinary nothing is judged and nobody is named; a cap then exits with
-    4. The paper's estimator (R5) is pairs.
+    It reads a log of queries. With --ordinary the log gets one p-value over all estimators, by its
+    rank among windows of ordinary traffic. At most --alpha, it is suspicious, and the command exits
+    with 3. Accounts are then named, each only where an innocent one would look so with a chance of
+    at most --account-alpha. Without --ordinary nothing is judged and nobody is named; a cap then
+    exits with 4. The paper's estimator (R5) is pairs.
 
     Args:
         log: The log: JSONL, Parquet or Arrow with the account, the time and the vector (or the
             text) of each query.
         embedder: The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint).
-        ordinary: A log of benign traffic, with which this one is compared: at least six times as
-            many accounts, or 20 windows as long as this log.
+        ordinary: A log of benign traffic, with which this one is compared: at least 20 windows as
+            long as this log, with as many accounts each.
         threshold: The least cosine of two similar queries.
         window: The most seconds between two similar queries.
         only: The estimators, with commas between them.
-        k_max: The declared cap: a log exits with 3, or 4, only if the estimate is above it.
+        k_max: The declared cap: a log exits with 3 only if the estimate is above it.
         alpha: The share of benign logs that may be called suspicious.
         account_alpha: The largest chance that an innocent account looks like one named.
-        draws: The number of logs drawn from the ordinary traffic.
         seed: The seed of the samples and of the permutations.
     """
     from ragwitness.collusion.coalition_result import CoalitionEstimates
@@ -99,12 +90,11 @@ def estimate(
     # Step 3: the estimates, one p-value of the log, and one of each account.
     with progress_bars(screen, items="samples") as progress:
         settings = Settings(threshold=threshold, window=span, seed=seed)
-        found = run_estimate(
+        estimates = run_estimate(
             queries,
             settings,
             names=names,
             ordinary=benign,
-            draws=draws,
             alpha=alpha,
             account_alpha=account_alpha,
             progress=progress,
@@ -112,19 +102,16 @@ def estimate(
     large = len(queries.times) > _MOST_QUERIES
     drawn = figure is not None and not large
     curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
-    _leave(CoalitionEstimates(found, k_max, curve), json_out, figure)
+    _leave(CoalitionEstimates(estimates, k_max, curve), json_out, figure)
     if large:
         what = "pairs and the figure" if only is None else "the figure"
         screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
-    # Step 4: the log as a whole decides, and the cap where one is declared. What accounts alone
-    # are compared on is an assumption, and accuses nobody.
-    against = found.comparison
-    over = against is not None and against.unusual and found.size > (k_max or 0)
-    if over and against is not None and against.suspicious:
-        raise typer.Exit(ExitCode.FAILED)
-    unjudged = k_max is not None if against is None else not against.comparable
-    if over or unjudged:
+    # Step 4: the log as a whole decides, and the cap where one is declared.
+    against = estimates.comparison
+    if against is None and k_max is not None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+    if against is not None and against.suspicious and estimates.size > (k_max or 0):
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _load(path: Path, embedder: str | None) -> QueryLog:
@@ -167,8 +154,6 @@ def bound(
     delta_prime: Annotated[float | None, Opt(shown="--delta")] = None,
     delta_star: float | None = None,
     k_max: Annotated[int | None, Opt(shown="--accounts")] = None,
-    tenant: TenantTerms = None,
-    database: Database = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
@@ -193,65 +178,11 @@ def bound(
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
     asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
-    bought = None
-    if tenant is not None:
-        policy = _of_tenant(tenant, database)
-        claim = policy.claim
-        asked = ServiceTerms(
-            claim.delta,
-            claim.queries,
-            claim.accounts,
-            claim.epsilon,
-            _gaussian(policy),
-            policy.sensitivity,
-            delta_prime,
-        )
-        bought = _bought(policy, asked)
     bounds = joint_bounds(asked)
     made = None
     if delta_star is not None:
         made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
-    _leave(JointBounds(bounds, made, bought), json_out, figure)
-
-
-def _of_tenant(name: str, database: str | None) -> TenantPolicy:
-    """Return what the service promises a tenant's accounts."""
-    from ragwitness.service.policy import TenantPolicy
-    from ragwitness.service.store import open_store
-    from ragwitness.service.tenants import find_tenant
-
-    with closing(open_store(database)) as store, store.reading() as connection:
-        return TenantPolicy.from_json(find_tenant(connection, name).policy)
-
-
-def _gaussian(policy: TenantPolicy) -> float:
-    """Return the sigma of a tenant's noise, where a perfect match is 1.
-
-    Raises:
-        InputError: It is no Gaussian.
-    """
-    mechanism = policy.mechanism
-    if mechanism.coins is not None:
-        raise InputError(
-            "This tenant's noise can be proved without being opened; it is no Gaussian, of which"
-            " alone this command knows.",
-            "ragwitness service tenants budget shows its exact epsilon; or give --sigma.",
-        )
-    return mechanism.gaussian_sigma * (1 << mechanism.shift) / mechanism.scale**2
-
-
-def _bought(policy: TenantPolicy, asked: ServiceTerms) -> Bought | None:
-    """Return what a tenant's clipping buys; None without one."""
-    from ragwitness.collusion.result import Bought
-    from ragwitness.privacy.bounds import joint_bounds
-    from ragwitness.privacy.ranges import score_sensitivity
-
-    clip = policy.claim.clip
-    if clip is None:
-        return None
-    whole = score_sensitivity(policy.claim.relation)
-    bare = joint_bounds(replace(asked, sensitivity=whole))
-    return Bought(clip, asked.sensitivity, whole, bare.exact, bare.one)
+    _leave(JointBounds(bounds, made), json_out, figure)
 
 
 def calibrate(
@@ -261,14 +192,12 @@ def calibrate(
     accounts: Accounts = 16,
     sigma: float | None = None,
     sensitivity: Sensitivity = 1.0,
-    tenant: TenantTerms = None,
-    database: Database = None,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Find the noise for a joint budget.
 
-    Give --epsilon, or --tenant for the tenant's own. The exact noise stands beside the paper's.
+    Give --epsilon. The exact noise stands beside the paper's.
     With --sigma it also says how many queries or accounts that noise allows. No system is asked.
 
     Args:
@@ -280,13 +209,8 @@ def calibrate(
     from ragwitness.privacy.bounds import noise_plan
     from ragwitness.privacy.gaussian import accounts_for, queries_for
 
-    if tenant is not None:
-        policy = _of_tenant(tenant, database)
-        claim, sensitivity, sigma = policy.claim, policy.sensitivity, _gaussian(policy)
-        epsilon, delta = claim.joint_epsilon, claim.joint_delta
-        queries, accounts = claim.queries, claim.accounts
     if epsilon is None:
-        raise InputError("A joint budget is needed.", "Give --epsilon, or --tenant.")
+        raise InputError("A joint budget is needed.", "Give --epsilon.")
     # The plan that was asked for first; the smaller coalitions beside it show how noise grows with
     # k.
     wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values

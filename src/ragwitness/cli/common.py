@@ -1,4 +1,4 @@
-"""What several verbs share: targets, documents, progress, run folders."""
+"""Parts that several verbs share: targets, documents, progress, run folders."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def write_json_file(path: Path, data: Mapping[str, Any]) -> None:
 def run_folder(given: Path | None, *parts: object, again: bool = True) -> Path:
     """Return the folder of a run.
 
-    Without ``given`` it follows from the inputs: an unfinished run with the same inputs is
-    resumed, one that stopped at a cap too, and after a finished one a new run begins, because
-    the system may have changed; not so without ``again``, where a second look would count.
+    Without ``given`` it follows from the inputs. An unfinished run with the same inputs is
+    resumed, also one that stopped at a cap. After a finished one a new run begins, because the
+    system may have changed; without ``again`` it does not, because a second look would count.
 
     Raises:
         InputError: An output would replace a file that the folder keeps.
@@ -113,7 +113,7 @@ def progress_bars(
     Args:
         console: For people.
         spent: Words what was spent so far, shown beside.
-        items: What is counted.
+        items: The things that are counted.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

@@ -36,7 +36,7 @@ def compare(
         return
     # Step 3, making and asking.
     with (
-        task.governed(folder) as (limiter, transport),
+        task.limited(folder) as (limiter, transport),
         progress_bars(console(), spent_so_far(limiter), "asked") as show,
     ):
         result = wait(work.asked(limiter, transport, folder, show), folder)

@@ -104,7 +104,7 @@ class Configurable(TyperCommand):
         Raises:
             InputError: An input would be lost, or an output cannot be written.
         """
-        # What is kept of the command's paths is forgotten with it.
+        # The command's paths are forgotten with it.
         return copy_context().run(self._invoke, ctx)
 
     def _invoke(self, ctx: Any) -> Any:
@@ -124,7 +124,7 @@ class Configurable(TyperCommand):
 
     @functools.cached_property
     def roles(self) -> dict[str, PathRole]:
-        """What the command does with each parameter that names paths."""
+        """The role of each parameter that names paths."""
         return roles_of(get_type_hints(self.callback, include_extras=True))
 
     def _kinds(self) -> dict[str, object]:
@@ -154,7 +154,7 @@ def _option(param: Any) -> str:
 
 
 def _nothing(role: PathRole) -> str:
-    """What to say of an empty text where a path is wanted."""
+    """Return the message for an empty text where a path is expected."""
     return "names no folder; . is the current one" if role is PathRole.FILLS else "names nothing"
 
 
@@ -262,7 +262,7 @@ def _is(value: object, kind: object) -> bool:
 
 
 def _unknown(path: Path, written: str, names: Mapping[str, Any]) -> InputError:
-    """What to say of a key that the verb does not have; values are never repeated."""
+    """Return the error of a key that the verb does not have; values are never repeated."""
     from difflib import get_close_matches
 
     from ragwitness.core.errors import InputError
@@ -272,7 +272,7 @@ def _unknown(path: Path, written: str, names: Mapping[str, Any]) -> InputError:
     # Keys and tokens have no place in a file; the message names the variable and not the value.
     if _KEY_LIKE.fullmatch(key) and not get_close_matches(key, names, cutoff=0.85):
         return InputError(
-            f"{path}: {written!r} looks like a key, which must not stand in a file.",
+            f"{path}: {written!r} looks like a key, which does not belong in a file.",
             'Put it into a variable of the environment, and its NAME here: key-env = "MY_KEY".',
         )
     hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
@@ -285,7 +285,7 @@ def _unusable(path: Path, key: str, value: object, why: str) -> InputError:
     from ragwitness.core.errors import InputError
     from ragwitness.core.quotes import quote
 
-    # Whoever puts a key where its variable belongs must not find it in a log.
+    # A key that was written in place of its variable must not reach a log.
     written = json.dumps(value, default=str, ensure_ascii=False)
     quoted = "" if key in ("key-env", "header") else f" = {quote(written, longest=80)}"
     return InputError(f"{path}: {key}{quoted} cannot be used: {why}.", _LOOK)

@@ -1,7 +1,7 @@
-"""What the help of a verb shows besides its sentences: an example, its options, what to read next.
+"""The parts of a verb's help: an example, its options, and verbs to read next.
 
-Options of a verb that has many stand under the question that they answer. What question that is
-follows from an option's name, which means the same in every verb.
+Options of a verb that has many stand under the question that they answer. The question follows
+from the option's name, which has one meaning in all verbs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _APART = {("synthesize:synthesize", name) for name in ("generator", "k")}
 
 @dataclass(frozen=True, slots=True)
 class CommandExample:
-    """What stands in a help text besides its sentences and options.
+    """The example of a help text, and the verbs to read next.
 
     Attributes:
         line: A command that works where the files that it names are there.
@@ -132,7 +132,7 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "report:report": CommandExample(
         "ragwitness report first --junit audit.xml --fail-on in:3", ("view", "audit", "leak")
     ),
-    "view:view": CommandExample("ragwitness view first", ("report", "init", "audit")),
+    "report:view": CommandExample("ragwitness view first", ("report", "init", "audit")),
     # Audit.
     "audit:audit": CommandExample(
         f"ragwitness audit {_LAB} {_MINE} --run first", ("plan", "doctor", "report", "evaluate")
@@ -177,47 +177,46 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "collusion:estimate": CommandExample(
         "ragwitness collusion estimate log.jsonl --only pairs", ("collusion bound", "attest close")
     ),
-    "serve:serve": CommandExample(
+    "service:serve": CommandExample(
         "ragwitness service serve --port 8000", ("service tenants create", "attest commit")
     ),
-    "serve:backup": CommandExample("ragwitness service backup copy.db", ("service restored",)),
-    "serve:restored": CommandExample(
-        "ragwitness service restored --database copy.db", ("service backup", "service serve")
+    "service:restored": CommandExample(
+        "ragwitness service restored --database copy.db", ("service serve",)
     ),
-    "tenants:create": CommandExample(
+    "service:create": CommandExample(
         "ragwitness service tenants create clinic --queries 25 --accounts 4 \\\n"
         "    --capacity 1024 --scale 128 --embedder hashing:64",
         ("service tenants add-documents", "service tenants add-account", "collusion calibrate"),
     ),
-    "tenants:list_": CommandExample(
+    "service:list_": CommandExample(
         "ragwitness service tenants list", ("service tenants create", "service tenants budget")
     ),
-    "tenants:policy_": CommandExample(
+    "service:policy_": CommandExample(
         "ragwitness service tenants policy clinic", ("attest commit", "service tenants create")
     ),
-    "tenants:add_documents": CommandExample(
+    "service:add_documents": CommandExample(
         "ragwitness service tenants add-documents clinic corpus.jsonl",
         ("service tenants remove-documents", "service serve"),
     ),
-    "tenants:remove_documents": CommandExample(
+    "service:remove_documents": CommandExample(
         "ragwitness service tenants remove-documents clinic sample-0001",
         ("service tenants add-documents", "service tenants erase"),
     ),
-    "tenants:erase": CommandExample(
+    "service:erase": CommandExample(
         "ragwitness service tenants erase clinic", ("service tenants remove-documents",)
     ),
-    "tenants:add_account": CommandExample(
+    "service:add_account": CommandExample(
         "ragwitness service tenants add-account clinic ann",
         ("service tenants rotate-key", "service tenants revoke"),
     ),
-    "tenants:rotate_key": CommandExample(
+    "service:rotate_key": CommandExample(
         "ragwitness service tenants rotate-key clinic ann", ("service tenants revoke",)
     ),
-    "tenants:revoke": CommandExample(
+    "service:revoke": CommandExample(
         "ragwitness service tenants revoke clinic ann",
         ("service tenants add-account", "service tenants rotate-key"),
     ),
-    "tenants:budget": CommandExample(
+    "service:budget": CommandExample(
         "ragwitness service tenants budget clinic", ("collusion bound", "service tenants list")
     ),
     # Prove.
@@ -229,19 +228,19 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "    --key log.key --name example.org/log -o W",
         ("attest beacon", "attest begin"),
     ),
-    "beacon:beacon": CommandExample(
+    "attest_checks:beacon": CommandExample(
         f"ragwitness attest beacon {_WINDOW} -o beacon.json", ("attest begin", "attest commit")
     ),
-    "beacon:begin": CommandExample(
+    "attest:begin": CommandExample(
         "ragwitness attest begin W beacon.json --key log.key", ("attest beacon", "attest close")
     ),
     "attest:close": CommandExample(
         "ragwitness attest close W --key log.key", ("attest challenge", "attest prove")
     ),
-    "challenge:pin": CommandExample(
+    "attest_checks:pin": CommandExample(
         f"ragwitness attest pin {_WINDOW} --policy", ("attest challenge", "verify")
     ),
-    "challenge:challenge": CommandExample(
+    "attest_checks:challenge": CommandExample(
         f"ragwitness attest challenge {_WINDOW} --records 30 \\\n    -o challenge.json",
         ("attest pin", "attest prove"),
     ),
@@ -249,13 +248,13 @@ EXAMPLES: Mapping[str, CommandExample] = {
         "ragwitness attest prove W challenge.json --key log.key -o bundle.zip",
         ("verify", "attest challenge"),
     ),
-    "monitor:monitor": CommandExample(
+    "attest_checks:monitor": CommandExample(
         f"ragwitness attest monitor {_WINDOW} --state seen", ("attest commit", "verify")
     ),
     "verify:verify": CommandExample(
         "ragwitness verify bundle.zip --trust trust.json", ("seal", "attest pin", "attest prove")
     ),
-    "receipt:check": CommandExample(
+    "attest_checks:check": CommandExample(
         "ragwitness attest receipt check receipt.json --trust trust.json \\\n"
         "    --query 'which patients had a fever'",
         ("verify", "attest monitor"),

@@ -57,7 +57,7 @@ def serve(
     from ragwitness.rag.server import serve as serve_lab
     from ragwitness.runner.task_runtime import as_documents
 
-    # What has no meaning together is refused before a model is loaded.
+    # Options that exclude each other are refused before a model is loaded.
     if corpus is None and retrieve:
         raise InputError("There is no corpus to retrieve from.", "Give --corpus or --no-retrieve.")
     if corpus is None and (defense != "none" or template != "plain"):
@@ -72,7 +72,7 @@ def serve(
         chunk_words=chunk_words,
     )
     one_thread_per_answer()
-    # A model alone: the target for audits of what a model knows without any index.
+    # A model alone: the target for audits of a model without an index.
     if corpus is None:
         system = bare_target(generator).system
     else:

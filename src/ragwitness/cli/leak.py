@@ -54,7 +54,7 @@ def leak(
     asked = None
     if task.transcripts is None:
         # Step 4, the attacks; stored transcripts are only scored.
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             asked = ask(
                 open_target(str(task.target), transport),
                 sealed(

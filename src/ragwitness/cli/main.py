@@ -70,19 +70,19 @@ _COLLUSION = Group(
 _TENANTS = Group(
     "Manage the tenants of the service: their documents, accounts, keys and budgets.",
     {
-        "create": Verb("tenants:create", "Make a tenant, or several with one promise."),
-        "list": Verb("tenants:list_", "List all tenants."),
-        "policy": Verb("tenants:policy_", "Print a tenant's promise as a policy."),
-        "add-documents": Verb("tenants:add_documents", "Add documents to a tenant's index."),
+        "create": Verb("service:create", "Make a tenant, or several with one promise."),
+        "list": Verb("service:list_", "List all tenants."),
+        "policy": Verb("service:policy_", "Print a tenant's promise as a policy."),
+        "add-documents": Verb("service:add_documents", "Add documents to a tenant's index."),
         "remove-documents": Verb(
-            "tenants:remove_documents",
+            "service:remove_documents",
             "Take documents out of a tenant's index, each with all its parts.",
         ),
-        "erase": Verb("tenants:erase", "Erase a tenant for good."),
-        "add-account": Verb("tenants:add_account", "Admit accounts and print their keys."),
-        "rotate-key": Verb("tenants:rotate_key", "Print a new key for an account."),
-        "revoke": Verb("tenants:revoke", "End an account's access."),
-        "budget": Verb("tenants:budget", "Show what has been spent."),
+        "erase": Verb("service:erase", "Erase a tenant for good."),
+        "add-account": Verb("service:add_account", "Admit accounts and print their keys."),
+        "rotate-key": Verb("service:rotate_key", "Print a new key for an account."),
+        "revoke": Verb("service:revoke", "End an account's access."),
+        "budget": Verb("service:budget", "Show what has been spent."),
     },
 )
 _RECEIPT = Group(
@@ -110,11 +110,10 @@ _ATTEST = Group(
 _SERVICE = Group(
     "Run a retrieval service whose answers hide which documents it holds.",
     {
-        "serve": Verb("serve:serve", "Serve chat and private retrieval."),
+        "serve": Verb("service:serve", "Serve chat and private retrieval."),
         "tenants": _TENANTS,
-        "backup": Verb("serve:backup", "Write a copy of the database while servers go on."),
         "restored": Verb(
-            "serve:restored", "Say that the database is a restored copy, before it is served."
+            "service:restored", "Say that the database is a restored copy, before it is served."
         ),
     },
 )
@@ -137,7 +136,7 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
         ),
         "plan": Verb("plan:plan", "Estimate what audits would cost and find; nothing is sent."),
         "report": Verb("report:report", "Show a finished run again, in any format."),
-        "view": Verb("view:view", "Show runs as pages in a browser, and begin new ones."),
+        "view": Verb("report:view", "Show runs as pages in a browser, and begin new ones."),
     },
     "What is in there, and what comes out?": {
         "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),

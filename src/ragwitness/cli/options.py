@@ -1,4 +1,4 @@
-"""Options that several verbs share and no task has: the help text of each stands here, once.
+"""Options that several verbs share and no task has, each with its help text.
 
 A verb that means something else by an option declares it itself.
 """
@@ -54,15 +54,6 @@ Sensitivity = Annotated[
     Opt(
         help="The largest change of one score: 1 for a document added or removed, 2 for one"
         " replaced (vectors of length 1), B-A for scores clipped to A..B."
-    ),
-]
-TenantTerms = Annotated[
-    str | None,
-    Opt(
-        "--tenant",
-        metavar="TENANT",
-        help="A tenant of the service, whose claim, noise, queries, accounts and sensitivity"
-        " are taken in place of the options.",
     ),
 ]
 Database = Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What is wanted of a result beside what its run folder keeps.
+    """Outputs of a result beyond the files of its run folder.
 
     Attributes:
         files: Paths by format.
@@ -88,10 +88,10 @@ def conclude(
 
     Args:
         result: Of any kind.
-        outputs: What else is wanted.
+        outputs: Further outputs.
         store: Run folder that keeps the result; None where it is kept already.
         page: Where the HTML page goes, if not into the run folder.
-        report: What is said, where that is more than the kind says of the result alone.
+        report: The report, where it says more than the result type alone.
 
     Raises:
         InputError: A file cannot be written.

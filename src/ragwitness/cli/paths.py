@@ -1,4 +1,4 @@
-"""What a verb reads and what it writes: one check, before any verb runs, that nothing is lost.
+"""One check of the paths that a verb reads and writes, before it runs, so that nothing is lost.
 
 Every parameter that names a file or a folder carries a :class:`PathRole` in its annotation. The
 command class (:class:`~ragwitness.cli.config_files.Configurable`) collects what was given and calls
@@ -37,7 +37,7 @@ class PathUse:
 
     Attributes:
         option: As users write it, such as ``--json``.
-        role: What the command does with it.
+        role: How the command uses it.
         path: Where it is.
         chosen: Whether a user named it; the name of a run folder may follow from the inputs.
     """
@@ -67,11 +67,11 @@ def check_paths(uses: Iterable[PathUse]) -> None:
         uses: All paths of the command.
 
     Raises:
-        InputError: An output is an input (by another name, too), two outputs are one file, an
-            output is a file that the run folder keeps, a run folder is or holds an input, or a
-            place cannot be written.
+        InputError: An output is an input (by another name, too), or another output, or a file
+        that the run folder keeps; a run folder is or holds an input; or a path cannot be
+        written.
     """
-    # Pass 1: every pair of paths, by what the command does with each of them.
+    # Pass 1: every pair of paths, by their roles.
     all_uses = tuple(uses)
     _uses.set(all_uses)
     for index, path_use in enumerate(all_uses):
@@ -82,7 +82,7 @@ def check_paths(uses: Iterable[PathUse]) -> None:
                 _check_folder(path_use, other_use)
             elif path_use.role is PathRole.KEEPS:
                 _check_kept(path_use, other_use)
-    # Pass 2: whether each can be written at all, and is no record of what was spent on a corpus.
+    # Pass 2: each must be writable, and must not be a privacy ledger.
     owned = {_real(use.path) for use in all_uses if use.role in (PathRole.FILLS, PathRole.KEEPS)}
     for path_use in all_uses:
         if path_use.role in _WRITTEN and path_use.path.resolve().name == LEDGER:

@@ -1,7 +1,7 @@
 """``ragwitness lab reproduce``: a table of a paper, published and ours side by side, in a checkout.
 
-What reproduces papers lies in ``research/`` and ``experiments/`` at the root of the repository,
-not in the package that is installed.
+Code that reproduces papers is in ``research/`` and ``experiments/`` of the repository, not in
+the wheel.
 """
 
 from __future__ import annotations

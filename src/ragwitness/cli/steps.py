@@ -50,10 +50,10 @@ def ask(
 
     Args:
         opening: Opens the target; None where nothing is asked.
-        work: What is done with the target; it is handed the progress bars too.
+        work: Called with the target and the progress bars.
         folder: Where the answers are kept.
         limiter: Lets queries to the target pass.
-        items: What the bars count.
+        items: The things that the bars count.
 
     Raises:
         TargetError: The target cannot be reached or does not speak the protocol.
@@ -107,7 +107,7 @@ def wait(work: Coroutine[Any, Any, Result], folder: Path | None = None) -> Resul
     """Run work to its end.
 
     Args:
-        work: What is done.
+        work: The work.
         folder: Where its answers are kept, if it can be resumed.
     """
     import asyncio
@@ -157,7 +157,7 @@ def chosen_order(order: PreparedAudit, task: AuditTask, folder: Path) -> Prepare
     from ragwitness.membership.task import choose_method
     from ragwitness.targets.resolve import open_target
 
-    with task.governed(folder) as (limiter, transport):
+    with task.limited(folder) as (limiter, transport):
         order_made = ask(
             open_target(order.target, transport),
             lambda target, progress: choose_method(order, target, limiter, folder, progress),
@@ -172,7 +172,7 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
     """Choose the method where none is named, seal the run where that is asked for, and ask.
 
     Args:
-        task: What was asked for.
+        task: The audit's options.
         order: The same with its documents read.
         folder: Of the run.
 
@@ -190,11 +190,11 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
         if task.method == "auto":
             order = chosen_order(order, task, folder)
         wait(order.refuse_unscorable())
-        # What the target can do may have been asked by now; nothing about a document was, so that
-        # the run is sealed here.
+        # Capabilities may have been measured by now, but no document was asked about: the run
+        # is sealed here.
         # The rate limiter reserves the worst case of every query before it is sent, and no query
         # to the target passes beside it (docs/design/runs.md).
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             return ask(
                 open_target(order.target, transport),
                 sealed(
@@ -221,9 +221,9 @@ def sealed(
 
     Args:
         folder: Of the run.
-        subject: What is committed to; made only where it is needed.
+        subject: Makes the subject of the commitment, if it is needed.
         sealing: With which key, log of runs and timestamp authority; without a key, not at all.
-        asking: What is done with the opened target then.
+        asking: Called with the opened target then.
     """
 
     def sealed_asking(target: Target, progress: Progress) -> Awaitable[Result]:
@@ -260,13 +260,13 @@ def agree(
     """Say what can be said before the first query; ask whether to go on where that is doubtful.
 
     Args:
-        told: What is said.
+        told: Lines to print.
         doubtful: Whether to ask.
         yes: The answer, if it was given before.
-        refusal: What is raised where nobody can be asked; None for that of an audit.
+        refusal: Error where there is no terminal to ask on; None for that of an audit.
 
     Raises:
-        InputError: It is doubtful, and nobody can be asked.
+        InputError: It is doubtful, and there is no terminal to ask on.
     """
     import sys
 
@@ -287,7 +287,7 @@ def preview(lines: Iterable[str], folder: Path, budget: Budget) -> None:
     """Show what a command would ask, and what its run folder keeps; nothing is sent.
 
     Args:
-        lines: What would be asked.
+        lines: Lines on the questions.
         folder: Of the run.
         budget: Prices what was spent.
 

@@ -53,7 +53,7 @@ def synthesize(
     items = "queries" if work.private else "records"
 
     def texts(agreed: bool) -> SynthesisResult:
-        with task.governed(folder) as (limiter, transport):
+        with task.limited(folder) as (limiter, transport):
             return ask(
                 work.opening(transport),
                 lambda opened, progress: work.asked(

@@ -1,4 +1,4 @@
-"""What a declaration is on the command line: the one place that turns parameters into options."""
+"""The one place that turns declared parameters into options of the command line."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Files(dict[str, Path]):
 
 
 def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a verb as Typer takes it: every parameter an option or argument of its own.
+    """Return a verb as Typer takes it: one option or argument for each parameter.
 
-    A parameter of a dataclass becomes an option for each field, and one of the type ``Files`` an
-    option for each format of :mod:`ragwitness.report.files`; the verb gets them as one value.
+    A parameter of a dataclass becomes one option for each field. A parameter of the type
+    ``Files`` becomes one for each report format. The verb gets them as one value.
     """
     sentences, _ = documented(verb)
     parameters: list[inspect.Parameter] = []
@@ -54,7 +54,7 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         else:
             parameters.append(_option(argument))
 
-    # What was given of a dataclass reaches the verb as one value.
+    # Values of a dataclass reach the verb as one value.
     def called(**values: Any) -> Any:
         for name_of_group, (make, names) in grouped.items():
             values[name_of_group] = make(**{name: values.pop(name) for name in names})
@@ -119,7 +119,7 @@ def _told(own: Declared, mark: Opt) -> Any:
 
 
 def _typed(own: Declared, roles: Sequence[PathRole]) -> Any:
-    """Return the type of what is typed for a parameter, of which a program may give more kinds."""
+    """Return the type of a parameter on the command line; a program may pass more types."""
     plain = own.kind
     several = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
     kinds = [get_origin(type_) or type_ for type_ in several]

@@ -72,11 +72,7 @@ class CoalitionEstimates(Shown):
             for one in self.found.estimates
         )
         against = self.found.comparison
-        warnings = []
-        if against is not None and against.unusual:
-            warnings = [f"The log is {'suspicious' if against.suspicious else 'unusual'}."]
-        elif against is not None and not against.comparable:
-            warnings = ["The log and the ordinary traffic are not comparable."]
+        suspicious = against is not None and against.suspicious
         named = [Paragraph(line, "", brief=True) for line in self._named()]
         return simple_report(
             _WORDS,
@@ -85,54 +81,45 @@ class CoalitionEstimates(Shown):
             self._notes(),
             Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
             said=named,
-            warnings=warnings,
+            warnings=["The log is suspicious."] if suspicious else [],
         )
 
     def _judged(self) -> str:
-        found, k_max, against = self.found, self.k_max, self.found.comparison
+        estimates, k_max, against = self.found, self.k_max, self.found.comparison
         if against is None:
             return (
                 "Not judged: without ordinary traffic (--ordinary) an embedder's habits and"
                 " questions that many users share pass for a coalition. Nobody is named."
             )
-        if not against.comparable:
-            return (
-                "Not comparable: most accounts of this log are more or less alike than ordinary"
-                f" ones are (p = {against.likeness_p:.3g}), so that no p-value against them holds."
-                " Give ordinary traffic of the same users, or 20 windows of it."
-            )
-        if not against.unusual:
+        if against.unit != "windows":
+            return "Not judged: an earlier version compared it with accounts, not with windows."
+        if not against.suspicious:
             return (
                 "No sign of a coalition: a benign log looks as suspicious with p ="
                 f" {against.p:.3g}, above {against.alpha:g}."
             )
-        cap = f", {'above' if found.size > k_max else 'within'} the cap of {k_max}" if k_max else ""
-        size = (
-            f"is estimated at {fmt.count(found.size)} accounts" if found.size > 1 else "has no size"
-        )
-        if not against.suspicious:
-            return (
-                f"Unusual against this traffic: at most {against.p:.1%} of logs of such accounts"
-                f" look so. The group {size}{cap}. A coalition looks so, and so does a class or a"
-                " team that asks about one thing; ordinary traffic of 20 windows tells them apart."
-            )
+        size = f"is estimated at {fmt.count(estimates.size)} accounts"
+        if estimates.size == 1:
+            size = "has no size"
+        if k_max:
+            size += f", {'above' if estimates.size > k_max else 'within'} the cap of {k_max}"
         return (
             f"Suspicious: at most {against.p:.1%} of benign logs look so to any estimator. The"
-            f" coalition {size}{cap}."
+            f" coalition {size}."
         )
 
     def _named(self) -> list[str]:
         against = self.found.comparison
-        if against is None or not against.unusual:
+        if against is None or not against.suspicious:
             return []
         if against.suspects:
             shown = ", ".join(
                 f"{fmt.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
             )
-            left = len(against.suspects) - _SHOWN
-            more = f" and {fmt.count(left)} more" if left > 0 else ""
+            more = len(against.suspects) - _SHOWN
+            rest = f" and {fmt.count(more)} more" if more > 0 else ""
             return [
-                f"Named, each with the chance that an innocent account looks so: {shown}{more}."
+                f"Named, each with the chance that an innocent account looks so: {shown}{rest}."
             ]
         if against.least > against.account_alpha:
             return [
@@ -143,34 +130,17 @@ class CoalitionEstimates(Shown):
         return [f"Nobody is named: no account has p <= {against.account_alpha:g} by itself."]
 
     def _notes(self) -> list[str]:
-        found, against = self.found, self.found.comparison
+        estimates, against = self.found, self.found.comparison
         lines = [
-            f"{fmt.count(found.accounts)} accounts, {fmt.count(found.queries)} queries,"
-            f" {found.dim} dimensions; queries are similar from cosine {found.threshold:.3f}."
+            f"{fmt.count(estimates.accounts)} accounts, {fmt.count(estimates.queries)} queries,"
+            f" {estimates.dim} dimensions; queries are similar from cosine"
+            f" {estimates.threshold:.3f}."
         ]
-        if against is not None and against.unit == "windows":
+        if against is not None:
             lines.append(
-                f"Compared with {against.draws} ordinary windows of as many accounts: p holds if"
-                " this window is like them but for a coalition."
+                f"Compared with {against.draws} ordinary {against.unit} of as many accounts: p"
+                " holds if this window is like them but for a coalition."
             )
-        elif against is not None:
-            lines.append(
-                f"Compared with {against.draws} logs drawn from its own accounts and"
-                f" {fmt.count(against.accounts)} ordinary ones: p holds if innocent accounts are"
-                " like those. A question that only this window has (news, an outage) is no"
-                " coalition:"
-                + (
-                    " the fifth of each account's queries that is most like others' is left out;"
-                    if against.trimmed
-                    else ""
-                )
-                + " ordinary traffic of 20 windows or more, of as many accounts each, tells better."
-            )
-            if against.accounts < 4 * found.accounts:
-                lines.append(
-                    "There are few ordinary accounts; a small coalition stands out less among logs"
-                    f" that hold parts of it. Give {fmt.count(6 * found.accounts)} or more."
-                )
         lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
         return lines
 

@@ -45,37 +45,16 @@ _ACCOUNTING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
-    """What clipping a tenant's scores buys, at the same noise.
-
-    Attributes:
-        clip: Lower and upper bound of the scores.
-        sensitivity: Sensitivity of a clipped score.
-        unclipped: Sensitivity of a score without clipping.
-        joint: Exact epsilon of all accounts without clipping.
-        one: Exact epsilon of one account without clipping.
-    """
-
-    clip: tuple[float, float]
-    sensitivity: float
-    unclipped: float
-    joint: float
-    one: float
-
-
-@dataclass(frozen=True, slots=True)
 class JointBounds(Shown):
     """What pooled accounts spend together.
 
     Attributes:
         bounds: Each way of accounting for the same noise.
         verdict: The audit's verdict (5.2); None where none was asked for.
-        clipping: What a tenant's clipping buys; None without clipping.
     """
 
     bounds: Bounds
     verdict: Certificate | None = None
-    clipping: Bought | None = None
 
     def dump(self) -> Row:
         """Return everything as JSON, the bounds at the top."""
@@ -157,13 +136,6 @@ class JointBounds(Shown):
         elif asked.sigma is not None and bounds.label is not None:
             chosen = fmt.three(bounds.label)
             lines.append(f"(3.4) would have chosen this noise for epsilon {chosen}.")
-        if (bought := self.clipping) is not None:
-            low, high = bought.clip
-            lines.append(
-                f"Scores are clipped to {low:g}..{high:g}: one moves by {bought.sensitivity:.4g} at"
-                f" most, not {bought.unclipped:g}. Unclipped, this noise would give"
-                f" {fmt.three(bought.joint)} exactly, and one account {fmt.three(bought.one)}."
-            )
         if (made := self.verdict) is not None:
             lines.append(
                 f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies"
@@ -329,7 +301,7 @@ def _load(data: Mapping[str, Any]) -> CollusionResult:
     """Return which of the two results a file holds, by a field that it alone has."""
     if "plans" in data:
         return restored(NoisePlans, data, RESULT_TYPE)
-    rest = {name: data[name] for name in ("verdict", "clipping") if name in data}
+    rest = {name: data[name] for name in ("verdict",) if name in data}
     return restored(JointBounds, {"bounds": data, **rest}, RESULT_TYPE)
 
 

@@ -12,7 +12,6 @@ from ragwitness.leakage.result import AttackLeaks, LeakCondition, chosen
 from ragwitness.leakage.score.table import LeakMeasure
 from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.geometry import Plane, Point, plane
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 from ragwitness.stats.evaluation import Rate
@@ -575,22 +574,28 @@ def _published(measures: Sequence[LeakMeasure], name: str) -> str:
     return " / ".join(counts) or fmt.MISSING
 
 
-def drawn(result: Comparison) -> Plane | None:
+def drawn(result: Comparison) -> doc.Curves | None:
     """Return the figure; None where usefulness or leaks were not measured."""
-    points, main = [], main_measure(result)
+    points: list[doc.Line] = []
+    main = main_measure(result)
     for variant in result.variants:
         leak, use = _leaking(variant), variant.usefulness.get(main)
         # A point needs both coordinates with intervals.
         if leak is not None and leak.rate is not None and use is not None:
-            points.append(Point(variant.name, use.mean, leak.rate, variant.name == ORIGIN))
-    return plane(
+            x, y = use.mean, leak.rate
+            point = (x.value, y.value, y.low, y.high, x.low, x.high)
+            colour = 1 if variant.name == ORIGIN else (0, 2, 3, 4, 5)[len(points) % 5]
+            points.append(doc.Line(variant.name, (point,), colour, marks=True))
+    if not points:
+        return None
+    axes = (doc.Axis(f"usefulness: {main}"), doc.Axis("leak: share of prompts"))
+    panel = doc.LinesPanel("", *axes, tuple(points), floor=0.0)
+    return doc.Curves(
         "Privacy against usefulness",
+        lambda: [panel],
         "Share of prompts whose answer brings an original record out, by a run of 10 tokens, in"
         f" order or by its facts, chance not taken off, against {main} of the answers to the"
         " questions. Lower and further right is better. Whiskers are 95 % intervals.",
-        (main, "prompts that leak"),
-        (f"usefulness: {main}", "leak: share of prompts"),
-        points,
     )
 
 

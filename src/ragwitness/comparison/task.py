@@ -248,7 +248,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         work = self.order()
         with ExitStack() as held:
             folder = folder or Path(held.enter_context(TemporaryDirectory()))
-            limiter, transport = held.enter_context(self.governed(folder))
+            limiter, transport = held.enter_context(self.limited(folder))
             return to_end(work.asked(limiter, transport, folder))
 
 

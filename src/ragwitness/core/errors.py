@@ -48,8 +48,8 @@ class RagwitnessError(Exception):
     """Base class.
 
     Args:
-        message: What happened and why, in one line.
-        hint: What to do next, in one line; may be empty.
+        message: The event and its cause, in one line.
+        hint: The next step, in one line; may be empty.
     """
 
     exit_code: int = ExitCode.ERROR
@@ -73,7 +73,7 @@ class MissingExtraError(InputError):
     """An optional dependency is not installed.
 
     Args:
-        feature: What was asked for, e.g. ``"the MiniLM embedder"``.
+        feature: The feature that needs it, e.g. ``"the MiniLM embedder"``.
         extra: The extra that brings it, e.g. ``"hf"``.
     """
 
@@ -136,8 +136,8 @@ class VerificationError(RagwitnessError):
 
     Args:
         check: Name of the check that failed, for programs, e.g. ``"log.inclusion"``.
-        message: What does not hold and why, in one line.
-        hint: What to do next, in one line; may be empty.
+        message: The claim that does not hold and its cause, in one line.
+        hint: The next step, in one line; may be empty.
     """
 
     exit_code = ExitCode.FAILED

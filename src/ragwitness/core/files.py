@@ -54,8 +54,8 @@ def replace_file(
 ) -> None:
     """Write a file whole or not at all; when this returns, the disk has it.
 
-    A link is followed, and a file that is there keeps its mode. What is not a file, such as
-    ``/dev/stdout``, is written to as it is. Missing folders are made.
+    A link is followed, and a file that is there keeps its mode. A device such as
+    ``/dev/stdout`` is written to directly. Missing folders are made.
 
     Args:
         path: The file.
@@ -63,7 +63,7 @@ def replace_file(
             that JSON reads.
         secret: Whether its owner alone may read it (mode 0600).
         new: Refuse to replace a file.
-        hint: What to do where it cannot be written, instead of the usual advice.
+        hint: Advice where it cannot be written, instead of the usual one.
 
     Raises:
         FileExistsError: ``new``, and there is such a file.
@@ -231,8 +231,8 @@ def append_synced(path: Path, data: bytes, full: str = _FREE) -> None:
 
     Args:
         path: The file; made where it is missing.
-        data: What is appended.
-        full: What to do where the disk is full.
+        data: The bytes to append.
+        full: Advice where the disk is full.
 
     Raises:
         InputError: The file cannot be written.
@@ -284,7 +284,7 @@ def at_hand(path: Path) -> Path | None:
 def pack(path: Path) -> None:
     """Compress a file that is complete; nothing happens to a small one, or while it is written.
 
-    Whoever is killed here leaves the plain file, the packed one, or both.
+    A process that is killed here leaves the plain file, the packed one, or both.
 
     Raises:
         InputError: It cannot be read or written.
@@ -462,7 +462,7 @@ def read_file(path: Path, most: int = MOST_BYTES, hint: str = "", *, secret: boo
     Args:
         path: The file.
         most: Its largest size in bytes.
-        hint: What to do where it is missing or not what it should be.
+        hint: Advice where it is missing or malformed.
         secret: Refuse a file that other users can open.
 
     Raises:
@@ -515,7 +515,7 @@ def read_rows(path: Path, hint: str = "") -> list[dict[str, Any]]:
 
     Args:
         path: The file.
-        hint: What to do where it is missing or not what it should be.
+        hint: Advice where it is missing or malformed.
 
     Raises:
         InputError: As :func:`read_file`; or a line is not a JSON object.

@@ -1,7 +1,7 @@
-"""How a parameter is told to whoever gives it: the marks that a declaration puts beside a type.
+"""Marks beside a parameter's type: everything that a surface must know to ask for it.
 
-A verb or a task is a plain signature or a frozen dataclass. Types and defaults are what Python
-has; the help is the entry of the docstring; what else a surface must know stands in these marks::
+A verb or a task is a plain signature or a frozen dataclass. Types and defaults are Python's
+own; the help is the entry of the docstring; marks hold the rest::
 
     def draw(examples: Annotated[Path, PathRole.READS, Arg()], alpha: float = 0.05) -> None:
         '''Draw a secret.
@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 
 
 class PathRole(Enum):
-    """What is done with a path that a parameter names."""
+    """The use of a path that a parameter names."""
 
     READS = "reads"
     """A file or folder that is only read."""
@@ -48,7 +48,7 @@ class PathRole(Enum):
 
     @property
     def verb(self) -> str:
-        """What is done, in one word."""
+        """The use, in one word."""
         return self.value.split()[0]
 
 
@@ -60,7 +60,7 @@ class Opt:
         name: Its spelling, where it is not the parameter's name with dashes.
         short: A spelling of one letter.
         help: Its help, where a type is shared and no docstring has an entry for it.
-        metavar: What stands for its value in the help.
+        metavar: Placeholder of its value in the help.
         shown: The default in words, where None stands for something.
         env: Variable of the environment that is read where it is not given.
         least: Least number that is taken.
@@ -82,7 +82,7 @@ class Arg(Opt):
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """What an option applies to; given elsewhere, where nothing would read it, it is refused.
+    """The runs that an option applies to; in any other run it is refused.
 
     Attributes:
         traits: Of the task or of its method; one of them is enough (``option_validation``).
@@ -101,7 +101,7 @@ class AskedAs:
     Attributes:
         under: Heading of the questions that it belongs to.
         label: The question.
-        hint: What a stranger must know to answer it.
+        hint: Help for a person who has to answer it.
         form: How it is answered, where the type does not say so.
         choices: Answers to choose from, in words.
         names: ``module:object`` whose ``names()`` can be chosen as well.
@@ -136,7 +136,7 @@ class Declared:
     Attributes:
         name: As Python has it.
         kind: Its type.
-        marks: What stands beside the type, and its help.
+        marks: The marks beside the type, and its help.
         default: ``dataclasses.MISSING`` where it is needed.
     """
 
@@ -209,7 +209,7 @@ def write_options(path: Path, options: Mapping[str, object], made_by: str) -> No
     Args:
         path: The file.
         options: By the option's name without dashes: a text, a number, true or false.
-        made_by: What stands in its first line.
+        made_by: The command for its first line.
 
     Raises:
         InputError: It cannot be written.

@@ -21,7 +21,7 @@ _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
 
-# Shorter values (a number, a flag) stand in many harmless texts.
+# Shorter values (a number, a flag) occur in many harmless texts.
 _SHORTEST_SECRET = 6
 
 
@@ -44,7 +44,7 @@ def hide_across(parts: Sequence[str], secrets: Iterable[str]) -> list[str]:
 
 
 def _hide_tokens(entries: list[Any], secrets: Sequence[str]) -> list[Any]:
-    """Hide secrets that entries of a list spell together, and what stands beside their parts."""
+    """Hide secrets that entries of a list spell together, and the fields beside their parts."""
     hidden = list(entries)
     for name in {None, *(name for entry in entries if isinstance(entry, dict) for name in entry)}:
         texts = (entry.get(name) if isinstance(entry, dict) else entry for entry in entries)
@@ -84,7 +84,7 @@ def quote(text: str, secrets: Iterable[str] = (), longest: int = _LONGEST) -> st
     """Return a text on one line, shortened, without the secrets and without what looks like one.
 
     Args:
-        text: What somebody said.
+        text: The text to quote.
         secrets: Values that must not be shown.
         longest: Characters that are kept at most.
     """
@@ -124,7 +124,7 @@ _IN_ADDRESS = re.compile(
 
 
 def refuse_secrets(target: str) -> None:
-    """Refuse an address with what is or looks like a key, without repeating it."""
+    """Refuse an address that holds a key, or a text like one, without repeating it."""
     masked = quote(target, environment_secrets(), longest=len(target))
     if HIDDEN in masked or _IN_ADDRESS.search(target):
         raise InputError(

@@ -2,8 +2,8 @@
 
 There is one :class:`Registry` for each kind of thing: audits, attacks, defenses, ways of making
 synthetic data, indexes, models, targets. All behave alike. Ours are imported when they are
-loaded. Those of other packages are found when a name is not one of ours or names are listed, and
-listing loads nothing: a broken plug-in is named, and stands in nobody's way but its own.
+loaded. Plug-ins are searched when a name is not built in, or when names are listed. Listing
+loads nothing: a broken plug-in is named and hinders nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LISTED: ContextVar[frozenset[str] | None] = ContextVar("listed", default=None)
 def nothing_but(names: Collection[str]) -> Iterator[None]:
     """Load no plug-in and no model within the block but those of these names.
 
-    Whoever reads a stranger's file reads it in such a block. Names are compared letter by letter,
+    Read a stranger's file in such a block. Names are compared letter by letter,
     where something is loaded: no spelling of a host, a path or a model passes for another.
     """
     token = _LISTED.set(frozenset(names))
@@ -58,7 +58,7 @@ class Listing:
 
     Attributes:
         home: ``"module:attribute"``, imported when it is loaded; or the thing itself.
-        summary: What it does, in a few words.
+        summary: Its purpose, in a few words.
         form: How users write it, such as ``hf:NAME`` or ``mirabel[:RHO]``; empty
             where the name is all.
         preset: Fields of its configuration that the name stands for.
@@ -77,12 +77,12 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     """Things of one kind by name. As a mapping it holds ours, in the order of ``entries``.
 
     Args:
-        noun: What one of them is called, for people.
+        noun: The word for one of them, in messages.
         entries: Ours by name.
         group: Entry-point group of other packages; None where they cannot add any.
-        more: What a user may write besides the known names, for people.
+        more: Other spellings that a user may write, in messages.
         fits: Whether the object of a plug-in can be one; None accepts any.
-        needs: What such an object must be, for people.
+        needs: The form that such an object must have, in messages.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         return presets[preset]
 
     def guard(self, name: str, make: Callable[[], Any]) -> Any:
-        """Make something of what a name stands for; a plug-in may fail in any way.
+        """Call a maker; a plug-in may fail in any way.
 
         Raises:
             InputError: A plug-in failed.
@@ -353,7 +353,7 @@ def _number_or_none(text: str, what: str) -> float | None:
         raise InputError(f"{what} cannot be {text!r}.", "Give a number, or 'none'.") from None
 
 
-# What the configurations of audits refuse, in the same words everywhere.
+# Checks of configurations, with the same messages everywhere.
 
 
 def at_least(config: object, least: int, *names: str) -> None:
@@ -391,7 +391,7 @@ def ordered(config: object, low: str, high: str) -> None:
         raise InputError(f"{high} must be at least {low} ({least}), not {upper}.")
 
 
-# What only reproduces papers: in ``research/`` of a checkout, not in the installed package.
+# Code that only reproduces papers is in ``research/`` of a checkout, not in the wheel.
 
 
 def of_checkout(home: str) -> Any:

@@ -1,7 +1,6 @@
 """Names of the files of a run folder, and which of them a run of a task keeps.
 
-Nobody else spells these names: what may not be replaced, what is shown and what resumes
-all ask here.
+This is the only place of these names: replacing, showing and resuming all use it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ragwitness.core.stored_names import stored_text
 RUNS = Path("ragwitness-runs")
 """Where runs are kept that are not given a folder."""
 
-# What every run may keep.
+# Files that every run may keep.
 RESULT = "result.json"
 REPORT = "report.html"
 ANSWERS = "answers.jsonl"
@@ -24,7 +23,7 @@ ANSWERS = "answers.jsonl"
 SPENT = "spent.jsonl"
 """The ledger: what each query used."""
 TARGET = "target.json"
-"""What the target was seen to be capable of."""
+"""The capabilities that were measured at the target."""
 PILOT = "pilot.jsonl"
 """The journal of a pilot, whose answers calibrate nothing."""
 SHARDS = "shards"
@@ -34,10 +33,10 @@ SHARDS = "shards"
 SEAL = "seal.json"
 SEAL_NOTE = "seal.note"
 SEAL_STAMP = "seal.tsr"
-"""What was committed to, its signature, and the reply of a timestamp authority."""
+"""The commitments, their signature, and the reply of a timestamp authority."""
 SEAL_SECRET = "seal-secret.json"  # noqa: S105  # a name
 SEAL_TEXTS = "seal-texts.jsonl"
-"""What opens the commitments: their salt, and the documents."""
+"""The openings of the commitments: their salt, and the documents."""
 
 # Audits of documents.
 FINISHED = "finished.jsonl"
@@ -63,13 +62,13 @@ BEFORE = "before.json"
 """Of an audit of documents: which of them earlier runs sent to its target."""
 COMMITMENT = "commitment.json"
 TRUST = "trust.json"
-"""What a plan of canaries publishes, and what readers of an attested window trust."""
+"""The commitment of a canary plan, and the trust file of an attested window."""
 
 LEDGER = "ragwitness-privacy.jsonl"
-"""What private synthesis spent, in the corpus's folder: of no run, and never to be replaced."""
+"""The spending of private synthesis, in the corpus's folder: never to be replaced."""
 
 LINES = (ANSWERS, SPENT, FINISHED)
-"""What is appended to while a run is under way, and packed when it is done."""
+"""Files that grow while a run is under way, and are packed at its end."""
 MARKS = (*LINES[1:], *(f"{name}.gz" for name in LINES), f".{ANSWERS}.lock")
 """Of these, one at least is in a run's folder and none beside a user's own result or answers."""
 
@@ -98,7 +97,7 @@ def names_of(task: str | None = None) -> tuple[str, ...]:
     return (*kept_names, *(f"{name}.gz" for name in kept_names if name in LINES))
 
 
-# The folder of a run that was not given one: its name follows from what is asked.
+# The folder of a run without --run: its name follows from the inputs.
 
 
 def folder_of(base: Path, parts: tuple[object, ...], *, again: bool = True) -> Path:
@@ -156,7 +155,7 @@ def keep_others(folder: Path) -> list[Path]:
 
 
 def keep_lines(path: Path, before: bytes) -> None:
-    """Keep what stood in a file, unless all of its lines stand there still."""
+    """Keep the earlier lines of a file, unless the new file has all of them."""
     still = set(before.splitlines()) <= set(path.read_bytes().splitlines())
     if not still and not _copied(path, before):
         _kept(path, before)

@@ -1,4 +1,4 @@
-"""Runs an ASGI app of ours until it is told to stop."""
+"""Runs an ASGI app until it is stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Connection(h11.Connection):
 class _Protocol(H11Protocol):
     """HTTP by h11, whatever other parser is installed: its limits are those above.
 
-    Who sends a request byte by byte is cut off, however steadily the bytes come.
+    A client that sends a request byte by byte is cut off, however steadily the bytes come.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -100,7 +100,7 @@ def serve_app(app: Any, listener: socket.socket, ready: Callable[[], None]) -> N
     """Serve an ASGI app until Ctrl-C, close the listener, then return.
 
     Args:
-        app: What is served.
+        app: The app to serve.
         listener: From :func:`listen`.
         ready: Called once it answers.
     """

@@ -1,9 +1,9 @@
 """Names by which stored files know a class: they stay when the class moves or is renamed.
 
-Keys of what was paid for (kept scores, synthetic records, noisy votes) and the default names of
-run folders tell settings apart by the class that holds them. A class that enters such a key
-carries the name in it as ``stored_name``, which is never changed; where there is none, as in
-other packages, the class's own name stands.
+Keys of paid work (kept scores, synthetic records, noisy votes) and the default names of run
+folders contain the class of their settings. A class that enters such a key has a
+``stored_name``, which never changes. A class without one, as in other packages, enters by its
+own name.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ ANSWER_SECONDS = 120.0
 
 
 class Capability(enum.StrEnum):
-    """What a target can do; an audit declares what it requires."""
+    """An ability of a target; an audit declares those that it requires."""
 
     TEXT = "text"
     """Answers with text."""
@@ -53,7 +53,7 @@ class Document:
 
     Attributes:
         id: Unique within its collection.
-        text: The text, as it may stand in the target's database.
+        text: The text, as the target's database may hold it.
         member: Whether it is in the database, where the truth is known (evaluation only;
             no audit reads it).
         group: Author, template or source that it shares with others; documents of one group have
@@ -89,7 +89,7 @@ class LeftOut:
 
 
 Reading: TypeAlias = tuple[LeftOut | str, ...]
-"""What reading the documents came to: what was left out, and sentences on what was read."""
+"""The outcome of reading documents: entries that were left out, and remarks on the rest."""
 
 
 def left_out_of(reading: Reading) -> tuple[LeftOut, ...]:
@@ -123,7 +123,7 @@ class Query:
     """One question to a target.
 
     Attributes:
-        prompt: What the user types; the target retrieves with it and answers it.
+        prompt: The user's text; the target retrieves with it and answers it.
         max_tokens: Upper limit of generated tokens.
         temperature: 0 is greedy.
         top_logprobs: Alternatives wanted per generated token; 0 asks for no
@@ -140,7 +140,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for one :class:`Query`.
+    """The reply to one :class:`Query`.
 
     Attributes:
         text: The generated text.
@@ -184,8 +184,8 @@ class Evidence:
     Attributes:
         word: The true word of the document.
         before: The few words that precede it.
-        probability: What the target gave it; an interval where the target's list of
-            alternatives was cut off before it.
+        probability: The target's value; an interval where its list of alternatives ends before
+        this word.
         baseline: Probability under the proxy model that never saw the target's database; NaN
             where it was not asked, as the score does not need it.
     """
@@ -202,7 +202,7 @@ class Score:
 
     Attributes:
         value: None where the document cannot be scored.
-        features: What a trained classifier reads; empty where there is none.
+        features: Inputs of a trained classifier; empty where there is none.
         evidence: The words behind the value, most telling first.
         reason: Why the document cannot be scored; None where it can.
         details: Method-specific numbers for the report.
@@ -225,7 +225,7 @@ class Decision(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of one document.
+    """The outcome for one document.
 
     Attributes:
         document: The document's id.
@@ -242,7 +242,7 @@ class Verdict:
         member: The truth, where known.
         windows: Windows that were asked about; 0 where the whole document was, or as much of it as
             the method reads.
-        share: Of the document's characters that stand in these windows.
+        share: Share of the document's characters in these windows.
     """
 
     document: str
@@ -274,7 +274,7 @@ class Target(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the target claims; ``doctor`` probes it instead of trusting it."""
+        """The claims of the target; ``doctor`` probes them."""
 
     async def ask(self, query: Query) -> Answer:
         """Send one query.
@@ -298,7 +298,7 @@ class Audit(Protocol):
 
     @property
     def requires(self) -> frozenset[Capability]:
-        """What the target must be able to do."""
+        """The capabilities that the target must have."""
 
     def probe(self, document: Document) -> Probe:
         """Return the generator that audits one document."""
@@ -313,8 +313,8 @@ class Shown:
     """A value that a notebook shows as HTML.
 
     Attributes:
-        renderer: Makes the HTML. It is given by :mod:`ragwitness`, which stands above the pages;
-            without it a value is shown as text.
+        renderer: Makes the HTML. It is set by :mod:`ragwitness`; without it a value is shown as
+        text.
     """
 
     __slots__ = ()

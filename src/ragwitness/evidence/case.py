@@ -20,7 +20,7 @@ from ragwitness.evidence.pack import (
     Pack,
 )
 from ragwitness.runner.budget import Budget, Use
-from ragwitness.runner.response_store import AskedQuery, decode_answer, query_key
+from ragwitness.runner.response_store import StoredQuery, decode_answer, query_key
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -78,7 +78,7 @@ class PackExchange:
         failed: Whether it was not worth keeping, and asked again.
     """
 
-    asked: AskedQuery
+    asked: StoredQuery
     answer: Answer
     failed: bool
 
@@ -168,7 +168,7 @@ def _exchange(text: str) -> PackExchange:
         stored = dict(row["failed" if failed else "answer"])
         error = stored.pop("error", None)
         answer = decode_answer(stored)
-        asked = AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+        asked = StoredQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
         if row["key"] != query_key(asked.target, asked.query):
             raise ValueError("its key")
     except (ValueError, KeyError, TypeError, AttributeError) as error_:

@@ -77,7 +77,7 @@ from ragwitness.evidence.subject import (
     units_digest,
     without_words,
 )
-from ragwitness.runner.hash_chain import GROWN, AnswerChain, Link, blinding_of, dense
+from ragwitness.runner.hash_chain import CHAIN_OBSERVERS, HashChain, Link, blinding_of, dense
 
 _SERIES = "ragwitness/series/v1"
 _AGAIN = "Restore it from a copy: without it nothing of this run can be opened."
@@ -180,7 +180,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
         log = RunsLog(wish.runs_log, key)
         log.begin(digest, series, subject.task)
-        GROWN[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
+        CHAIN_OBSERVERS[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
     if wish.timestamp is not None:
         from ragwitness.evidence.log_client import stamp
 
@@ -279,7 +279,7 @@ def read_sealed(run: Path) -> SealedRun:
 
 
 def _links(run: Path) -> list[Link]:
-    chain = AnswerChain.of_run(run)
+    chain = HashChain.of_run(run)
     found: list[Link] = []
     if chain is None or not at_hand(run / ANSWERS):
         return found

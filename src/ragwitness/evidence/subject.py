@@ -16,7 +16,7 @@ from typing import Any
 from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.crypto.merkle import MerkleLog
-from ragwitness.runner.hash_chain import AnswerChain, Link, dense
+from ragwitness.runner.hash_chain import HashChain, Link, dense
 
 VERSION = "ragwitness/seal/v2"
 EARLIER = "ragwitness/seal/v1"
@@ -98,7 +98,7 @@ class SealedRun:
     @property
     def head(self) -> str:
         """Last link of its chain, in hex; of the seal alone where nothing was answered."""
-        empty = AnswerChain(self.seal, b"").head
+        empty = HashChain(self.seal, b"").head
         return (self.links[-1].head if self.links else empty).hex()
 
 

@@ -40,7 +40,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, Followed, advance
+from ragwitness.runner.worker import Done, GeneratorResult, advance
 from ragwitness.text.secrets import Secret
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _prompts(case: PackCase) -> str:
     order, plan = _order(pack)
     replies = Replies(case.exchanges)
     transcripts: list[Transcript] = []
-    ended: dict[str, Followed[str | None]] = {}
+    ended: dict[str, GeneratorResult[str | None]] = {}
     capped = pack.result["spent"]["stopped_by"]
     rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
     known = [document.text for document in (*plan.records, *plan.background)]
@@ -180,14 +180,14 @@ def _prompts(case: PackCase) -> str:
 
 def _driven(
     attack: Attack, replies: Replies, capped: str | None
-) -> tuple[list[Transcript], Followed[str | None]]:
+) -> tuple[list[Transcript], GeneratorResult[str | None]]:
     transcripts: list[Transcript] = []
     under_way: list[Ask] = []
     steps, answers, queries = attacked(attack, transcripts, under_way), None, 0
     while True:
         step = advance(steps, answers)
         if isinstance(step, Done):
-            return transcripts, Followed(step.value, queries, queries)
+            return transcripts, GeneratorResult(step.value, queries, queries)
         stored = [replies.get(attack.name, attack.name, query) for query in step]
         if None not in stored:
             queries += len(step)
@@ -201,7 +201,7 @@ def _driven(
             if answer is not None and answer.error is None:
                 transcripts.append(transcript_of(attack.name, ask, answer))
         refusal = CapReachedError(f"{capped} cap reached")
-        return transcripts, Followed(None, queries, queries, passing=True, refusal=refusal)
+        return transcripts, GeneratorResult(None, queries, queries, passing=True, refusal=refusal)
 
 
 def _measures(case: PackCase) -> str:

@@ -383,11 +383,6 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
             *(f"{fmt.MISSING} {note}." for note in missing),
             *([f"spent: {spent}."] if spent else []),
         ),
-        rates=tuple(
-            (f"Share of {m.label}", m.rate)
-            for m in result.together
-            if not m.published and m.rate is not None
-        ),
         version=result.ragwitness,
     )
 

@@ -26,7 +26,7 @@ from ragwitness.leakage.score.table import LeakMeasure, LeakPlan, measure_leaks
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.response_store import ResponseStore, query_key
-from ragwitness.runner.worker import Asking, Followed, Progress, Steps, Worker
+from ragwitness.runner.worker import GeneratorResult, Progress, QueryGenerator, Steps, Worker
 from ragwitness.text.overlap import (
     RunIndex,
     SubsequenceIndex,
@@ -77,7 +77,7 @@ class AttackRun:
 
 def attacked(
     attack: Attack, transcripts: list[Transcript], under_way: list[Ask]
-) -> Asking[str | None]:
+) -> QueryGenerator[str | None]:
     """Attack, and record the answers even if a cap ends it; return the attack's own summary.
 
     Args:
@@ -143,7 +143,7 @@ async def ask_attacks(
         responses = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         # 1. Attack after attack, each to its limit or a cap.
         transcripts: list[Transcript] = []
-        ended: dict[str, Followed[str | None]] = {}
+        ended: dict[str, GeneratorResult[str | None]] = {}
         for attack in attacks:
             _log.info("attack %s at %s", attack.name, target.name)
             ended[attack.name] = await _attack(
@@ -162,7 +162,7 @@ async def ask_attacks(
 def attack_run(
     target: str,
     transcripts: Sequence[Transcript],
-    ended: Mapping[str, Followed[str | None]],
+    ended: Mapping[str, GeneratorResult[str | None]],
     spent: Spending,
     prompts: int,
 ) -> AttackRun:
@@ -208,7 +208,7 @@ async def _attack(
     limiter: RateLimiter,
     progress: Progress | None,
     transcripts: list[Transcript],
-) -> Followed[str | None]:
+) -> GeneratorResult[str | None]:
     done = 0
 
     def watch(document: Document, _query: Query, _answer: Answer) -> None:

@@ -218,7 +218,7 @@ class LeakTask(HowRead, Sending, Sealing):
                 seal_run(self, folder, self.target, target.name, lambda _: work.subject(plan))
             return await work.asked(target, limiter, folder)
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return work.scored(plan, with_target(self.target, ask, transport))
 
 

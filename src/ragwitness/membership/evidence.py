@@ -43,12 +43,7 @@ from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.score_store import (
-    StoredScore,
-    outcome_row,
-    read_scores,
-    stored_score,
-)
+from ragwitness.runner.score_store import decode_outcome, outcome_row, read_scores
 from ragwitness.runner.worker import Done, Outcome, advance, probe_of
 
 if TYPE_CHECKING:
@@ -60,7 +55,7 @@ _STAGES = {"known outside": "known_out", "known inside": "known_in", "documents"
 _ROW = {
     "stage",
     "document",
-    *outcome_row(StoredScore(Score(None), 0, 0, capped=False, passing=False)),
+    *outcome_row(Outcome(Document("", ""), Score(None), 0, 0)),
 }
 
 _LOOKS = re.compile(re.escape(LOOKS.partition("{")[0]) + "([0-9]{1,3})")
@@ -205,7 +200,7 @@ def _read(case: PackCase) -> _Recorded:
         document = next(documents[row["stage"]], None)
         if document is None or document.id != row["document"]:
             raise refuse("units.order", f"{row['document']!r} is not asked about in this place.")
-        outcomes[row["stage"]].append(stored_score(row).of(document))
+        outcomes[row["stage"]].append(decode_outcome(row, document))
     if any(next(rest, None) is not None for rest in documents.values()):
         raise refuse("units.order", "A document was to be asked about, and no row is about it.")
     # 3. The method, as the target's answers allowed it.

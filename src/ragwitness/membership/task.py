@@ -226,7 +226,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         # 2. The documents: those in question, and those that p-values are ranked among.
         unread: list[LeftOut | str] = []
         grouped = partial(
-            as_documents, how=self, lost=unread, note=note, paragraphs=self.paragraphs,
+            as_documents, how=self, left_out=unread, note=note, paragraphs=self.paragraphs,
             group_field=self.group_field,
         )  # fmt: skip
         plan = AuditPlan(
@@ -282,7 +282,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
 
         with (
             models_on(self.cluster) if self.cluster else nullcontext(),
-            self.governed(folder) as (limiter, transport),
+            self.limited(folder) as (limiter, transport),
         ):
             return with_target(self.target, ask, transport)
 
@@ -348,11 +348,11 @@ async def choose_method(
     """
     from ragwitness.membership.auto_select import choose, refuse_beforehand, run_pilot
     from ragwitness.models.model_registry import load_language_model
-    from ragwitness.runner.capabilities import measured_once
+    from ragwitness.runner.capabilities import measured
 
     proxy = load_language_model(order.proxy)
     await refuse_beforehand(order.plan, proxy)
-    report = await measured_once(target, limiter, folder)
+    report = await measured(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
     choice = await choose(order.plan, report, proxy, order.budget, piloting)
     return replace(order, method=choice.method, config=choice.config, why=choice.why)

@@ -1,4 +1,4 @@
-"""What a report says, as one value: words, tables with typed columns, and figures as geometry.
+"""A report as one value: words, tables with typed columns, and figures.
 
 A kind of result makes a report document (:mod:`ragwitness.report.result_type`); the renderers of
 :mod:`ragwitness.report` lay it out for a terminal or as a page. No renderer knows a kind, and no
@@ -8,14 +8,17 @@ name what cannot be seen.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ragwitness.core.types import LeftOut
+from ragwitness.report.formatting import rate_text
 
 if TYPE_CHECKING:
-    from ragwitness.report.geometry import Course, Histogram, Plane, Square
+    from ragwitness.report.geometry import Histogram
     from ragwitness.stats.evaluation import Rate
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
@@ -24,7 +27,7 @@ Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a row is about.
+    """The subject of a row.
 
     Attributes:
         text: The name.
@@ -49,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceWord:
-    """A word of evidence: what stands before it, and two probabilities in words."""
+    """A word of evidence with the words before it, and two probabilities in words."""
 
     before: str
     word: str
@@ -82,11 +85,11 @@ class Column:
 
     Attributes:
         name: Its heading in a page.
-        kind: How its cells are written: ``value`` is a rate or number, ``interval`` and ``strip``
-            the interval of a rate in figures and as a drawing, ``signed`` a difference with its
-            interval, ``change`` and ``ends`` the same in two columns.
+        kind: How its cells are written. ``value`` is a rate or number. ``interval`` and ``strip``
+            are the interval of a rate in figures and as a drawing. ``signed`` is a difference with
+            its interval, ``change`` and ``ends`` the same in two columns.
         short: Its heading in a terminal; None leaves the column out there.
-        page: Whether it stands in the page.
+        page: Whether the page shows it.
     """
 
     name: str
@@ -101,7 +104,7 @@ class LazyRows(Sequence[Any]):
     """Rows that are made when they are looked at: a page shows few of many.
 
     Args:
-        items: What the rows are about.
+        items: The subjects of the rows.
         make: From one of them to its row.
     """
 
@@ -126,7 +129,7 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What it shows.
+        caption: Its content in words.
         columns: In their order.
         rows: One cell per column.
         look: Class of the table in a page.
@@ -143,7 +146,7 @@ class Paragraph:
     """A paragraph.
 
     Attributes:
-        text: What it says.
+        text: Its text.
         look: ``hint`` in small print.
         brief: Whether a terminal shows it too.
         page: Whether a page shows it.
@@ -157,16 +160,9 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Labels with what they stand for, as a list."""
+    """Labels with their meaning, as a list."""
 
     items: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Figures side by side."""
-
-    items: tuple[Square, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +170,10 @@ class Fold:
     """Something that a reader of the page unfolds; left out of a terminal.
 
     Attributes:
-        title: What it holds.
+        title: Its content in words.
         share: How much, in small print.
         style: Colour of its mark.
-        blocks: What it holds.
+        blocks: Its content.
         unfolded: Whether it is open at first.
         anchor: Names its place in the page.
     """
@@ -191,9 +187,7 @@ class Fold:
 
 
 # Everything a section can hold; each renderer has one branch for each of these.
-Block: TypeAlias = (
-    "Table | Paragraph | Glossary | Figures | Fold | Histogram | Plane | Course | Curves"
-)
+Block: TypeAlias = "Table | Paragraph | Glossary | Fold | Histogram | Curves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +197,7 @@ class Section:
     Attributes:
         key: Names its place in the page.
         title: Its heading.
-        blocks: What it holds; tables without a short heading are for the page alone.
+        blocks: Its content; tables without a short heading are for the page alone.
         only: ``page`` or ``terminal`` where the other leaves it out.
     """
 
@@ -229,24 +223,23 @@ class ReportDocument:
 
     Attributes:
         kind: Kind of result, in words.
-        title: What was found, in one line.
-        sentence: What that means, in one or two.
+        title: The finding, in one line.
+        sentence: Its meaning, in one or two.
         method: How it was asked, for a list of runs.
         target: Whom.
         queries: How many were sent; None where that is not known.
         facts: The first things to know, label and value.
         brief: The same for a terminal.
-        warnings: What a reader must know before relying on it.
+        warnings: Reasons to doubt it.
         left_out: Files and rows that were given and could not be read.
-        claimed: What the figures claim.
-        not_claimed: What a reader might wrongly conclude.
-        rests_on: What the claims rest on, label and value.
+        claimed: The claims of the figures.
+        not_claimed: Conclusions that would be wrong.
+        rests_on: The grounds of the claims, label and value.
         shares: Verdicts as shares of the whole; empty where there are none.
         sections: The parts.
         settings: Everything in use, label and value.
         reading: How to read it, term and explanation.
         closing: Last lines in a terminal.
-        rates: Rates by name, to compare two runs.
         version: Of the package that wrote the result.
     """
 
@@ -268,7 +261,6 @@ class ReportDocument:
     settings: tuple[tuple[str, str], ...] = ()
     reading: tuple[tuple[str, str], ...] = ()
     closing: tuple[str, ...] = ()
-    rates: tuple[tuple[str, Rate], ...] = ()
     version: str = ""
 
 
@@ -304,8 +296,10 @@ def simple_report(
 
 
 def table_rows(report: ReportDocument) -> list[dict[str, Any]]:
-    """Return every cell of a report's tables: what its row is about, its column, what it says."""
-    tables = [one for part in report.sections for one in part.blocks if isinstance(one, Table)]
+    """Return every cell of a report's tables: its row, its column and its text."""
+    tables = [
+        block for section in report.sections for block in section.blocks if isinstance(block, Table)
+    ]
     return [
         {"row": _said(row[0]), "column": column.name, "value": _said(cell)}
         for table in tables
@@ -326,7 +320,7 @@ class Axis:
     """One axis.
 
     Attributes:
-        label: What it shows.
+        label: Its quantity.
         ticks: Values to mark; none for round numbers.
         log: Whether the scale is logarithmic.
     """
@@ -342,7 +336,7 @@ class Line:
 
     Attributes:
         name: In the legend.
-        points: (x, y), or (x, y, low, high) with a whisker.
+        points: (x, y), or with whiskers (x, y, low, high) or (x, y, low, high, left, right).
         colour: Number of the colour, 0 to 5; lines of one colour belong together.
         marks: Whether points are marked instead of joined.
         dashed: Whether the curve is dashed.
@@ -379,9 +373,53 @@ class Curves:
     """Panels of curves over one legend.
 
     Attributes:
-        title: What they show.
+        title: Their content in words.
         make: Returns the panels; called where they are drawn, since a terminal draws none.
+        note: How to read them, in words and numbers.
     """
 
     title: str
     make: Callable[[], Sequence[LinesPanel]]
+    note: str = ""
+
+
+_CORNERS = 400  # beyond which a curve is thinned: no eye sees more
+_QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def thinned(points: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """Return no more points than can be seen; the last one stays."""
+    stride = max(1, math.ceil(len(points) / _CORNERS))
+    return [*points[:-1:stride], points[-1]]
+
+
+def step_line(name: str, corners: Sequence[tuple[float, float]], colour: int = 0) -> Line:
+    """Return a step function through ``corners``: right first, then up.
+
+    Between two corners nothing is claimed that was not observed.
+    """
+    few = thinned(corners)
+    points = [few[0]]
+    for (_, before), (x, y) in itertools.pairwise(few):
+        points += [(x, before), (x, y)]
+    return Line(name, tuple(points), colour)
+
+
+def unit_panel(title: str, x: str, y: str, lines: Sequence[Line]) -> LinesPanel:
+    """Return a plot of the unit square with its diagonal."""
+    diagonal = Line("diagonal", ((0.0, 0.0), (1.0, 1.0)), 5, dashed=True)
+    return LinesPanel(title, Axis(x, _QUARTERS), Axis(y, _QUARTERS), (*lines, diagonal))
+
+
+def roc_curve(corners: Sequence[tuple[float, float]], area: float, name: str) -> Curves:
+    """Return an ROC as a step function.
+
+    Args:
+        corners: (false-positive rate, true-positive rate).
+        area: Under it.
+        name: Of the curve.
+    """
+    note = f"True-positive rate against false-positive rate; area under it {rate_text(area)}."
+    axes = ("false-positive rate", "true-positive rate")
+    panel = unit_panel(f"AUC {rate_text(area)}", *axes, [step_line(name, corners, 1)])
+    return Curves("ROC curve", lambda: [panel], note)

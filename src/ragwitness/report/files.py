@@ -65,7 +65,7 @@ def _parquet(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any])
     """Return one row per row of a result, with the names and the nesting of the JSON.
 
     The types do not depend on the values: a column without any is still a column of numbers.
-    What there is not is null, never NaN.
+    A missing value is null, never NaN.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -98,9 +98,9 @@ def _arrow_type(arrow: ModuleType, type_: Any) -> Any:
     if isinstance(type_, list):
         return arrow.list_(_arrow_type(arrow, type_[0]))
     if isinstance(type_, Mapping):
-        return arrow.struct([(name, _arrow_type(arrow, one)) for name, one in type_.items()])
-    known = {str: arrow.string, int: arrow.int64, float: arrow.float64, bool: arrow.bool_}
-    return known[type_]()
+        return arrow.struct([(name, _arrow_type(arrow, inner)) for name, inner in type_.items()])
+    plain_types = {str: arrow.string, int: arrow.int64, float: arrow.float64, bool: arrow.bool_}
+    return plain_types[type_]()
 
 
 def _sound(value: Any) -> Any:
@@ -126,7 +126,7 @@ def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
     report = kind.report(result)
     cases = [
         *kind.tested(result, conditions),
-        *(TestCase(one.name, "skipped", f"left out: {one.why}") for one in report.left_out),
+        *(TestCase(test.name, "skipped", f"left out: {test.why}") for test in report.left_out),
     ]
     root = ET.Element("testsuites", name="ragwitness")
     suite = ET.SubElement(root, "testsuite", name=_clean(report.target or report.kind))
@@ -142,25 +142,25 @@ def junit_xml(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
     for name, value in named.items():
         ET.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     # Pass 3: the cases; what passed says its figures as well, because a pass is also a finding.
-    for one in cases:
+    for test in cases:
         case = ET.SubElement(suite, "testcase", classname=_clean(f"ragwitness.{report.method}"))
-        case.set("name", _clean(one.name))
-        if one.state == "failed":
-            failure = ET.SubElement(case, "failure", type=one.type, message=_clean(one.message))
-            failure.text = _lines(one.text)
-        elif one.state == "skipped":
-            ET.SubElement(case, "skipped", message=_clean(one.message))
+        case.set("name", _clean(test.name))
+        if test.state == "failed":
+            failure = ET.SubElement(case, "failure", type=test.type, message=_clean(test.message))
+            failure.text = _lines(test.text)
+        elif test.state == "skipped":
+            ET.SubElement(case, "skipped", message=_clean(test.message))
         else:
-            said = "\n".join(filter(None, (_clean(one.message), _lines(one.text))))
-            ET.SubElement(case, "system-out").text = said
+            output = "\n".join(filter(None, (_clean(test.message), _lines(test.text))))
+            ET.SubElement(case, "system-out").text = output
     if report.warnings:
         ET.SubElement(suite, "system-out").text = "\n".join(map(_clean, report.warnings))
     # Pass 4: the counts, on the suite and on the root: readers differ in where they look.
     counts = {
         "tests": len(cases),
-        "failures": sum(one.state == "failed" for one in cases),
+        "failures": sum(test.state == "failed" for test in cases),
         "errors": 0,
-        "skipped": sum(one.state == "skipped" for one in cases),
+        "skipped": sum(test.state == "skipped" for test in cases),
     }
     seconds = plain(getattr(result, "seconds", None))
     for element in (root, suite):
@@ -185,7 +185,7 @@ def _clean(text: str) -> str:
 # SARIF 2.1.0 (OASIS, errata 01), which code-scanning pages read.
 #
 # Only what failed is a result there: GitHub makes an alert of every result, passed ones included.
-# What was left undecided is a notification of the run.
+# An undecided case is a notification of the run.
 
 _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -195,24 +195,24 @@ _LONGEST_NAME = 200
 
 
 def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any] = ()) -> str:
-    """Return a result as a SARIF log with one run; without conditions nothing fails.
+    """Return a result as a SARIF log with case run; without conditions nothing fails.
 
     Args:
         kind: Of the result.
         result: The result.
         conditions: Those of ``--fail-on``.
     """
-    # Pass 1: the same cases as in JUnit. What failed has a rule by the way in which it failed.
+    # Pass 1: the same cases as in JUnit. Each kind of failure has a rule.
     report, cases = kind.report(result), kind.tested(result, conditions)
-    failed = [one for one in cases if one.state == "failed"]
-    rules = sorted({one.type for one in failed})
+    failed = [case for case in cases if case.state == "failed"]
+    rules = sorted({case.type for case in failed})
     # Pass 2: what the run itself has to say, which no alert shows.
-    undecided = sum(one.state == "skipped" for one in cases)
-    told = [(_clean(warning), "warning") for warning in report.warnings]
+    undecided = sum(case.state == "skipped" for case in cases)
+    notes = [(_clean(warning), "warning") for warning in report.warnings]
     if undecided:
-        told.append((f"{undecided:,} of {len(cases):,} cases are inconclusive.", "note"))
-    lost = (f"Left out: {one.name}: {one.why}" for one in report.left_out)
-    told += [(_clean(line), "warning") for line in lost]
+        notes.append((f"{undecided:,} of {len(cases):,} cases are inconclusive.", "note"))
+    left_out = (f"Left out: {case.name}: {case.why}" for case in report.left_out)
+    notes += [(_clean(line), "warning") for line in left_out]
     ruling = kind.rule(result, conditions)
     invocation: dict[str, Any] = {
         # It ran to its end, whatever it found; what it found is the exit code.
@@ -220,14 +220,14 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         "exitCode": int(ruling.code),
         "exitCodeDescription": _clean(ruling.why or ExitCode(ruling.code).name.lower()),
         "toolExecutionNotifications": [
-            {"level": level, "message": {"text": _unlinked(text)}} for text, level in told
+            {"level": level, "message": {"text": _unlinked(text)}} for text, level in notes
         ],
     }
     if (started := _utc(getattr(result, "started", ""))) is not None:
         invocation["startTimeUtc"] = started
     # Pass 3: the log.
     settings = {_clean(name): _clean(value) for name, value in report.settings}
-    about = f"What failed of a {kind.words}: ragwitness {kind.verb} --fail-on"
+    about = f"Failures of a {kind.words}: ragwitness {kind.verb} --fail-on"
     run = {
         "tool": {
             "driver": {
@@ -248,19 +248,19 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
         # Logs of different verbs stand side by side on a code-scanning page.
         "automationDetails": {"id": f"ragwitness/{kind.name}/"},
         "originalUriBaseIds": {
-            _BASE: {"description": {"text": "Not a folder: the ids of what was asked about."}}
+            _BASE: {"description": {"text": "Not a folder: the ids of documents."}}
         },
         "invocations": [invocation],
         "results": [
             {
-                "ruleId": f"{kind.name}/{one.type}",
-                "ruleIndex": rules.index(one.type),
+                "ruleId": f"{kind.name}/{case.type}",
+                "ruleIndex": rules.index(case.type),
                 "level": "error",
-                "message": {"text": _unlinked(f"{_clean(one.name)}: {_clean(one.message)}")},
-                "locations": [_place(report.target if one.type == "fail-on" else one.name)],
-                "partialFingerprints": {"primaryLocationLineHash": _fingerprint(kind, one)},
+                "message": {"text": _unlinked(f"{_clean(case.name)}: {_clean(case.message)}")},
+                "locations": [_place(report.target if case.type == "fail-on" else case.name)],
+                "partialFingerprints": {"primaryLocationLineHash": _fingerprint(kind, case)},
             }
-            for one in failed
+            for case in failed
         ],
         "properties": {
             "target": _clean(report.target),
@@ -274,11 +274,11 @@ def sarif_log(kind: ResultType[Any, Any], result: Any, conditions: Sequence[Any]
 
 def _place(name: str) -> dict[str, Any]:
     """Say where something failed; a document is no file, and its id stands for it."""
-    shown = _clean(name)[:_LONGEST_NAME] or "unnamed"
-    where = {"uri": quote(shown, safe="", errors="replace"), "uriBaseId": _BASE}
+    name_shown = _clean(name)[:_LONGEST_NAME] or "unnamed"
+    where = {"uri": quote(name_shown, safe="", errors="replace"), "uriBaseId": _BASE}
     return {
         "physicalLocation": {"artifactLocation": where, "region": {"startLine": 1}},
-        "logicalLocations": [{"name": shown, "kind": "document"}],
+        "logicalLocations": [{"name": name_shown, "kind": "document"}],
     }
 
 

@@ -28,9 +28,9 @@ def visible(text: str, limit: int = _LIMIT) -> str:
     """
     # Untrusted text may hold control characters or turn the direction of writing; each is named in
     # its place, so that what is shown is what is there.
-    shown = "".join(_name(char) for char in text[:limit])
+    text_shown = "".join(_name(char) for char in text[:limit])
     rest = len(text) - limit
-    return f"{shown}… ({count(rest)} more characters)" if rest > 0 else shown
+    return f"{text_shown}… ({count(rest)} more characters)" if rest > 0 else text_shown
 
 
 def _name(char: str) -> str:
@@ -53,10 +53,10 @@ def documents(n: int) -> str:
 
 def left_out(files: Sequence[LeftOut]) -> str:
     """Say how many files and rows were given and could not be used; empty for none."""
-    rows = sum(one.line > 0 for one in files)
+    rows = sum(item.line > 0 for item in files)
     counts = ((len(files) - rows, "file"), (rows, "row"))
-    told = " and ".join(f"{count(n)} {noun}{'' if n == 1 else 's'}" for n, noun in counts if n)
-    return told and f"{told} could not be read and {_WERE[len(files) > 1]} left out"
+    amounts = " and ".join(f"{count(n)} {noun}{'' if n == 1 else 's'}" for n, noun in counts if n)
+    return amounts and f"{amounts} could not be read and {_WERE[len(files) > 1]} left out"
 
 
 def p_text(value: float | None) -> str:
@@ -162,22 +162,22 @@ def duration(seconds: float) -> str:
         return MISSING
     if seconds < 60:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{count(whole // 3600)} h {whole % 3600 // 60} min"
+    rounded = round(seconds)
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{count(rounded // 3600)} h {rounded % 3600 // 60} min"
 
 
 def spent_text(spent: Spending | None) -> str:
-    """Return what a run has spent at its target, each beside its cap; empty where unknown."""
+    """Return the spending of a run at its target, each beside its cap; empty where unknown."""
     if spent is None:
         return ""
     tokens = spent.prompt_tokens + spent.completion_tokens
-    parts = [f"{count(spent.queries)}{_cap(spent.max_queries)} queries"]
-    parts.append(f"{count(tokens)}{_cap(spent.max_tokens)} tokens")
+    amounts = [f"{count(spent.queries)}{_cap(spent.max_queries)} queries"]
+    amounts.append(f"{count(tokens)}{_cap(spent.max_tokens)} tokens")
     if spent.cost is not None:
-        parts.append(f"cost {spent.cost:,.4g}{_cap(spent.max_cost)}")
-    return ", ".join(parts)
+        amounts.append(f"cost {spent.cost:,.4g}{_cap(spent.max_cost)}")
+    return ", ".join(amounts)
 
 
 def _cap(cap: float | None) -> str:

@@ -45,18 +45,19 @@ def resource(name: str, packages: Sequence[str] = _PACKAGES) -> str | None:
 def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
     """Return the templates of some packages; the first that has a name wins."""
     # Escaping is on for every template, and a name that is missing is an error, not an empty place.
-    made = Environment(
+    templates = Environment(
         loader=FunctionLoader(partial(resource, packages=packages)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(
+    templates.filters.update(
         visible=fmt.visible,
         left_out=fmt.left_out,
         count=fmt.count,
         percent=fmt.percent,
+        probability=fmt.probability,
         rate=fmt.rate_text,
         interval=fmt.interval,
         cell=_figure,
@@ -65,7 +66,7 @@ def environment(packages: tuple[str, ...] = _PACKAGES) -> Environment:
         first_items=lambda named, most: list(islice(named.items(), most)),
         type=lambda value: type(value).__name__,
     )
-    return made
+    return templates
 
 
 def _figure(value: Cell, column: Column) -> str:
@@ -118,16 +119,16 @@ def render_page(report: ReportDocument) -> str:
     """Return a report as a page; every text in it is escaped."""
     css, policy = _style()
     # The style is ours and read from the package, hence not escaped.
-    own = Markup(css)  # noqa: S704
+    style = Markup(css)  # noqa: S704
     template = environment().get_template("report.html.j2")
-    return template.render(report=report, css=own, policy=policy, page_of=None, cut=Cut())
+    return template.render(report=report, css=style, policy=policy, page_of=None, cut=Cut())
 
 
 def write_html(result: object, path: str | Path) -> None:
     """Write the page of a result of any kind.
 
     Args:
-        result: What an audit, a leak measurement or another task returned.
+        result: The result of any task.
         path: Where the page goes.
 
     Raises:
@@ -145,10 +146,10 @@ def write_page(report: ReportDocument, path: str | Path) -> None:
     replace_file(path, render_page(report))
 
 
-# A result as a part of a notebook: the page of a result, small, under a style of its own.
+# A result as a part of a notebook: a small page with a style that touches nothing else.
 #
-# There is no script in it, and every text is escaped: an audited system cannot write into the
-# notebook of whoever audits it.
+# There is no script in it, and every text is escaped: an audited system cannot write into its
+# auditor's notebook.
 
 
 _OPEN = 1  # sections that are unfolded at first
@@ -161,15 +162,15 @@ _NAMES = re.compile(r'\b(id|aria-labelledby|href)="([^"]*)"')
 
 
 def fragment(report: ReportDocument) -> str:
-    """Return a report as a part of a page; names in it are its own, whatever stands beside."""
+    """Return a report as a part of a page, with names that clash with no other part."""
     template = environment().get_template("notebook.html.j2")
     # The style is ours and read from the package, hence not escaped.
     html = template.render(report=report, css=Markup(_fragment_style()), cut=_CUT, most=_OPEN)  # noqa: S704
     mark = hashlib.sha256(html.encode("utf-8", "replace")).hexdigest()[:8]
 
-    def own(found: re.Match[str]) -> str:
-        words = (f"{'#' * (one[:1] == '#')}r{mark}-{one.lstrip('#')}" for one in found[2].split())
-        return f'{found[1]}="{" ".join(words)}"'
+    def own(match: re.Match[str]) -> str:
+        names = (f"{'#' * (n[:1] == '#')}r{mark}-{n.lstrip('#')}" for n in match[2].split())
+        return f'{match[1]}="{" ".join(names)}"'
 
     return _NAMES.sub(own, html)
 
@@ -178,7 +179,7 @@ def fragment(report: ReportDocument) -> str:
 def _fragment_style() -> str:
     """Return the style of the pages, for the elements of a fragment alone."""
     css = (resource("style.css") or "").partition("@media print")[0]
-    # What holds for a whole page holds for the fragment (CSS nesting): a notebook keeps its own.
+    # Rules for a whole page become rules for the fragment (CSS nesting).
     for page in (":root", "body", "html"):
         css = re.sub(rf"(?m)^(\s*){page}(?=[ ,{{])", r"\1&", css)
     return f".ragwitness {{\n{css}\n{_SMALL}}}"
@@ -189,6 +190,7 @@ def _fragment_style() -> str:
 
 _WIDTH_LINES, _HEIGHT_LINES = 300.0, 220.0  # of the plotted area
 _LEFT, _TOP, _GAP, _BELOW = 56.0, 44.0, 76.0, 44.0
+_XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # in a file
 _ROW, _COLUMN, _LETTER = 18, 180, 6
 STYLE = (
     "<style>svg{color-scheme:light dark;background:#fcfbf8;color:#1d1f21}.m{fill:#5c5f62}"
@@ -222,47 +224,51 @@ def lines_svg(title: str, panels: Sequence[LinesPanel], style: str = STYLE) -> s
     column = max([_COLUMN, *(34 + _LETTER * len(name) for name, *_ in names)])
     columns = max(1, int(width // column))
     height = bottom + _ROW * math.ceil(len(names) / columns) + 12
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
+    elements = [
+        f'<svg{_XMLNS if style else ""} viewBox="0 0 {width:g} {height:g}"'
+        f' width="{width:g}" height="{height:g}" role="img"'
         ' font-family="system-ui, sans-serif" font-size="11" fill="currentColor">',
         f"<title>{escape(title)}</title>{style}",
         f'<text x="12" y="18" font-size="13" font-weight="600">{escape(title)}</text>',
     ]
     # Pass 3: the panels, then the legend below them.
-    parts += [_panel(panel, _LEFT + at * (_WIDTH_LINES + _GAP)) for at, panel in enumerate(panels)]
+    elements += [
+        _panel(panel, _LEFT + at * (_WIDTH_LINES + _GAP)) for at, panel in enumerate(panels)
+    ]
     for at, name in enumerate(names):
         x, y = 16 + column * (at % columns), bottom + 12 + _ROW * (at // columns)
-        parts.append(_key(x, y, *name))
-    return "\n".join([*parts, "</svg>"]) + "\n"
+        elements.append(_key(x, y, *name))
+    return "\n".join([*elements, "</svg>"]) + "\n"
 
 
 def _panel(panel: LinesPanel, left: float) -> str:
     points = [point for line in panel.lines for point in line.points]
-    x = _Scale(panel.x, [p[0] for p in points], left, left + _WIDTH_LINES, None)
     # Whiskers count for the scale: an interval is never cut off.
-    tall = [value for p in points for value in p[1:]]
+    wide = [value for p in points for value in (p[0], *p[4:])]
+    x = _Scale(panel.x, wide, left, left + _WIDTH_LINES, None)
+    tall = [value for p in points for value in p[1:4]]
     y = _Scale(panel.y, tall, _TOP + _HEIGHT_LINES, _TOP, panel.floor)
-    parts = [f'<text x="{left:g}" y="{_TOP - 8:g}">{escape(panel.title)}</text>']
-    parts += [
+    elements = [f'<text x="{left:g}" y="{_TOP - 8:g}">{escape(panel.title)}</text>']
+    elements += [
         f'<path class="g" d="M{x(value):.1f} {_TOP:g}v{_HEIGHT_LINES:g}"/>'
         f'<text class="m" x="{x(value):.1f}" y="{_TOP + _HEIGHT_LINES + 14:g}"'
         f' text-anchor="middle">{_number(value)}</text>'
         for value in x.ticks
     ]
-    parts += [
+    elements += [
         f'<path class="g" d="M{left:g} {y(value):.1f}h{_WIDTH_LINES:g}"/>'
         f'<text class="m" x="{left - 5:g}" y="{y(value) + 4:.1f}"'
         f' text-anchor="end">{_number(value)}</text>'
         for value in y.ticks
     ]
-    parts.append(
+    elements.append(
         f'<text class="m" x="{left + _WIDTH_LINES / 2:g}" y="{_TOP + _HEIGHT_LINES + 30:g}"'
         f' text-anchor="middle">{escape(panel.x.label)}</text>'
         f'<text class="m" x="{left + _WIDTH_LINES:g}" y="{_TOP - 8:g}"'
         f' text-anchor="end">{escape(panel.y.label)}</text>'
     )
-    parts += [_line(line, x, y) for line in panel.lines if line.points]
-    return "\n".join(parts)
+    elements += [_line(line, x, y) for line in panel.lines if line.points]
+    return "\n".join(elements)
 
 
 class _Scale:
@@ -302,24 +308,24 @@ def _number(value: float) -> str:
 
 
 def _line(line: Line, x: _Scale, y: _Scale) -> str:
-    parts = [f'<g class="c{line.colour % 6}" stroke="currentColor" fill="none">']
+    elements = [f'<g class="c{line.colour % 6}" stroke="currentColor" fill="none">']
     # Curve first, whiskers above it, marks on top.
     if not line.marks:
         corners = "L".join(f"{x(p[0]):.1f} {y(p[1]):.1f}" for p in line.points)
         dash = ' stroke-dasharray="5 4"' if line.dashed else ""
-        parts.append(f'<path d="M{corners}" stroke-width="1.6"{dash}/>')
+        elements.append(f'<path d="M{corners}" stroke-width="1.6"{dash}/>')
     for point in line.points:
-        if len(point) == 4:
-            parts.append(
-                f'<path d="M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}"'
-                ' stroke-width="2" opacity=".6"/>'
-            )
+        whiskers = f"M{x(point[0]):.1f} {y(point[2]):.1f}V{y(point[3]):.1f}" if point[2:] else ""
+        if point[4:]:
+            whiskers += f"M{x(point[4]):.1f} {y(point[1]):.1f}H{x(point[5]):.1f}"
+        if whiskers:
+            elements.append(f'<path d="{whiskers}" stroke-width="2" opacity=".6"/>')
         if line.marks:
-            parts.append(
+            elements.append(
                 f'<circle cx="{x(point[0]):.1f}" cy="{y(point[1]):.1f}" r="3"'
                 ' fill="currentColor" stroke="none"/>'
             )
-    return "".join([*parts, "</g>"])
+    return "".join([*elements, "</g>"])
 
 
 def _key(x: float, y: float, name: str, colour: int, marks: bool, dashed: bool) -> str:
@@ -329,6 +335,5 @@ def _key(x: float, y: float, name: str, colour: int, marks: bool, dashed: bool) 
         if marks
         else f'<path d="M{x:g} {y - 4:g}h20" stroke="currentColor" stroke-width="1.6"{dash}/>'
     )
-    return (
-        f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{escape(name)}</text>'
-    )
+    label = escape(fmt.visible(name, 60))
+    return f'<g class="c{colour % 6}">{sign}</g><text x="{x + 26:g}" y="{y:g}">{label}</text>'

@@ -50,15 +50,15 @@ def result_type_for(result: object) -> ResultType[Any, Any]:
     Raises:
         KeyError: It is not a result.
     """
-    # A result's class stands beside its result type, or names it: no table of classes is kept.
+    # A result's class and its result type are in one module, or the class names its type.
     if (name := getattr(result, "result_kind", None)) is not None:
         return result_type_named(name)
-    found: ResultType[Any, Any] | None = vars(sys.modules[type(result).__module__]).get(
+    result_type: ResultType[Any, Any] | None = vars(sys.modules[type(result).__module__]).get(
         "RESULT_TYPE"
     )
-    if found is None:
+    if result_type is None:
         raise KeyError(type(result).__name__)
-    return found
+    return result_type
 
 
 def to_json(result: object) -> dict[str, Any]:
@@ -81,14 +81,19 @@ def kind_of(data: Mapping[str, Any]) -> ResultType[Any, Any]:
                 f"Known: {', '.join(RESULT_TYPES)}. A newer version of Ragwitness may read it.",
             )
         return result_type_named(name)
-    # Files of before say by their fields what they are.
+    # Earlier files are recognised by their fields.
     # The order of RESULT_TYPES decides where two kinds have a field in common.
-    found = next(
-        (one for one in map(result_type_named, RESULT_TYPES) if one.recognises(data)), None
+    kind = next(
+        (
+            candidate
+            for candidate in map(result_type_named, RESULT_TYPES)
+            if candidate.recognises(data)
+        ),
+        None,
     )
-    if found is None:
+    if kind is None:
         raise InputError("This JSON is not a result of Ragwitness.", "Give a run's result.json.")
-    return found
+    return kind
 
 
 def parse_result(data: Mapping[str, Any]) -> tuple[ResultType[Any, Any], Any]:

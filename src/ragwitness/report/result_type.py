@@ -1,4 +1,4 @@
-"""What every kind of result can do: be stored and read back, be judged, say what it says.
+"""Result types: how a result is stored, read, judged and reported.
 
 A task's result is one value. Its :class:`ResultType` is all that ``report``, ``view``, the gates
 and the writers of files know of it. A new one is a module with a ``RESULT_TYPE`` and a
@@ -46,7 +46,7 @@ class TestCase:
     """One line of a JUnit report.
 
     Attributes:
-        name: What it is about.
+        name: Its subject.
         state: How it ended.
         message: In one line.
         text: In more.
@@ -67,23 +67,22 @@ class ResultType(Generic[R, C]):
     """One kind of result.
 
     Attributes:
-        name: As it stands in the file, under ``kind``.
+        name: In the file, under ``kind``.
         words: For people.
         verb: Of the command that makes it.
         load: The result that ``dump`` was given; raises ``InputError`` naming the field.
-        report: What a report says.
+        report: Makes the report.
         rows: The result as flat rows: documents, measures, records, slots, or the cells of tables.
         columns: Names and types of the rows' fields, the first naming the row.
-        recognises: Whether a file of before, which carries no ``kind``, is one of these; none is of
-            a kind that was never stored without it.
+        recognises: Whether an earlier file without ``kind`` is one of these; by default none is.
         conditions: Reads ``--fail-on``; by default there is none.
         rule: Says how a result ends under conditions.
         stored_rows: Field of the stored form that holds the rows, where the rest is ``head`` under
             ``summary``; empty for other forms.
         dump: The result as strict JSON, without ``kind`` and ``version``.
         cases: The rows as JUnit has them; None for one case per row and one for the gate.
-        head: What stands beside the rows in a table of them; None for the whole result.
-        properties: What a JUnit report notes besides the settings.
+        head: The summary beside a table of the rows; None for the whole result.
+        properties: Notes of a JUnit report besides the settings.
         version: Of the form that is stored; raised when an older reader would misread it.
     """
 
@@ -119,7 +118,7 @@ class ResultType(Generic[R, C]):
         Raises:
             InputError: It is of a version to come, or a field is missing or malformed.
         """
-        # Step 1: the version. Files from before versions were written are of the first one.
+        # Step 1: the version. Files without one are of the first version.
         version = data.get("version", 1)
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise malformed(self, "version", f"{version!r} is not a version")
@@ -131,11 +130,10 @@ class ResultType(Generic[R, C]):
                 "Update: pip install --upgrade ragwitness",
             )
         # Step 2: the kind's own fields; the two names of the envelope are not among them.
-        own = {key: value for key, value in data.items() if key not in ("kind", "version")}
+        fields = {key: value for key, value in data.items() if key not in ("kind", "version")}
         try:
-            return self.load(own)
-        # Whatever a hand-edited file makes of the loader, its user gets one sentence and a next
-        # command.
+            return self.load(fields)
+        # Every failure on a hand-edited file becomes one sentence and a next command.
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise malformed(self, "some field", f"{type(error).__name__}: {error}") from error
 
@@ -143,10 +141,9 @@ class ResultType(Generic[R, C]):
         """Return a result as test cases."""
         if self.cases is not None:
             return list(self.cases(result, conditions))
-        # Without cases of its own: a case for each row, none of which fails, and one for the whole
-        # condition.
+        # By default: a case for each row, none of which fails, and one for the condition.
         first = next(iter(self.columns))
-        found = [
+        cases = [
             TestCase(str(row[first]), message=", ".join(f"{k} {v}" for k, v in row.items() if v))
             for row in self.rows(result)
         ]
@@ -157,8 +154,8 @@ class ResultType(Generic[R, C]):
                 ExitCode.INCONCLUSIVE: "skipped",
             }
             state: Literal["passed", "failed", "skipped"] = states.get(ruling.code, "passed")
-            found.append(TestCase("--fail-on", state, ruling.why, type="fail-on"))
-        return found
+            cases.append(TestCase("--fail-on", state, ruling.why, type="fail-on"))
+        return cases
 
 
 def malformed(kind: ResultType[Any, Any], where: str, why: str) -> InputError:
@@ -196,8 +193,8 @@ def restored(
         # The first mistake with its path is enough to find the place; pydantic's whole list is not
         # for people.
         first = error.errors()[0]
-        places = ((names or {}).get(str(one), str(one)) for one in first["loc"])
-        raise malformed(kind, ".".join(places) or "its form", first["msg"]) from error
+        path = ((names or {}).get(str(step), str(step)) for step in first["loc"])
+        raise malformed(kind, ".".join(path) or "its form", first["msg"]) from error
 
 
 def plain(value: Any) -> Any:
@@ -229,7 +226,7 @@ class Condition:
     """One condition under which a run fails.
 
     Attributes:
-        subject: What is counted.
+        subject: The counted verdict or measure.
         least: Rows, or percent of them, at which it is met.
         percent: Whether ``least`` is a percentage of all rows.
     """
@@ -244,7 +241,7 @@ class Condition:
         return f"{self.subject}:{float(self.least):g}{'%' if self.percent else ''}"
 
     def met(self, count: int, total: int) -> bool:
-        """Whether so many of so many rows are enough; none never are."""
+        """Whether ``count`` of ``total`` rows are enough; 0 never are."""
         least = self.least * total / 100 if self.percent else self.least
         return count > 0 and count >= least
 
@@ -256,7 +253,7 @@ def parse_conditions(
 
     Args:
         texts: As given.
-        subjects: What can be named.
+        subjects: The known subjects.
         counted: Whether a number may follow.
 
     Raises:
@@ -270,8 +267,8 @@ def _parse(text: str, subjects: Sequence[str], counted: bool) -> Condition:
     # A condition that cannot be read must stop the run before it starts: it would silently never be
     # met.
     if form is None or form[1] not in subjects or (form[2] is not None and not counted):
-        one = subjects[0]
-        also = f"; each also as {one}:3 or {one}:5%, at least so many" if counted else ""
+        first = subjects[0]
+        also = f"; each also as {first}:3 or {first}:5%, at least so many" if counted else ""
         raise unknown_condition(text, f"{', '.join(subjects)}{also}")
     subject, number, sign = form.groups()
     if number is None:
@@ -321,10 +318,16 @@ def rule_counts(
         total: In figures.
     """
     # Several conditions are alternatives; all that are met are named (docs/design/exit-codes.md).
-    failed = [one for one in conditions if one.met(counts.get(one.subject, 0), total)]
+    failed = [
+        condition
+        for condition in conditions
+        if condition.met(counts.get(condition.subject, 0), total)
+    ]
     if failed:
-        found = (f"{one} ({counts.get(one.subject, 0):,} of {rows})" for one in failed)
-        return Ruling(ExitCode.FAILED, f"fails --fail-on {', '.join(found)}")
+        reasons = (
+            f"{condition} ({counts.get(condition.subject, 0):,} of {rows})" for condition in failed
+        )
+        return Ruling(ExitCode.FAILED, f"fails --fail-on {', '.join(reasons)}")
     return passed(conditions)
 
 
@@ -333,7 +336,7 @@ def rule_decided(
     conditions: Sequence[Condition],
     rows: str,
     total: int,
-    lost: str,
+    missing: str,
     undecided: str,
 ) -> Ruling:
     """Say the same where that no condition is met says something only if something was decided.
@@ -343,13 +346,12 @@ def rule_decided(
         conditions: Those of ``--fail-on``.
         rows: How many rows there are, in words.
         total: In figures.
-        lost: What was left out, in words; empty for nothing.
-        undecided: What to say where all rows are inconclusive.
+        missing: The documents that were left out, in words; empty for none.
+        undecided: The doubt where all rows are inconclusive.
     """
-    # First what was asked for; then whether not finding it means anything.
-    found = rule_counts(counts, conditions, rows, total)
-    lost = undecided if counts["inconclusive"] == total else lost
-    if not conditions or found.code is not ExitCode.PASS or not lost:
-        return found
-    why = f"inconclusive: nothing --fail-on asks for, but {lost}"
-    return Ruling(ExitCode.INCONCLUSIVE, why)
+    # First the conditions; then whether a pass means anything.
+    ruling = rule_counts(counts, conditions, rows, total)
+    doubt = undecided if counts["inconclusive"] == total else missing
+    if not conditions or ruling.code is not ExitCode.PASS or not doubt:
+        return ruling
+    return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: nothing --fail-on asks for, but {doubt}")

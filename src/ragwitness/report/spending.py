@@ -1,4 +1,4 @@
-"""What a run has spent at its target, as results keep it, and what they say of it."""
+"""The spending of a run at its target, as results keep it, and sentences about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a run folder has spent at its target, all starts together.
+    """The spending of a run folder at its target, all starts together.
 
     Attributes:
         queries: Queries that the target answered, or may have worked on.
@@ -44,7 +44,7 @@ class Spending:
 def spending(
     spent: Use, budget: Budget, stopped_by: str | None, outcomes: Iterable[Any]
 ) -> Spending:
-    """Return what a run folder has spent, and what its caps left unasked.
+    """Return the spending of a run folder, and the work that its caps prevented.
 
     Args:
         spent: By all starts together.
@@ -70,11 +70,11 @@ def spending(
 def answers_kept(outcomes: Sequence[Any]) -> list[str]:
     """Say so where answers were kept from an earlier start of the run."""
     queries = sum(outcome.queries for outcome in outcomes)
-    kept = queries - sum(outcome.sent for outcome in outcomes)
-    if not kept:
+    reused = queries - sum(outcome.sent for outcome in outcomes)
+    if not reused:
         return []
     return [
-        f"{kept:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
+        f"{reused:,} of {queries:,} answers were kept from an earlier start of this run, not asked"
         " now; if the system has changed since, choose another folder with --run."
     ]
 

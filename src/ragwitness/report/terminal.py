@@ -36,7 +36,7 @@ def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Gro
     """Return a rich renderable: what was found, the tables, what limits it, what is claimed.
 
     Args:
-        report: What is said.
+        report: The report.
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
@@ -47,24 +47,24 @@ def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Gro
     # Pass 1: what was found.
     title = Text(f"Ragwitness: {report.kind}\n", style="dim", overflow="fold")
     title.append(fmt.visible(report.title), style="not dim bold")
-    parts: list[RenderableType] = [title]
+    elements: list[RenderableType] = [title]
     if report.sentence:
-        parts.append(Text(fmt.visible(report.sentence, 1000), overflow="fold"))
+        elements.append(Text(fmt.visible(report.sentence, 1000), overflow="fold"))
     # Pass 2: the sections that are not for the page alone, with the columns that have a short
     # heading.
     for section in report.sections:
         if section.only != "page":
-            parts += _section(section, where, width)
+            elements += _section(section, where, width)
     # Pass 3: what it rests on, and what limits it.
-    parts += [Text(), limits] if (limits := _limits(report, where)) else []
+    elements += [Text(), limits] if (limits := _limits(report, where)) else []
     # Pass 4: the first claim and the first thing not claimed, however short the terminal.
     claims = f"{report.claimed[0]} " if report.claimed else ""
     denied = f"Not claimed: {report.not_claimed[0]} " if report.not_claimed else ""
     rest = f"Everything else is in {where}." if where else ""
     for line in (*report.closing, f"{claims}{denied}{rest}"):
         if line:
-            parts.append(Text(fmt.visible(line, 2000), style="dim"))
-    return Group(*parts)
+            elements.append(Text(fmt.visible(line, 2000), style="dim"))
+    return Group(*elements)
 
 
 def _limits(report: ReportDocument, where: str) -> Text:
@@ -81,8 +81,8 @@ def _limits(report: ReportDocument, where: str) -> Text:
     if report.left_out:
         body.append("left out: ", style="bold yellow")
         body.append(f"{fmt.left_out(report.left_out)}\n")
-        for one in report.left_out[:_LEFT_OUT]:
-            body.append(f"  {fmt.visible(one.name)}: {fmt.visible(one.why)}\n")
+        for item in report.left_out[:_LEFT_OUT]:
+            body.append(f"  {fmt.visible(item.name)}: {fmt.visible(item.why)}\n")
         if (more := len(report.left_out) - _LEFT_OUT) > 0:
             body.append(f"  and {fmt.count(more)} more, named in {where}\n")
     body.rstrip()
@@ -92,14 +92,14 @@ def _limits(report: ReportDocument, where: str) -> Text:
 def _section(section: Section, where: str, width: int) -> list[RenderableType]:
     from rich.text import Text
 
-    parts: list[RenderableType] = []
+    renderables: list[RenderableType] = []
     for block in section.blocks:
         if isinstance(block, Table) and any(column.short is not None for column in block.columns):
-            parts.append(_table(block, width))
+            renderables.append(_table(block, width))
         elif isinstance(block, Paragraph) and block.brief:
             text = fmt.visible(block.text.replace("{where}", where), 2000)
-            parts.append(Text(text, style="" if block.look == "" else "dim"))
-    return parts
+            renderables.append(Text(text, style="" if block.look == "" else "dim"))
+    return renderables
 
 
 def _table(table: Table, width: int) -> RichTable:
@@ -108,36 +108,36 @@ def _table(table: Table, width: int) -> RichTable:
 
     rows = list(table.rows)
     # A column that no row fills is left out; the first one names the rows.
-    shown = [
-        (at, one)
-        for at, one in enumerate(table.columns)
-        if one.short is not None and (not at or any(row[at] not in _EMPTY for row in rows))
+    columns = [
+        (at, column)
+        for at, column in enumerate(table.columns)
+        if column.short is not None and (not at or any(row[at] not in _EMPTY for row in rows))
     ]
-    cells = [[_cell(row[at], one) for at, one in shown] for row in rows]
-    made = RichTable(
+    cells = [[_cell(row[at], column) for at, column in columns] for row in rows]
+    grid = RichTable(
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1), width=None
     )
     # Names have the room that the other columns leave.
     room = width - 2
-    for at, (_, one) in enumerate(shown[1:], start=1):
-        longest = max([len(one.short or ""), *(row[at].cell_len for row in cells)])
-        room -= 2 + (min(longest, _WORDY) if one.kind in ("words", "text") else longest)
+    for at, (_, column) in enumerate(columns[1:], start=1):
+        longest = max([len(column.short or ""), *(row[at].cell_len for row in cells)])
+        room -= 2 + (min(longest, _WORDY) if column.kind in ("words", "text") else longest)
     room = max(room, 12)
     # Numbers never fold: half a number is another number.
-    for _, one in shown:
-        folds = one.kind in ("words", "name", "text")
-        made.add_column(
-            fmt.visible(one.short or ""),
+    for _, column in columns:
+        folds = column.kind in ("words", "name", "text")
+        grid.add_column(
+            fmt.visible(column.short or ""),
             justify="left" if folds else "right",
             no_wrap=not folds,
             overflow="fold",
-            max_width=room if one.kind == "name" else None,
+            max_width=room if column.kind == "name" else None,
         )
     for row, line in zip(rows, cells, strict=True):
         if isinstance(name := row[0], Name) and name.document is not None:
             line[0] = _whole(line[0], room)
-        made.add_row(*line)
-    return made
+        grid.add_row(*line)
+    return grid
 
 
 _EMPTY = (None, "", fmt.MISSING, Words())
@@ -162,8 +162,12 @@ def _cell(value: Cell, column: Column) -> Text:
     # Text objects, never markup: a document's id may hold square brackets.
     if isinstance(value, Words):
         words = value.items[:_WORDS]
-        beside = ("" if one.baseline == fmt.MISSING else f" / {one.baseline}" for one in words)
-        lines = (f"{one.word} {one.target}{more}" for one, more in zip(words, beside, strict=True))
+        baselines = (
+            "" if word.baseline == fmt.MISSING else f" / {word.baseline}" for word in words
+        )
+        lines = (
+            f"{word.word} {word.target}{more}" for word, more in zip(words, baselines, strict=True)
+        )
         return Text("\n".join(lines))
     if isinstance(value, Mark):
         return Text(fmt.visible(value.text), _COLOURS[value.style])
@@ -181,7 +185,7 @@ def _figure(value: str | int | float | Rate | None, column: Column) -> str:
         return fmt.count(value)
     if isinstance(value, float):
         return fmt.MISSING if math.isnan(value) else fmt.short(value)
-    # What is left is a rate: its class brings numpy, so that it is not asked for.
+    # The rest are rates: their class is not named here, because it imports numpy.
     if column.kind == "interval":
         return fmt.short_interval(value)
     if column.kind == "ends":

@@ -1,4 +1,4 @@
-"""What may be spent on a target: caps, prices, and sums of both. Pure arithmetic."""
+"""Caps and prices of a run, and its usage log across starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragwitness.core.files import Appender, Closing, at_hand, lines_of
 from ragwitness.core.types import Answer, Query
 
 OPTIONS = {"query": "--max-queries", "token": "--max-tokens", "cost": "--max-cost"}
-"""By the name of a cap: what raises it."""
+"""The option that raises each cap."""
 
 _FRAME = 32  # tokens that a chat template may put around a prompt
 _MILLION = 1_000_000
@@ -124,8 +124,8 @@ def most(query: Query, surplus: int = 0) -> Use:
 
 
 def used(answer: Answer, worst: Use) -> Use:
-    """Return what an answer says it used; the worst case where it does not say."""
-    # What a target does not count is charged as the worst case: a cap ends early, never late.
+    """Return the use that an answer states; the worst case where it states none."""
+    # Without counts, charge the worst case: a cap then ends a run early, never late.
     return Use(
         1,
         worst.prompt if answer.prompt_tokens is None else answer.prompt_tokens,
@@ -133,42 +133,42 @@ def used(answer: Answer, worst: Use) -> Use:
     )
 
 
-# What a run folder has spent, remembered across starts.
+# The usage log of a run folder.
 #
 # One row per query, ``{"id": …, "queries": …, "prompt": …, "completion": …}``: the worst case is
-# written before the query is sent, and what it did use under the same id afterwards. The last row
+# written before the query is sent, and its real use under the same id afterwards. The last row
 # of an id counts. So a process killed in between leaves the worst case behind, never too little.
 
 
-class QueryLedger(Closing):
-    """Appends to the file. Use as a context manager.
+class UsageLog(Closing):
+    """Appends the use of each query to a file. Use as a context manager.
 
     Args:
         path: The file; created with its folder.
 
     Attributes:
-        before: What earlier starts spent.
+        before: Use of earlier starts.
 
     Raises:
         InputError: It cannot be read or written, or another process is at work in its folder.
     """
 
     def __init__(self, path: Path) -> None:
-        self._lines = Appender(path, "record of spending")
-        # The file is read after it is locked: nobody else can add a row in between.
+        self._lines = Appender(path, "usage log")
+        # Read after the lock: no other process can add a row in between.
         rows = _rows(path)
         self.before = sum(rows.values(), Use())
         self._next = max(rows, default=0) + 1
 
     def open(self, worst: Use) -> int:
-        """Note the worst case of a query about to be sent; return its id."""
+        """Log the worst case of a query before it is sent; return its id."""
         number = self._next
         self._next += 1
         self.note(number, worst)
         return number
 
     def note(self, number: int, use: Use) -> None:
-        """Replace what stands under an id."""
+        """Replace the row of an id."""
         self._lines.append(
             {
                 "id": number,
@@ -184,7 +184,7 @@ class QueryLedger(Closing):
 
 
 def spent_in(path: Path) -> Use:
-    """Return what one file remembers; nothing where there is none.
+    """Return the total use in a usage log; zero without a file.
 
     Raises:
         InputError: It cannot be read.
@@ -193,7 +193,7 @@ def spent_in(path: Path) -> Use:
 
 
 def uses(path: Path) -> tuple[Use, ...]:
-    """Return what each query used, in the order in which they were sent.
+    """Return the use of each query, in the order of sending.
 
     Raises:
         InputError: The file cannot be read.
@@ -202,14 +202,14 @@ def uses(path: Path) -> tuple[Use, ...]:
 
 
 def _rows(path: Path) -> dict[int, Use]:
-    found: dict[int, Use] = {}
+    uses_by_id: dict[int, Use] = {}
     try:
         for line in lines_of(path):
             with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
                 # The last row of an id counts: what was used replaces the worst case.
                 row = json.loads(line)
                 counts = [int(row[key]) for key in ("queries", "prompt", "completion")]
-                found[int(row["id"])] = Use(*counts)
+                uses_by_id[int(row["id"])] = Use(*counts)
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    return found
+    return uses_by_id

@@ -1,10 +1,9 @@
-"""The chain of a sealed run: each answer is bound, as it arrives, to the seal and all before it.
+"""The hash chain of a sealed run: each answer is bound to the seal and to all earlier answers.
 
-Link n = H(link n - 1 ‖ label ‖ commitment), and link 0 is the hash of the seal. The label says
-which system was asked, in which stage, about which document, and whether that failed; the
-commitment hides the question and the answer, each row under a blinding of its own, so that one can
-be opened and every other stay hidden. A row that is changed, dropped, added or moved gives another
-last link.
+Link n = H(link n - 1 ‖ label ‖ commitment), and link 0 is the hash of the seal. The label holds the
+system that was asked, the stage, the document, and whether the query failed. The commitment hides
+question and answer. Each row has its own blinding, so one can be opened while every other stays
+hidden. A row that is changed, dropped, added or moved gives another last link.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from ragwitness.core.run_files import SEAL, SEAL_SECRET
 from ragwitness.crypto.hashing import Opening, commit, tagged_hash
 
 ROW = "ragwitness/answer/v1"
-"""What the commitment to a row is for."""
+"""Domain of the commitment to a row."""
 
 Label: TypeAlias = tuple[str, str, str, str]
 
-GROWN: dict[Path, Callable[[str, int], None]] = {}
-"""By folder of a run: what is told its head and its length at 1, 2, 4, 8 … rows."""
+CHAIN_OBSERVERS: dict[Path, Callable[[str, int], None]] = {}
+"""By run folder: called with the head and the length of its chain at 1, 2, 4, 8 … rows."""
 
 _LINK = "ragwitness/chain/v1"
-_KEPT = "Restore it from a copy: without it nothing of this run can be opened."
+_RESTORE = "Restore it from a copy: without it nothing of this run can be opened."
 
 
 def dense(value: object, *, finite: bool = True) -> bytes:
@@ -38,7 +37,7 @@ def dense(value: object, *, finite: bool = True) -> bytes:
 
     Args:
         value: Anything that JSON can hold.
-        finite: Refuse numbers that are not; a target may write such log-probabilities.
+        finite: Refuse NaN and infinity, which log-probabilities of a target may be.
 
     Raises:
         ValueError: A number is not finite.
@@ -51,10 +50,10 @@ class Link:
     """One row of a chain.
 
     Attributes:
-        label: System that was asked, stage, document, and ``"answer"`` or ``"failed"``.
+        label: The system, stage, document, and ``"answer"`` or ``"failed"``.
         commitment: To the row, 32 bytes.
         head: Of the chain up to here, 32 bytes.
-        text: The row, as it was committed to.
+        text: The bytes of the row in the commitment.
         blinding: Opens the commitment.
     """
 
@@ -76,55 +75,55 @@ def next_link(head: bytes, label: Label, commitment: bytes) -> bytes:
 
 
 def blinding_of(salt: bytes, *parts: bytes) -> bytes:
-    """Return the blinding of one commitment, 32 bytes; one that is shown tells of no other."""
+    """Return the blinding of one commitment, 32 bytes; it reveals no other."""
     return hmac.digest(salt, tagged_hash(ROW, *parts), "sha256")
 
 
-class AnswerChain:
+class HashChain:
     """The chain of one run.
 
     Args:
         seal: Bytes of the seal.
-        salt: 32 secret bytes, of which the blindings come.
-        grown: Told the head and the length at 1, 2, 4, 8 … rows.
+        salt: 32 secret bytes, from which blindings are derived.
+        observer: Called with the head and the length at 1, 2, 4, 8 … rows.
     """
 
     def __init__(
-        self, seal: bytes, salt: bytes, grown: Callable[[str, int], None] | None = None
+        self, seal: bytes, salt: bytes, observer: Callable[[str, int], None] | None = None
     ) -> None:
         self.head = first_link(seal)
         self.length = 0
-        self._salt, self._grown = salt, grown
+        self._salt, self._observer = salt, observer
 
     @classmethod
-    def of_run(cls, run: Path) -> AnswerChain | None:
+    def of_run(cls, run: Path) -> HashChain | None:
         """Return the empty chain of a sealed run; None where the run is not sealed.
 
         Raises:
-            InputError: What the seal's owner keeps back is missing, or others can read it.
+            InputError: The secret file is missing, or others can read it.
         """
         if not (run / SEAL).exists():
             return None
-        kept = read_object(run / SEAL_SECRET, _KEPT, secret=True)
-        salt = bytes.fromhex(kept["salt"])
-        return cls(read_file(run / SEAL), salt, GROWN.get(run.resolve()))
+        secret = read_object(run / SEAL_SECRET, _RESTORE, secret=True)
+        salt = bytes.fromhex(secret["salt"])
+        return cls(read_file(run / SEAL), salt, CHAIN_OBSERVERS.get(run.resolve()))
 
     def add(self, row: dict[str, Any]) -> Link:
-        """Append a row, without its own link, and return what that gives."""
-        asked = row["asked"]
+        """Append a row, without its own link, and return its link."""
+        question = row["asked"]
         kind = "answer" if "answer" in row else "failed"
-        label = (str(asked["target"]), str(asked["stage"]), str(asked["document"]), kind)
+        label = (str(question["target"]), str(question["stage"]), str(question["document"]), kind)
         text = dense(row, finite=False)
-        # The head so far is met once, so no two blindings are alike.
+        # No head occurs twice, so no two blindings are alike.
         blinding = blinding_of(self._salt, self.head)
         commitment = commit(Opening(ROW, text, blinding))
         self.head = next_link(self.head, label, commitment)
         self.length += 1
-        # 1, 2, 4, 8 …: few entries in a log, and each holds all that came before.
-        if self._grown is not None and not self.length & (self.length - 1):
-            self._grown(self.head.hex(), self.length)
+        # 1, 2, 4, 8 …: few log entries, and each covers all earlier rows.
+        if self._observer is not None and not self.length & (self.length - 1):
+            self._observer(self.head.hex(), self.length)
         return Link(label, commitment, self.head, text, blinding)
 
-    def goes_on(self, head: str) -> None:
-        """Take up the chain behind a row that is there already."""
+    def resume(self, head: str) -> None:
+        """Continue behind a row that is stored already."""
         self.head, self.length = bytes.fromhex(head), self.length + 1

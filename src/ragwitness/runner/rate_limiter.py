@@ -1,11 +1,10 @@
-"""One rate limiter per target account: what may still be spent, and how many queries at a time.
+"""One rate limiter per target account: it holds the caps and the number of queries under way.
 
-Every query passes through :meth:`RateLimiter.spend`. Before it is sent, the most it may use is set
-aside; a query that could pass a cap even if all others under way used nothing more is refused.
-How many are under way follows the target: one more after a round of answers, a fifth fewer when
-it says that it is asked too much (additive increase, multiplicative decrease), and one alone after
-an answer that came too late. See
-``docs/design/runs.md``.
+Every query passes through :meth:`RateLimiter.spend`. Before it is sent, its worst case is
+reserved. A query that could pass a cap, even if all others under way used nothing more, is refused.
+The number of queries under way follows the target: one more after a round of answers, a fifth fewer
+after a refusal for overload (additive increase, multiplicative decrease). After an answer that came
+too late, queries are sent one by one. See ``docs/design/runs.md``.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ragwitness.core.errors import CapReachedError, InputError
 from ragwitness.core.files import Closing
 from ragwitness.core.run_files import SPENT
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import OPTIONS, Budget, QueryLedger, Use, most, used
+from ragwitness.runner.budget import OPTIONS, Budget, UsageLog, Use, most, used
 from ragwitness.targets.transport import Setback
 
 # How many queries may be under way: additive increase, multiplicative decrease (AIMD).
 
-_LESS = 0.8  # of the limit is left when the target says that it is asked too much
+_LESS = 0.8  # factor of the limit after a refusal for overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Pace:
 
 
 class Throttle:
-    """The limit now. It knows nothing of queries but when they were sent.
+    """The current limit of queries under way.
 
     Args:
         pace: Start and ceiling.
@@ -90,7 +89,7 @@ class Throttle:
         Args:
             under_way: Queries under way, the one answered included.
         """
-        # Additive increase, only under load: an idle limit tells nothing of what the target bears.
+        # Additive increase, only under load: an unused limit says nothing about the target.
         if under_way < self.limit:
             return
         self._answered += 1
@@ -124,14 +123,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Reservation:
-    """What is set aside for one query.
+    """The reservation of one query.
 
     Attributes:
-        worst: The most that one request of it may use.
+        worst: Largest use of one request.
         round: When it was sent, in decreases of the limit.
         query: The question.
-        lost: What requests without an answer may have used.
-        number: In the ledger.
+        lost: Possible use of requests without an answer.
+        number: Id in the usage log.
         refused: The last request was turned away, so that nothing was used.
         smooth: No request of it failed.
     """
@@ -149,12 +148,12 @@ _OWN: ContextVar[Reservation | None] = ContextVar("query under way", default=Non
 
 
 class RateLimiter(Closing):
-    """Lets queries pass. Use as a context manager where it has a ledger.
+    """Lets queries pass. Use as a context manager where it has a usage log.
 
     Args:
         budget: Caps and prices.
         pace: Queries under way at a time.
-        ledger: Remembers what was spent; None starts from nothing.
+        usage_log: Use of earlier starts; None starts from zero.
 
     Attributes:
         spent: Queries and tokens so far, earlier starts included.
@@ -169,14 +168,14 @@ class RateLimiter(Closing):
         self,
         budget: Budget | None = None,
         pace: Pace | None = None,
-        ledger: QueryLedger | None = None,
+        usage_log: UsageLog | None = None,
     ) -> None:
         self.budget = budget or Budget()
         self.pace = pace or Pace()
-        self.spent = ledger.before if ledger else Use()
+        self.spent = usage_log.before if usage_log else Use()
         self.cap: str | None = None
         self.answered = self.turned_away = self.late = 0
-        self._ledger = ledger
+        self._usage_log = usage_log
         self._throttle = Throttle(self.pace)
         self._under_way = 0
         self._set_aside = Use()
@@ -187,12 +186,12 @@ class RateLimiter(Closing):
     def of_run(
         cls, run: Path | None, budget: Budget | None = None, pace: Pace | None = None
     ) -> Self:
-        """Return the rate limiter of a run folder, with what its earlier starts spent.
+        """Return the rate limiter of a run folder, with the use of its earlier starts.
 
         Raises:
             InputError: Another process is at work there, or its files cannot be used.
         """
-        return cls(budget, pace, None if run is None else QueryLedger(run / SPENT))
+        return cls(budget, pace, None if run is None else UsageLog(run / SPENT))
 
     @property
     def limit(self) -> int:
@@ -205,72 +204,72 @@ class RateLimiter(Closing):
         return self.budget.price(self.spent)
 
     async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
-        """Wait for a turn, send a query and settle what it used.
+        """Wait for a turn, send a query and settle its use.
 
         Args:
             query: The question.
-            send: Puts it to the target.
+            send: Sends it to the target.
 
         Raises:
             CapReachedError: The query, or one more attempt at it, could pass a cap.
         """
-        # 1. Set aside the most it may use, and wait for a turn.
-        held = await self._begin(query)
+        # 1. Reserve its worst case, and wait for a turn.
+        reservation = await self._begin(query)
         # 2. Send it; a failure may have been billed and settles at its worst case.
-        token = _OWN.set(held)
+        token = _OWN.set(reservation)
         try:
             answer = await send(query)
         except BaseException:
-            self._settle(held, Use() if held.refused else held.worst)
+            self._settle(reservation, Use() if reservation.refused else reservation.worst)
             raise
         finally:
             _OWN.reset(token)
-        # 3. Replace what was set aside by what the answer says it used.
+        # 3. Replace the reservation by the use that the answer states.
         self.answered += 1
-        if held.smooth:
+        if reservation.smooth:
             self._throttle.answered(self._under_way)
-        self._settle(held, self._counted(answer, held))
+        self._settle(reservation, self._counted(answer, reservation))
         return answer
 
     async def _begin(self, query: Query) -> Reservation:
         worst = most(query, self._surplus)
         await self._turn(worst)
-        held = Reservation(worst, self._throttle.round, query)
+        reservation = Reservation(worst, self._throttle.round, query)
         try:
             # Before the query leaves: a killed process must not forget it.
-            held.number = self._ledger.open(worst) if self._ledger else 0
+            reservation.number = self._usage_log.open(worst) if self._usage_log else 0
         except BaseException:
-            self._settle(held, Use())  # nothing was sent
+            self._settle(reservation, Use())  # nothing was sent
             raise
-        return held
+        return reservation
 
     def setback(self, setback: Setback) -> None:
-        """Take note of an attempt that brought no answer; the transport calls this.
+        """Record an attempt that brought no answer; the transport calls this.
 
         Raises:
             CapReachedError: It is to be repeated, and that could pass a cap.
         """
         self.turned_away += setback.again
         self.late += setback.late
-        held = _OWN.get()
-        if held is None:  # asked by somebody else, such as doctor
+        reservation = _OWN.get()
+        if reservation is None:  # asked by somebody else, such as doctor
             return
         if setback.overload:
-            held.round = self._throttle.overloaded(held.round, late=setback.late)
-        held.smooth = False
-        held.refused = setback.refused and not setback.again
+            reservation.round = self._throttle.overloaded(reservation.round, late=setback.late)
+        reservation.smooth = False
+        reservation.refused = setback.refused and not setback.again
         if setback.refused or not setback.again:
             return
-        # The lost attempt may have been billed; the next one is set aside anew.
-        if cap := self.budget.passed(self.spent + self._set_aside + held.worst):
+        # The lost attempt may have been billed; reserve the next one as well.
+        if cap := self.budget.passed(self.spent + self._set_aside + reservation.worst):
             raise self._over(cap)
-        held.lost += held.worst
-        self._set_aside += held.worst
-        if self._ledger:
-            self._ledger.note(held.number, held.lost + held.worst)
+        reservation.lost += reservation.worst
+        self._set_aside += reservation.worst
+        if self._usage_log:
+            self._usage_log.note(reservation.number, reservation.lost + reservation.worst)
 
     def refuse_if_capped(self, what: str) -> None:
-        """End a run that can say nothing because a cap refused its queries.
+        """End a run without a result, where a cap refused its queries.
 
         Raises:
             CapReachedError: A cap did.
@@ -280,15 +279,15 @@ class RateLimiter(Closing):
             raise CapReachedError(f"{error.message} before enough {what} were asked.", error.hint)
 
     def close(self) -> None:
-        """Close the ledger."""
-        if self._ledger:
-            self._ledger.close()
+        """Close the usage log."""
+        if self._usage_log:
+            self._usage_log.close()
 
     def _counted(self, answer: object, held: Reservation) -> Use:
         if not isinstance(answer, Answer):
             return held.worst
         use = used(answer, held.worst)
-        # What a target adds to a prompt cannot be seen; the most seen so far is expected again.
+        # Tokens that a target adds to a prompt are unknown; expect the largest surplus so far.
         self._surplus = max(self._surplus, use.prompt - most(held.query).prompt)
         return use
 
@@ -297,14 +296,14 @@ class RateLimiter(Closing):
         if not self._waiting and self._admitted(worst):
             return
         # Its turn comes in _leave, when another query settles.
-        place = worst, asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        entry = worst, asyncio.get_running_loop().create_future()
+        self._waiting.append(entry)
         try:
-            await place[1]
+            await entry[1]
         except BaseException:
-            if place in self._waiting:
-                self._waiting.remove(place)
-            elif place[1].done() and not place[1].cancelled() and not place[1].exception():
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+            elif entry[1].done() and not entry[1].cancelled() and not entry[1].exception():
                 self._leave(worst)  # it had its turn and was stopped before it knew
             raise
 
@@ -317,7 +316,7 @@ class RateLimiter(Closing):
         # Passed even if all under way turned out free: waiting cannot help.
         if cap := self.budget.passed(self.spent + worst):
             raise self._over(cap)
-        # Those under way may use less than was set aside for them: wait and see.
+        # Queries under way may use less than their reservations: wait.
         full = self._under_way >= self.limit
         if full or self.budget.passed(self.spent + self._set_aside + worst):
             return False
@@ -332,14 +331,14 @@ class RateLimiter(Closing):
         )
 
     def _settle(self, held: Reservation, use: Use) -> None:
-        """Replace what was set aside by what was used."""
+        """Replace a reservation by the real use."""
         total = held.lost + use
         # The sums first, then the row; a disk that fails still gives the turn back.
         self.spent += total
         self._set_aside -= held.lost
         try:
-            if self._ledger and held.number:
-                self._ledger.note(held.number, total)
+            if self._usage_log and held.number:
+                self._usage_log.note(held.number, total)
         finally:
             self._leave(held.worst)
 

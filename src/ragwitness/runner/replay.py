@@ -35,10 +35,9 @@ _log = logging.getLogger(__name__)
 
 
 def question_key(query: Query) -> str:
-    """Return the content address of a question, whoever is asked.
+    """Return the content address of a question, independent of the target.
 
-    How many alternatives were wanted is left out: fewer may have come, and an audit then asks for
-    as many as it saw.
+    The number of alternatives is left out: an audit asks for as many as it saw, perhaps fewer.
     """
     return query_key("", replace(query, top_logprobs=0))
 
@@ -117,7 +116,7 @@ class ReplayTarget:
             f"{self._name} holds no answer to this question (number {self.missing} without one): "
             f"{quote(query.prompt, longest=_SHOWN)!r}.",
             "Record it, or repeat the audit that was recorded with its own settings. For a batch"
-            " job, write what is missing: --questions-to FILE --answered ANSWERS.",
+            " job, write the missing ones: --questions-to FILE --answered ANSWERS.",
         )
 
     async def close(self) -> None:
@@ -216,8 +215,8 @@ async def open_replay(address: Address) -> ReplayTarget:
             run's target is not known.
     """
     address.refuse_key()
-    given, options = address.split(("target",))
-    return await asyncio.to_thread(read_recording, Path(given), options.get("target"))
+    path, options = address.split(("target",))
+    return await asyncio.to_thread(read_recording, Path(path), options.get("target"))
 
 
 def read_recording(path: Path, target: str | None = None) -> ReplayTarget:

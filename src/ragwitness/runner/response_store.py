@@ -1,13 +1,13 @@
-"""Append-only journal of answers: nothing that was received is asked for again.
+"""Append-only store of responses: no answer that was received is requested again.
 
-One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key is a hash of the
-target's name and the full query, so a changed prompt or setting is a different question;
-``asked`` says the same in full, for whoever reads the evidence, and ``start`` for which documents
-an audit asked, and at which start; both are missing in journals of earlier versions. Errors are
-never stored. A line cut short by a crash is ignored.
+One JSON object per line, ``{"key": …, "asked": …, "answer": …}``. The key is a hash of the target's
+name and the full query, so a changed prompt or setting is a different question. ``asked`` holds the
+same in full, for readers of the evidence. ``start`` names the documents of the audit, and its
+start. Both are missing in stores of earlier versions. Errors are never stored. A line that a crash
+cut short is ignored.
 
-In a sealed run (:mod:`~ragwitness.runner.hash_chain`) each row carries its ``link``, and what
-failed has a row, too, with ``failed`` in place of ``answer``: it is asked again all the same.
+In a sealed run (:mod:`~ragwitness.runner.hash_chain`) each row carries its ``link``. A failure then
+has a row, too, with ``failed`` in place of ``answer``, and its question is asked again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.files import Appender, Closing, at_hand, blocks, open_lines, pack
 from ragwitness.core.run_files import ANSWERS, LINES, SHARDS
 from ragwitness.core.types import Answer, Query, TokenLogprob
-from ragwitness.runner.hash_chain import AnswerChain
+from ragwitness.runner.hash_chain import HashChain
 
 _DIGITS = 6  # of a log-probability; an answer read back equals the one first returned
 
@@ -38,14 +38,14 @@ def query_key(target: str, query: Query) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuery:
-    """A question as a journal keeps it.
+class StoredQuery:
+    """A question as it is stored.
 
     Attributes:
-        target: Name of the system it was put to.
+        target: Name of the system that was asked.
         stage: Part of the run, such as ``"documents"``.
         document: Id of the document it is about.
-        query: What was sent.
+        query: The query.
     """
 
     target: str
@@ -55,9 +55,9 @@ class AskedQuery:
 
 
 class StoredAnswers(Closing):
-    """The answers of a journal, to be read only.
+    """The answers of a response store, read only.
 
-    Only the places of the lines are held in memory. Use as a context manager.
+    Memory holds only the offsets of lines. Use as a context manager.
 
     Args:
         path: The file.
@@ -69,18 +69,18 @@ class StoredAnswers(Closing):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = self._open(path)
-        self._places: dict[str, int] = {}
+        self._offsets: dict[str, int] = {}
         self._index()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
     def row(self, key: str) -> dict[str, Any] | None:
-        """Return the row of a stored answer as it stands in the file, or None."""
-        place = self._places.get(key)
-        if place is None:
+        """Return the stored row of an answer, or None."""
+        offset = self._offsets.get(key)
+        if offset is None:
             return None
-        self._file.seek(place)
+        self._file.seek(offset)
         return dict(json.loads(self._file.readline()))
 
     def get(self, key: str) -> Answer | None:
@@ -90,13 +90,13 @@ class StoredAnswers(Closing):
 
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return the answers stored last, at most ``count``."""
-        keys = list(self._places)[-count:]
+        keys = list(self._offsets)[-count:]
         return tuple(answer for key in keys if (answer := self.get(key)) is not None)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every row as it stands in the file, the latest of each key."""
-        for place in self._places.values():
-            self._file.seek(place)
+        """Yield the stored rows, the latest of each key."""
+        for offset in self._offsets.values():
+            self._file.seek(offset)
             yield json.loads(self._file.readline())
 
     def close(self) -> None:
@@ -107,21 +107,21 @@ class StoredAnswers(Closing):
         try:
             return open_lines(path)
         except OSError as error:
-            raise InputError(f"Cannot read the journal {path}: {error.strerror}.") from error
+            raise InputError(f"Cannot read the response store {path}: {error.strerror}.") from error
 
     def _index(self) -> None:
-        """Note the place of every answer."""
-        place = 0
+        """Note the offset of every answer."""
+        offset = 0
         for line in self._file:
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(line)
                 if "answer" in row:
-                    self._places[row["key"]] = place
-                self._seen(row)
-            place += len(line)
+                    self._offsets[row["key"]] = offset
+                self._on_stored(row)
+            offset += len(line)
 
-    def _seen(self, row: Mapping[str, Any]) -> None:
-        """Take note of a row that was there before."""
+    def _on_stored(self, row: Mapping[str, Any]) -> None:
+        """Called with every row of an earlier start."""
 
 
 class ResponseStore(StoredAnswers):
@@ -136,19 +136,19 @@ class ResponseStore(StoredAnswers):
 
     def __init__(self, path: Path) -> None:
         # First: it makes the file, and keeps a second process out.
-        self._lines = Appender(path, "journal")
-        self._chain = AnswerChain.of_run(path.parent)
+        self._lines = Appender(path, "response store")
+        self._chain = HashChain.of_run(path.parent)
         super().__init__(path)
 
     def put(
-        self, key: str, answer: Answer, asked: AskedQuery | None = None, start: str = ""
+        self, key: str, answer: Answer, asked: StoredQuery | None = None, start: str = ""
     ) -> Answer:
         """Store an answer and return it as it will be read back.
 
         Args:
             key: Of the question.
-            answer: What came back.
-            asked: The question, and for which document; None leaves it out.
+            answer: The response.
+            asked: The question with its document; None leaves it out.
             start: From :func:`~ragwitness.runner.score_store.start_for`; an empty one is left out.
 
         Raises:
@@ -157,11 +157,11 @@ class ResponseStore(StoredAnswers):
         stored = _encode(answer)
         question = {} if asked is None else {"asked": asdict(asked)}
         row = {"key": key, **question, **({"start": start} if start else {}), "answer": stored}
-        self._places[key] = self._lines.append(row | self._link(row))
+        self._offsets[key] = self._lines.append(row | self._link(row))
         return decode_answer(stored)
 
-    def note(self, key: str, answer: Answer, asked: AskedQuery) -> None:
-        """Keep in a sealed run what came back and is not worth keeping: it was asked all the same.
+    def note(self, key: str, answer: Answer, asked: StoredQuery) -> None:
+        """Record in a sealed run a response that is not stored: its question was asked, too.
 
         Raises:
             RagwitnessError: The disk is full or fails.
@@ -174,9 +174,9 @@ class ResponseStore(StoredAnswers):
     def _link(self, row: dict[str, Any]) -> dict[str, str]:
         return {} if self._chain is None else {"link": self._chain.add(row).head.hex()}
 
-    def _seen(self, row: Mapping[str, Any]) -> None:
+    def _on_stored(self, row: Mapping[str, Any]) -> None:
         if self._chain is not None:
-            self._chain.goes_on(row["link"])
+            self._chain.resume(row["link"])
 
     def close(self) -> None:
         """Close the file."""
@@ -202,7 +202,7 @@ def _encode(answer: Answer) -> dict[str, Any]:
 
 
 def decode_answer(stored: dict[str, Any]) -> Answer:
-    """Return an answer as it stands in a journal.
+    """Return an answer from its stored form.
 
     Raises:
         KeyError: A field is missing.
@@ -223,11 +223,10 @@ def decode_answer(stored: dict[str, Any]) -> Answer:
     )
 
 
-# What a run asked and was told, read from its journal for people; nothing here writes.
+# Queries and answers of a run for its pages; nothing here writes.
 #
-# A journal may be large, and one document is looked at at a time: lines that cannot concern it are
-# passed over before they are parsed. Answers kept by earlier versions have no question beside them;
-# they are counted, and cannot be shown.
+# A store may be large, and a page shows one document. So lines of others are skipped before they
+# are parsed. Answers of 0.2.0 have no question beside them; they are counted, and cannot be shown.
 
 
 _BODY = b',"answer":'
@@ -235,20 +234,20 @@ _BODY = b',"answer":'
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class StoredResponse:
     """A question with its answer."""
 
-    asked: AskedQuery
+    asked: StoredQuery
     answer: Answer
 
 
 @dataclass(slots=True)
-class Heard:
-    """What a journal holds so far.
+class AnswerCounts:
+    """Counts over a run's response stores.
 
     Attributes:
-        answers: Answers, those without a question included.
-        unnamed: Answers without a question.
+        answers: All answers.
+        unnamed: Answers that have no question beside them.
         stages: Answers by document, by stage, in the order of arrival.
     """
 
@@ -269,16 +268,16 @@ class Heard:
 
 def files_of(folder: Path, name: str) -> list[Path]:
     """Return the files of that name in a run folder, and in its parts of earlier versions."""
-    own = folder / name
-    form = at_hand(own)
-    parts = (part / name for part in sorted((folder / SHARDS).glob("*-of-*")))
-    return [*([own] if form and form.is_file() else []), *filter(at_hand, parts)]
+    path = folder / name
+    form = at_hand(path)
+    shards = (shard / name for shard in sorted((folder / SHARDS).glob("*-of-*")))
+    return [*([path] if form and form.is_file() else []), *filter(at_hand, shards)]
 
 
 def pack_run(folder: Path) -> None:
-    """Compress what a finished run appended to; whoever resumes unpacks it.
+    """Compress the line files of a finished run; a start that resumes unpacks them.
 
-    A disk that is full or fails leaves them as they are.
+    Where the disk is full or fails, they stay unpacked.
     """
     for name in LINES:
         for path in files_of(folder, name):
@@ -287,9 +286,9 @@ def pack_run(folder: Path) -> None:
 
 
 class ResponseIndex:
-    """Where the journals of a run speak of which document.
+    """Finds the responses about one document in the stores of a run.
 
-    Only what was added since the last look is read, so a run under way can be followed.
+    Each call reads only new lines, so a run under way can be followed.
 
     Args:
         folder: Of the run.
@@ -300,59 +299,60 @@ class ResponseIndex:
         self._forget()
 
     def _forget(self) -> None:
-        self._heard, self._keys = Heard(), set[str]()
+        self._counts, self._keys = AnswerCounts(), set[str]()
         self._read: dict[Path, int] = {}
         self._places: dict[str, dict[tuple[Path, int, int], None]] = {}
 
-    def heard(self) -> Heard:
-        """Return what the journals hold so far.
+    def counts(self) -> AnswerCounts:
+        """Return the counts so far.
 
         Raises:
-            InputError: A journal cannot be read.
+            InputError: A store cannot be read.
         """
         with self._lock:
-            self._look()
-            return self._heard
+            self._read_new()
+            return self._counts
 
-    def exchanges(self, document: str) -> tuple[Exchange, ...]:
-        """Return what was asked about a document, in the order of arrival.
+    def responses(self, document: str) -> tuple[StoredResponse, ...]:
+        """Return the responses about a document, in the order of arrival.
 
         Raises:
-            InputError: A journal cannot be read.
+            InputError: A store cannot be read.
         """
-        wanted = f'"document":{json.dumps(document)}'.encode()
-        found: dict[str, Exchange] = {}
+        marker = f'"document":{json.dumps(document)}'.encode()
+        responses: dict[str, StoredResponse] = {}
         with self._lock:
-            self._look()
-            for path, place, length in self._places.get(document, ()):
-                for line in _block(path, place, length).split(b"\n"):
+            self._read_new()
+            for path, offset, length in self._places.get(document, ()):
+                for line in _block(path, offset, length).split(b"\n"):
                     head, body, _ = line.partition(_BODY)
-                    if body and wanted in head:
+                    if body and marker in head:
                         with suppress(ValueError, KeyError, TypeError):  # of another form
                             row = json.loads(line)
-                            asked = _asked(row["asked"])
-                            if asked.document == document:
-                                found[row["key"]] = Exchange(asked, decode_answer(row["answer"]))
-        return tuple(found.values())
+                            query = row["asked"] | {"query": Query(**row["asked"]["query"])}
+                            stored = StoredQuery(**query)
+                            if stored.document == document:
+                                answer = decode_answer(row["answer"])
+                                responses[row["key"]] = StoredResponse(stored, answer)
+        return tuple(responses.values())
 
-    def _look(self) -> None:
-        """Read what is new."""
+    def _read_new(self) -> None:
         forms = [form for path in files_of(self._folder, ANSWERS) if (form := at_hand(path))]
         try:
             sizes = {form: form.stat().st_size for form in forms}
-            # A journal that is gone or shorter is another one.
+            # A store that is gone or shorter is another one.
             if any(sizes.get(form, -1) < read for form, read in self._read.items()):
                 self._forget()
             for form in forms:
                 start = self._read.setdefault(form, 0)
                 if sizes[form] > start:
-                    for place, length, data in blocks(form, start):
+                    for offset, length, data in blocks(form, start):
                         if data.endswith(b"\n"):  # else cut short by a crash, or being written
-                            self._read[form] = place + length
-                        self._note((form, place, length), data[: data.rfind(b"\n") + 1])
+                            self._read[form] = offset + length
+                        self._note((form, offset, length), data[: data.rfind(b"\n") + 1])
         except OSError as error:
             name = error.filename or self._folder / ANSWERS
-            raise InputError(f"Cannot read the journal {name}: {error.strerror}.") from error
+            raise InputError(f"Cannot read the response store {name}: {error.strerror}.") from error
 
     def _note(self, place: tuple[Path, int, int], data: bytes) -> None:
         for line in data.split(b"\n"):
@@ -361,27 +361,23 @@ class ResponseIndex:
                 continue
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(head + b"}")
-                asked = row.get("asked")
+                question = row.get("asked")
                 if row["key"] not in self._keys:  # else in a part of the run as well, or seen
-                    self._heard.add(asked)
+                    self._counts.add(question)
                     self._keys.add(row["key"])
-                if asked is not None:
-                    self._places.setdefault(str(asked["document"]), {})[place] = None
+                if question is not None:
+                    self._places.setdefault(str(question["document"]), {})[place] = None
 
 
 def _block(path: Path, place: int, length: int) -> bytes:
-    """Return lines that were noted: of a packed file a member, of a plain one so many bytes."""
+    """Return a block of lines: a member of a packed file, or ``length`` bytes of a plain one."""
     try:
         return next(blocks(path, place))[2][: None if path.suffix == ".gz" else length]
-    except (OSError, StopIteration):  # packed or merged meanwhile: the next look finds it
+    except (OSError, StopIteration):  # packed or merged meanwhile: the next call finds it
         return b""
-
-
-def _asked(of: Mapping[str, Any]) -> AskedQuery:
-    return AskedQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
 
 
 @lru_cache(maxsize=16)
 def index_of(folder: Path) -> ResponseIndex:
-    """Return the index of a run's journals; those looked at last are kept."""
+    """Return the index of a run's response stores; the last ones are cached."""
     return ResponseIndex(folder)

@@ -1,11 +1,11 @@
-"""Units of an audit and their scores: what was found is kept, so that nothing is probed again.
+"""Stores the scores of an audit's units, so that no document is probed again.
 
-A unit is one document at one system. Its address is a hash of everything that its score follows
-from: how the audit is made, the name of the system, and the document. So it is the same in every
+A unit is one document at one system. Its address is a hash of all inputs of its score: the
+audit's configuration, the name of the system, and the document. So it is the same in every
 process and on every machine, and a changed setting is a different unit.
 
-``finished.jsonl`` is appended to as units end, in whatever order that is. ``scores.jsonl`` is
-written once all are there, in the order of the audit: the same bytes whoever did the work.
+``finished.jsonl`` grows as units end, in any order. ``scores.jsonl`` is written when all are done,
+in the order of the audit, so its bytes do not depend on the order of work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AuditUnit:
 
     Attributes:
         stage: Part of the audit.
-        document: What is probed.
+        document: The document that is probed.
         id: Content address.
     """
 
@@ -52,11 +52,11 @@ def audit_identity(audit: Audit, proxy: str) -> str:
 
     Args:
         audit: From ``membership.methods.method_registry.build_audit``; one made by hand may hold
-            more than its configuration says. Its class is known by its ``stored_name``,
-            else by its module and name.
+            more than its configuration. Its class is identified by its ``stored_name``, else by
+            its module and name.
         proxy: Name of the model that reads for it.
     """
-    # Its questions may depend on the set of which a document is one; the method is named as it is.
+    # A wrapper makes questions depend on the whole set of documents, which then has a digest.
     elsewhere, audit = getattr(audit, "elsewhere", None), getattr(audit, "inner", audit)
     config = getattr(audit, "config", None)
     settings = None
@@ -65,14 +65,14 @@ def audit_identity(audit: Audit, proxy: str) -> str:
         for name in unset(config):
             del settings[name]
         settings |= dict(getattr(config, "removed", {}).values())
-    made = [version("ragwitness") + READING, *_named(type(audit)), settings, proxy]
-    return _hash(made if elsewhere is None else [*made, elsewhere.digest])
+    inputs = [version("ragwitness") + READING, *_class_name(type(audit)), settings, proxy]
+    return _hash(inputs if elsewhere is None else [*inputs, elsewhere.digest])
 
 
-def _named(kind: type) -> tuple[str, str]:
-    """Module and name of an audit's class as keys hold them, wherever it lives today."""
-    # Another package's class goes by its module. Ours keep the name under which they were first
-    # stored, so that moving a file never makes anybody pay again.
+def _class_name(kind: type) -> tuple[str, str]:
+    """Module and name of an audit's class in keys, independent of its present module."""
+    # Classes of other packages go by their module. Ours keep the name under which they were first
+    # stored: a moved file must not cost the user's queries again.
     if "stored_name" not in vars(kind):
         return kind.__module__, kind.__qualname__
     module, _, name = stored_name(kind).rpartition(".")
@@ -91,7 +91,7 @@ def unit_id(identity: str, target: str, document: Document) -> str:
 
 
 def questions_id(identity: str, documents: Iterable[Document]) -> str:
-    """Return a short name of all that an audit asks, whoever is asked.
+    """Return a short name of all questions of an audit, independent of the target.
 
     Args:
         identity: From :func:`audit_identity`.
@@ -104,14 +104,23 @@ IN_TURN = "in turn "  # begins a start whose order was not random
 
 
 def start_for(documents: Mapping[str, Sequence[Document]], *turns: object) -> str:
-    """Name a start: by all its run asks about, in ``turns`` or at random, a space, and its own."""
-    rows = sorted((stage, one.id, one.text) for stage, part in documents.items() for one in part)
+    """Name a start: a hash of its documents and of its order, a space, and a random part.
+
+    Args:
+        documents: All documents of the run, by stage.
+        turns: Settings of an order that was not random; none stand for a random order.
+    """
+    rows = sorted(
+        (stage, document.id, document.text)
+        for stage, group in documents.items()
+        for document in group
+    )
     return f"{IN_TURN * bool(turns)}{_hash([rows, turns])} {secrets.token_hex(4)}"
 
 
 def sets_of(outcomes: Iterable[Outcome]) -> set[str]:
-    """Return for which sets of documents answers were taken; ``""`` stands for unknown ones."""
-    return {start.rpartition(" ")[0] for one in outcomes for start in one.starts}
+    """Return the sets of documents for which answers were taken; ``""`` is an unknown set."""
+    return {start.rpartition(" ")[0] for outcome in outcomes for start in outcome.starts}
 
 
 def _hash(content: object) -> str:
@@ -121,25 +130,8 @@ def _hash(content: object) -> str:
 # The file of scores: finished units in the order in which they ended.
 
 
-@dataclass(frozen=True, slots=True)
-class StoredScore:
-    """A finished unit as it stands in a file, with the fields of an outcome."""
-
-    score: Score
-    queries: int
-    sent: int
-    capped: bool
-    passing: bool
-    starts: tuple[str, ...] = ()
-
-    def of(self, document: Document) -> Outcome:
-        """Return it as the outcome of its document."""
-        rest = (self.queries, self.sent, self.capped, self.passing, self.starts)
-        return Outcome(document, self.score, *rest)
-
-
-class Scores(Closing):
-    """Appends finished units to a file and knows those of earlier starts.
+class ScoreStore(Closing):
+    """Appends finished units to a file, and finds those of earlier starts.
 
     Use as a context manager.
 
@@ -152,15 +144,15 @@ class Scores(Closing):
 
     def __init__(self, path: Path) -> None:
         self._lines = Appender(path, "record of scores")
-        self._kept = read_scores(path)
+        self._stored = read_scores(path)
 
     def get(self, unit: str, document: Document) -> Outcome | None:
-        """Return what an earlier start found; None where it found nothing that lasts."""
-        # What failed and may not fail again is asked once more; everything else is final.
-        row = self._kept.get(unit)
-        if row is None or row.passing:
+        """Return the outcome of an earlier start; None where there is none that lasts."""
+        # A query that failed may succeed now, so its unit is probed again; all others are final.
+        outcome = self._stored.get(unit)
+        if outcome is None or outcome.passing:
             return None
-        return replace(row.of(document), sent=0)
+        return replace(outcome, document=document, sent=0)
 
     def put(self, unit: str, outcome: Outcome) -> Outcome:
         """Keep an outcome and return it as it will be read back.
@@ -171,7 +163,7 @@ class Scores(Closing):
         stored = {"unit": unit, **outcome_row(outcome), "starts": outcome.starts}
         self._lines.append(stored)
         # As read back, so that a resumed run and an unbroken one end in the same bytes.
-        return stored_score(stored).of(outcome.document)
+        return decode_outcome(stored, outcome.document)
 
     def close(self) -> None:
         """Close the file."""
@@ -179,8 +171,8 @@ class Scores(Closing):
 
 
 @dataclass(frozen=True, slots=True)
-class ScoresAt:
-    """The scores of one audit at one system: the part that a worker uses.
+class UnitScores:
+    """The scores of one audit at one system, as a worker uses them.
 
     Attributes:
         scores: Where units are kept.
@@ -188,12 +180,12 @@ class ScoresAt:
         target: Name of the system.
     """
 
-    scores: Scores
+    scores: ScoreStore
     identity: str
     target: str
 
     def get(self, document: Document) -> Outcome | None:
-        """Return what is kept of a document."""
+        """Return the stored outcome of a document, or None."""
         return self.scores.get(unit_id(self.identity, self.target, document), document)
 
     def put(self, outcome: Outcome) -> Outcome:
@@ -202,24 +194,24 @@ class ScoresAt:
 
 
 def write_scores(
-    path: Path, units: Iterable[AuditUnit], found: Mapping[str, Sequence[Outcome]]
+    path: Path, units: Iterable[AuditUnit], outcomes: Mapping[str, Sequence[Outcome]]
 ) -> None:
     """Write all scores in the order of the audit.
 
     Args:
         path: The file; replaced whole.
         units: All units.
-        found: Outcomes by stage, in the order of the units.
+        outcomes: Outcomes by stage, in the order of the units.
 
     Raises:
         RagwitnessError: It cannot be written.
     """
-    outcomes = {stage: iter(part) for stage, part in found.items()}
-    lines = (_line(unit, next(outcomes[unit.stage])) for unit in units)
+    remaining = {stage: iter(group) for stage, group in outcomes.items()}
+    lines = (_line(unit, next(remaining[unit.stage])) for unit in units)
     replace_file(path, lines)
 
 
-def outcome_row(outcome: Outcome | StoredScore) -> dict[str, Any]:
+def outcome_row(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as JSON, without the document's text."""
     return {
         **_encode(outcome.score),
@@ -256,35 +248,39 @@ def _line(unit: AuditUnit, outcome: Outcome) -> str:
     return json.dumps(rest, separators=(",", ":")) + "\n"
 
 
-def read_scores(path: Path) -> dict[str, StoredScore]:
-    """Return by unit what a file holds; a lasting score replaces one that may change.
+def read_scores(path: Path) -> dict[str, Outcome]:
+    """Return the outcomes of a file by unit, their documents without text and id.
 
     Raises:
         InputError: The file cannot be read.
     """
-    rows: dict[str, StoredScore] = {}
+    outcomes: dict[str, Outcome] = {}
     try:
         for line in lines_of(path):
             with suppress(ValueError, KeyError, TypeError):  # cut short by a crash
                 stored = json.loads(line)
                 # Later rows replace earlier ones, but none that lasts by one that may pass.
-                unit, row = stored["unit"], stored_score(stored)
-                if not row.passing or unit not in rows or rows[unit].passing:
-                    rows[unit] = row
+                unit, outcome = stored["unit"], decode_outcome(stored)
+                if not outcome.passing or unit not in outcomes or outcomes[unit].passing:
+                    outcomes[unit] = outcome
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    return rows
+    return outcomes
 
 
-def stored_score(stored: Mapping[str, Any]) -> StoredScore:
-    """Return what :func:`outcome_row` wrote.
+_UNNAMED = Document("", "")
+
+
+def decode_outcome(stored: Mapping[str, Any], document: Document = _UNNAMED) -> Outcome:
+    """Read a row of :func:`outcome_row`.
 
     Raises:
         KeyError: A field is missing.
         TypeError: A field is of another type.
         ValueError: A word of evidence has another number of fields.
     """
-    return StoredScore(
+    return Outcome(
+        document,
         Score(
             stored["value"],
             tuple(stored["features"]),
@@ -303,21 +299,21 @@ def stored_score(stored: Mapping[str, Any]) -> StoredScore:
     )
 
 
-# What an audit keeps in a folder while it works: journal and scores.
+# The open files of an audit: response store and score store.
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Open files of a folder; workers made here keep what they find. A context manager.
+    """Open files of a run folder, for its workers. A context manager.
 
     Attributes:
         journal: Answers; None keeps none.
         scores: Finished units; None keeps none.
-        identity: Of the audit that is at work.
+        identity: Of the running audit.
     """
 
     journal: ResponseStore | None = None
-    scores: Scores | None = None
+    scores: ScoreStore | None = None
     identity: str | None = None
 
     @classmethod
@@ -334,7 +330,7 @@ class RunFolder:
         if run is None:
             return cls()
         journal = ResponseStore(run / ANSWERS)
-        return cls(journal, Scores(run / FINISHED) if identity else None, identity)
+        return cls(journal, ScoreStore(run / FINISHED) if identity else None, identity)
 
     def worker(
         self, system: Target, in_flight: int, limiter: Spender | None = None, start: str = ""
@@ -342,15 +338,15 @@ class RunFolder:
         """Return a worker at one system.
 
         Args:
-            system: Whom it asks.
+            system: The target of its queries.
             in_flight: Documents at the same time.
             limiter: Lets queries pass; None where they cost nothing.
             start: From :func:`start_for`.
         """
-        kept = None
+        scores = None
         if self.scores and self.identity:
-            kept = ScoresAt(self.scores, self.identity, system.name)
-        return Worker(system, self.journal, in_flight, limiter=limiter, scores=kept, start=start)
+            scores = UnitScores(self.scores, self.identity, system.name)
+        return Worker(system, self.journal, in_flight, limiter=limiter, scores=scores, start=start)
 
     def __enter__(self) -> Self:
         return self
@@ -362,6 +358,6 @@ class RunFolder:
 
 
 def finished_units(run: Path) -> int:
-    """Return how many rows of scores a run holds: a measure of progress."""
-    there = at_hand(run / FINISHED)
-    return sum(data.count(b"\n") for _, _, data in blocks(there)) if there else 0
+    """Return the number of finished units of a run: a measure of progress."""
+    path = at_hand(run / FINISHED)
+    return sum(data.count(b"\n") for _, _, data in blocks(path)) if path else 0

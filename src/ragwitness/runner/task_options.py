@@ -1,6 +1,6 @@
-"""Options that several tasks or verbs share: the help text of each stands here, once.
+"""Options that several tasks or verbs share, each with its help text, declared once.
 
-What means something else by an option declares it itself.
+A task that means something else by an option declares its own.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.targets.transport import Setback, TransportOptions
 
-# What is audited, and with what.
+# Target and documents.
 
 TARGET = (
-    "The system to be audited. It is the base URL of an OpenAI-compatible endpoint"
-    " (http://host:port/v1, with #MODEL where it has several), lab:CORPUS (a RAG system over that"
-    " corpus in this process, with options after ?, e.g. lab:corpus.jsonl?retrieval=minilm&k=4),"
-    " hf:MODEL or gguf:FILE (a model alone), openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml"
-    " (any JSON service), python:MODULE:OBJECT, or replay/FILE (recorded answers). See"
-    " docs/targets.md."
+    "The system to be audited: the base URL of an OpenAI-compatible endpoint"
+    " (http://host:port/v1, with #MODEL where it has several). Or lab:CORPUS, a RAG system over"
+    " that corpus in this process, with options after ?, e.g."
+    " lab:corpus.jsonl?retrieval=minilm&k=4. Or hf:MODEL or gguf:FILE (a model alone),"
+    " openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml (any JSON service),"
+    " python:MODULE:OBJECT, or replay/FILE (recorded answers). See docs/targets.md."
 )
 ADDRESS_ASKED = AskedAs(
     "System",
@@ -102,7 +102,7 @@ Paragraphs = Annotated[
     bool, Opt("--paragraphs", help="Take each paragraph of a text file as a document.")
 ]
 
-# A RAG system of ours.
+# A RAG system in this process.
 
 Retrieval = Annotated[
     str,
@@ -149,10 +149,8 @@ class OwnSystem:
         """
         from ragwitness.rag.lab import rag_config
 
-        return rag_config(**{one.name: getattr(self, one.name) for one in fields(OwnSystem)})
-
-
-# What stands in for private records.
+        names = [setting.name for setting in fields(OwnSystem)]
+        return rag_config(**{name: getattr(self, name) for name in names})
 
 
 # Methods and models.
@@ -177,7 +175,7 @@ ContactFinder = Annotated[
     str,
     PathRole.ADDRESS,
     Opt(
-        help="What finds personal details: auto or contacts (our own expressions), presidio, none,"
+        help="The finder of personal details: auto or contacts (built-in), presidio, none,"
         " spacy:MODEL or hf:MODEL, or several with + between."
     ),
 ]
@@ -222,7 +220,7 @@ Headers = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """What may be spent on a target.
+    """Caps on the spending at a target.
 
     Attributes:
         max_queries: The most queries of the run, all its starts together.
@@ -253,7 +251,7 @@ class Caps:
         Raises:
             InputError: A number cannot be used, or a cap lacks its prices.
         """
-        return Budget(*(getattr(self, one.name) for one in fields(Caps)))
+        return Budget(*(getattr(self, cap.name) for cap in fields(Caps)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +290,7 @@ class Reached:
 
 @dataclass(frozen=True, kw_only=True)
 class Sending(Caps, Reached):
-    """How much is asked of whom, and how many queries at a time."""
+    """Caps, access to the target, and the number of queries under way."""
 
     concurrency: Annotated[int | None, Opt(help=AT_ONCE), AT_ONCE_ASKED] = 4
 
@@ -302,8 +300,8 @@ class Sending(Caps, Reached):
         return 4 if self.concurrency is None else self.concurrency
 
     @contextmanager
-    def governed(self, folder: Path | None) -> Iterator[tuple[RateLimiter, TransportOptions]]:
-        """Open what lets every query of a run pass, and say how its target is reached.
+    def limited(self, folder: Path | None) -> Iterator[tuple[RateLimiter, TransportOptions]]:
+        """Open the rate limiter of a run, and the transport options of its target.
 
         Args:
             folder: Of the run; None keeps nothing.
@@ -325,7 +323,7 @@ RunPath = Annotated[
     ),
 ]
 
-# What makes evidence of a run, that others can recompute.
+# Evidence of a run that others can recompute.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +348,7 @@ class Sealing:
         AskedAs(
             "Evidence",
             "Seal the run before its first query",
-            "What is asked is signed before anything is sent. The page of the run then offers an"
+            "The questions are signed before anything is sent. The page of the run then offers an"
             " evidence pack, which others can check by themselves.",
             "seal",
         ),
@@ -359,7 +357,7 @@ class Sealing:
     timestamp: Annotated[str | None, Opt(metavar="URL"), Only("sealed")] = None
 
 
-# Who does the work of an audit.
+# Where models compute.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +417,7 @@ class Reach:
 
         Args:
             concurrency: Connections at a time.
-            setback: Told of requests that brought no answer.
+            setback: Called with every request that brought no answer.
 
         Raises:
             InputError: A number is out of range, or ``key_env`` is no name of a variable.
@@ -438,7 +436,7 @@ class Reach:
 
 # An option that was given and that nothing would read is refused.
 #
-# Ignoring it would do something else than what was asked for.
+# Ignoring it would silently change the meaning of a command.
 
 
 TRAITS: Mapping[str, tuple[str, str]] = {
@@ -454,8 +452,8 @@ TRAITS: Mapping[str, tuple[str, str]] = {
         "Take --method private-evolution, or leave it out.",
     ),
     "looks": (
-        "holds texts against the records, which {method} must not: what is withheld for that tells"
-        " of the records, and epsilon would not cover it",
+        "compares texts with the records. {method} must not do that: epsilon would not cover the"
+        " texts that are withheld for it",
         "Leave it out.",
     ),
     "writes": (
@@ -465,7 +463,7 @@ TRAITS: Mapping[str, tuple[str, str]] = {
     "utility": ("is for measuring use, which --no-utility leaves out", "Leave one of them out."),
     "asks": ("is for what is asked, and stored transcripts were asked before", "Leave it out."),
 }
-"""What an option may be for: what is said where that is not so, and what to do."""
+"""Reasons why an option may be inapplicable, each with message and hint."""
 
 
 def reject_inapplicable_options(task: Any, traits: Set[str], method: str = "") -> None:
@@ -473,17 +471,17 @@ def reject_inapplicable_options(task: Any, traits: Set[str], method: str = "") -
 
     Args:
         task: A dataclass of this package.
-        traits: What is true of it: names of :data:`TRAITS`, ``"collection"``, ``"no known-out"``.
+        traits: Its properties: names of :data:`TRAITS`, ``"collection"``, ``"no known-out"``.
         method: Name of its method, for the message.
 
     Raises:
         InputError: Such an option was given.
     """
-    for one in declared(type(task)):
-        only = one.mark(Only)
-        if only and not traits & {*only.traits} and getattr(task, one.name) != one.default:
-            why, hint = TRAITS[only.traits[0]]
-            raise InputError(f"{one.option} {why.format(method=method)}.", hint)
+    for option in declared(type(task)):
+        only = option.mark(Only)
+        if only and not traits & {*only.traits} and getattr(task, option.name) != option.default:
+            reason, hint = TRAITS[only.traits[0]]
+            raise InputError(f"{option.option} {reason.format(method=method)}.", hint)
 
 
 def refuse_types(task: Any) -> None:
@@ -492,13 +490,14 @@ def refuse_types(task: Any) -> None:
     Raises:
         InputError: A text, a number or a flag is something else.
     """
-    for one in declared(type(task)):
-        value = getattr(task, one.name)
-        kinds = get_args(one.kind) if isinstance(one.kind, UnionType) else (one.kind,)
+    for option in declared(type(task)):
+        value = getattr(task, option.name)
+        kinds = get_args(option.kind) if isinstance(option.kind, UnionType) else (option.kind,)
         if not {*kinds} <= {str, int, float, bool, type(None)}:
             continue
-        whole = isinstance(value, int) and float in kinds
-        if not (isinstance(value, kinds) or whole) or (
+        is_integer = isinstance(value, int) and float in kinds
+        if not (isinstance(value, kinds) or is_integer) or (
             isinstance(value, bool) and bool not in kinds
         ):
-            raise InputError(f"{one.name} cannot be {value!r}.", f"{one.name} is {one.kind}.")
+            name = option.name
+            raise InputError(f"{name} cannot be {value!r}.", f"{name} is {option.kind}.")

@@ -1,4 +1,4 @@
-"""What every task does that is carried out in Python: read, open, ask, close."""
+"""Steps that all tasks share in Python: read documents, open a target, ask, close."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from ragwitness.targets.transport import TransportOptions
 
 Note = Callable[[str], object]
-"""Told, in a line or more, what reading documents came to."""
+"""Called with remarks about the reading of documents."""
 
 _T = TypeVar("_T")
 
 
 def warn(line: str) -> None:
-    """Tell a program what reading came to."""
+    """Warn the calling program about the reading of documents."""
     warnings.warn(line, stacklevel=2)
 
 
 def as_documents(
     given: Texts | None,
     how: HowRead | None = None,
-    lost: list[LeftOut | str] | None = None,
+    left_out: list[LeftOut | str] | None = None,
     note: Note = warn,
     *,
     paragraphs: bool = False,
@@ -43,8 +43,8 @@ def as_documents(
     Args:
         given: Values, texts, or the path of a file or folder; None is none.
         how: How a file is read.
-        lost: What of it was left out is added to this.
-        note: Told of that, line by line.
+        left_out: Skipped parts are added to this list.
+        note: Called with each remark, line by line.
         paragraphs: Whether each paragraph of a text file is a document.
         group_field: Field or column that names the group of a document.
 
@@ -54,23 +54,23 @@ def as_documents(
     from ragwitness.text.documents import Split, load_documents
 
     if isinstance(given, str | Path):
-        named = {one.name: getattr(how, one.name) for one in fields(HowRead)} if how else {}
+        named = {entry.name: getattr(how, entry.name) for entry in fields(HowRead)} if how else {}
         split: Split = "paragraphs" if paragraphs else None
         loaded = load_documents(str(given), **named, group_field=group_field, split=split)
         for line in loaded.remarks:
             note(line)
-        if lost is not None:
-            lost += (*loaded.left_out, *loaded.notes)
+        if left_out is not None:
+            left_out += (*loaded.left_out, *loaded.notes)
         return loaded.documents
-    # What is one document, or names each, is no series of them.
+    # A mapping is one document, not a series of them.
     series = isinstance(given, Iterable) and not isinstance(given, Mapping)
     listed: list[Any] = list(given or ()) if series or given is None else [given]
-    for n, one in enumerate(listed, start=1):
-        if isinstance(one, str):
-            listed[n - 1] = Document(str(n), one)
-        elif not isinstance(getattr(one, "text", None), str):
+    for n, entry in enumerate(listed, start=1):
+        if isinstance(entry, str):
+            listed[n - 1] = Document(str(n), entry)
+        elif not isinstance(getattr(entry, "text", None), str):
             how_to = "Give texts or ragwitness.Document(id, text), or the path of a file."
-            raise InputError(f"Document {n} is of the type {type(one).__name__}.", how_to)
+            raise InputError(f"Document {n} is of the type {type(entry).__name__}.", how_to)
     return tuple(listed)
 
 
@@ -97,11 +97,11 @@ def own_folder(run: Path | str | None, *given: object) -> Path | None:
     if not isinstance(run, str | Path) or run == "" or "\0" in str(run):
         raise InputError(f"run names no folder: {run!r}.", "Name one, or '.' for the current one.")
     folder = Path(run).resolve()
-    for one in given:
+    for source in given:
         with suppress(OSError, ValueError):  # a text and no path
-            path = Path(one) if isinstance(one, str | Path) else None
+            path = Path(source) if isinstance(source, str | Path) else None
             if path and path.exists() and folder in path.resolve().parents:
-                raise InputError(f"run {run} holds {one}, which is read.", "Name another folder.")
+                raise InputError(f"run {run} holds the input {source}.", "Name another folder.")
     return Path(run)
 
 
@@ -137,7 +137,7 @@ def to_end(work: Coroutine[Any, Any, _T]) -> _T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    # A notebook has a loop of its own: the work gets one in a thread beside it.
+    # A notebook runs a loop already: the work gets another one in a thread.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
@@ -171,10 +171,10 @@ def per_method(
     """
     if isinstance(pairs, Mapping):
         return pairs
-    found: dict[str, dict[str, object]] = {}
+    settings: dict[str, dict[str, object]] = {}
     for key, value in key_values(pairs).items():
         audit, dot, name = key.rpartition(".")
         if not dot:
             raise InputError(f"--set {key} names no audit.", "Write --set AUDIT.NAME=VALUE.")
-        found.setdefault(audit.replace("_", "-"), {})[name] = value
-    return found
+        settings.setdefault(audit.replace("_", "-"), {})[name] = value
+    return settings

@@ -1,8 +1,8 @@
 """The only loop that sends queries: it drives generators and keeps every answer.
 
-A generator yields batches of queries, is sent their answers, and returns what it found. An audit's
-probe returns a score; a maker of synthetic texts, an attack or a judge return what they like. Who
-drives them is here: journal, caps, failures, and how many are under way at a time.
+A generator yields batches of queries, receives their answers, and returns a result. The probe of an
+audit returns a score; synthesis, attacks and judges return other types. This module drives them: it
+stores responses, respects caps, handles failures, and limits the number under way.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ragwitness.core.errors import (
     TargetUnreachableError,
 )
 from ragwitness.core.types import Answer, Audit, Document, Probe, Query, Score, Target
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, decode_answer, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, decode_answer, query_key
 
 T = TypeVar("T")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-Asking: TypeAlias = Generator[list[Query], list[Answer], R]
+QueryGenerator: TypeAlias = Generator[list[Query], list[Answer], R]
 """Batches of queries out, their answers in (same order), a result as return value."""
 
 # A generator step by step.
@@ -39,7 +39,7 @@ _QUICK = 1e-3  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[R_co]):
-    """What a generator returned."""
+    """The return value of a generator."""
 
     value: R_co
 
@@ -53,24 +53,24 @@ class Steps(Generic[R]):
             stage; the others run in a thread. None runs every step on the loop, one at a time.
     """
 
-    def __init__(self, generator: Asking[R], quick: set[int] | None = None) -> None:
+    def __init__(self, generator: QueryGenerator[R], quick: set[int] | None = None) -> None:
         self._generator = generator
         self._quick = quick
         self._place = 0
 
     async def next(self, answers: list[Answer] | None) -> list[Query] | Done[R]:
-        """Return the next batch of queries, or what was found."""
+        """Return the next batch of queries, or the result."""
         if self._quick is None:
             return advance(self._generator, answers)
         # The proxy model works inside the generator; a thread keeps answers flowing. Where no
         # model works, changing threads would take longer than the step.
-        place = self._place
+        number = self._place
         self._place += 1
-        if place in self._quick:
+        if number in self._quick:
             step, seconds = self._timed(answers)
         else:
             step, seconds = await asyncio.to_thread(self._timed, answers)
-        (self._quick.add if seconds < _QUICK else self._quick.discard)(place)
+        (self._quick.add if seconds < _QUICK else self._quick.discard)(number)
         return step
 
     def _timed(self, answers: list[Answer] | None) -> tuple[list[Query] | Done[R], float]:
@@ -83,7 +83,7 @@ class Steps(Generic[R]):
         self._generator.close()
 
 
-def advance(generator: Asking[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
+def advance(generator: QueryGenerator[R], answers: list[Answer] | None) -> list[Query] | Done[R]:
     """Run a generator up to its next batch or its end."""
     try:
         return generator.send(answers)  # type: ignore[arg-type]  # None starts a generator
@@ -92,26 +92,26 @@ def advance(generator: Asking[R], answers: list[Answer] | None) -> list[Query] |
 
 
 def probe_of(audit: Audit, document: Document) -> Probe:
-    """Probe a document; one that a local model cannot read is unscorable, and no other is."""
+    """Probe a document; it is unscorable where a local model cannot read it."""
     try:
         return (yield from audit.probe(document))
     except ModelError as error:
         return Score(None, reason=error.message)
 
 
-# What came of it.
+# Results of generators.
 
 
 @dataclass(frozen=True, slots=True)
-class Followed(Generic[R]):
+class GeneratorResult(Generic[R]):
     """A generator that was driven to its end, or until a cap refused one of its queries.
 
     Attributes:
-        value: What it returned; None where it was stopped.
-        queries: Queries it took, those answered from the journal included.
+        value: Its return value; None where it was stopped.
+        queries: Number of its queries, including those with a stored answer.
         sent: Queries that went to the target now.
-        passing: A query of it failed, which it may not do again.
-        refusal: Of the cap; then it has no result: that would rest on a part of its answers.
+        passing: A query failed and may succeed at another start.
+        refusal: Of the cap. Then there is no result, which would rest on some of its answers only.
         starts: At which its answers were taken; ``""`` is an unknown one.
     """
 
@@ -143,12 +143,12 @@ class Outcome:
     """A probed document.
 
     Attributes:
-        document: What was probed.
+        document: The probed document.
         score: Its evidence.
-        queries: Queries it took, those answered from the journal included.
+        queries: Number of its queries, including those with a stored answer.
         sent: Queries that went to the target now.
         capped: A cap refused one of its queries; then it has no score.
-        passing: A query of it failed, which it may not do again.
+        passing: A query failed and may succeed at another start.
         starts: At which its answers were taken; ``""`` is an unknown one.
     """
 
@@ -162,14 +162,14 @@ class Outcome:
 
 
 Watch = Callable[[Document, Query, Answer], None]
-"""Called with every answer, those from the journal included."""
+"""Called with every answer, including stored ones."""
 
 Progress = Callable[[str, int, int], None]
 """Called with stage, documents done and documents in all."""
 
 
 class Spender(Protocol):
-    """Lets queries to a target pass: a rate limiter, or what refuses them all."""
+    """Lets queries to a target pass: a rate limiter, or an object that refuses them all."""
 
     async def spend(self, query: Query, send: Callable[[Query], Awaitable[T]]) -> T:
         """Wait for a turn, send a query and settle what it used."""
@@ -179,7 +179,7 @@ class KeepsScores(Protocol):
     """Where the scores of documents are kept."""
 
     def get(self, document: Document) -> Outcome | None:
-        """Return what an earlier start found."""
+        """Return the outcome of an earlier start, or None."""
 
     def put(self, outcome: Outcome) -> Outcome:
         """Keep an outcome and return it as it will be read back."""
@@ -194,7 +194,7 @@ def _in_turns(
         every = list(chain(*rows))
         return random.SystemRandom().sample(every, len(every)) if mixed else every
     start, rows[0] = rows[0][:ahead], rows[0][ahead:]
-    return start + [place for turn in zip_longest(*rows) for place in turn if place]
+    return start + [entry for turn in zip_longest(*rows) for entry in turn if entry]
 
 
 class _TargetReply(NamedTuple):
@@ -216,7 +216,7 @@ class Worker:
 
     Args:
         target: The system that is asked.
-        journal: Where answers are kept; None keeps nothing.
+        journal: Store of the answers; None keeps nothing.
         in_flight: Generators under way at the same time.
         watch: Called with every answer.
         limiter: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
@@ -262,8 +262,8 @@ class Worker:
         Raises:
             TargetUnreachableError: Several documents in a row found no connection.
         """
-        found = await self.run_stages(audit, {stage: documents}, progress)
-        return found[stage]
+        outcomes = await self.run_stages(audit, {stage: documents}, progress)
+        return outcomes[stage]
 
     async def run_stages(
         self,
@@ -282,8 +282,8 @@ class Worker:
             stages: Documents by stage.
             progress: Called after each document.
             ahead: How many documents of the first stage are probed before the other stages join
-                in turns; None probes one stage after the other. What is found is the same.
-            mixed: With no ``ahead``, probe all in a random order that nobody can foresee.
+                in turns; None probes one stage after the other. Scores are the same.
+            mixed: With no ``ahead``, probe all in an unpredictable random order.
             patience: Documents asked about now whose answers cannot be read, from the first one on,
                 before the rest is left unasked; None asks about all.
 
@@ -294,25 +294,25 @@ class Worker:
         quick: set[int] = set()
 
         async def outcome_of(document: Document, stage: str) -> Outcome:
-            if self.scores is not None and (kept := self.scores.get(document)) is not None:
-                return kept
+            if self.scores is not None and (stored := self.scores.get(document)) is not None:
+                return stored
             steps = Steps(probe_of(audit, document), quick)
-            found = await self.follow(steps, document, stage)
-            refused = found.refusal and Score(None, reason=found.refusal.message)
-            score = refused or found.result()
-            rest = (found.queries, found.sent, found.capped, found.passing, found.starts)
+            result = await self.follow(steps, document, stage)
+            refused = result.refusal and Score(None, reason=result.refusal.message)
+            score = refused or result.result()
+            rest = (result.queries, result.sent, result.capped, result.passing, result.starts)
             outcome = Outcome(document, score, *rest)
             return outcome if self.scores is None else self.scores.put(outcome)
 
-        found: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
+        outcomes: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
 
         async def take(place: tuple[str, int]) -> None:
             nonlocal patience, unread
             stage, number = place
-            outcome = found[stage][number] = await outcome_of(stages[stage][number], stage)
+            outcome = outcomes[stage][number] = await outcome_of(stages[stage][number], stage)
             if outcome.score.value is not None:
                 patience = None
-            elif outcome.sent and not outcome.passing:  # a failed query tells of no method
+            elif outcome.sent and not outcome.passing:  # not a failed query
                 unread += 1
             if unread == patience:
                 raise CapabilityError(
@@ -321,10 +321,10 @@ class Worker:
                     "Take another method: --method auto tries in a pilot which ones can be read.",
                 )
             if progress:
-                progress(stage, len(found[stage]), len(stages[stage]))
+                progress(stage, len(outcomes[stage]), len(stages[stage]))
 
         await self.each(_in_turns(stages, ahead, mixed), take)
-        return {stage: [row[i] for i in range(len(row))] for stage, row in found.items()}
+        return {stage: [row[i] for i in range(len(row))] for stage, row in outcomes.items()}
 
     async def put(
         self,
@@ -338,7 +338,7 @@ class Worker:
             TargetUnreachableError: Several questions in a row found no connection.
         """
 
-        def single(query: Query) -> Asking[Answer]:
+        def single(query: Query) -> QueryGenerator[Answer]:
             [answer] = yield [query]
             return answer
 
@@ -355,18 +355,18 @@ class Worker:
         stage: str = "",
         progress: Progress | None = None,
     ) -> list[R]:
-        """Do the work of all items, several at a time; return what came of them in their order.
+        """Do the work of all items, several at a time; return the results in order of the items.
 
-        Begun in the order given; only those under way take memory.
+        Work begins in this order; only items under way take memory.
         """
-        found: dict[int, R] = {}
+        results: dict[int, R] = {}
         waiting = iter(enumerate(items))
 
         async def take() -> None:
-            for place, item in waiting:
-                found[place] = await work(item)
+            for number, item in waiting:
+                results[number] = await work(item)
                 if progress:
-                    progress(stage, len(found), len(items))
+                    progress(stage, len(results), len(items))
 
         takers = [asyncio.ensure_future(take()) for _ in items[: self._in_flight]]
         try:
@@ -376,16 +376,16 @@ class Worker:
                 taker.cancel()
             await asyncio.gather(*takers, return_exceptions=True)
             raise
-        return [found[place] for place in range(len(items))]
+        return [results[number] for number in range(len(items))]
 
     async def follow(
         self, steps: Steps[R], document: Document, stage: str, *, alone: bool = False
-    ) -> Followed[R]:
+    ) -> GeneratorResult[R]:
         """Ask what a generator asks until it returns.
 
         Args:
             steps: The generator.
-            document: Whose queries they are, for the journal.
+            document: Subject of its queries, for the response store.
             stage: Part of the run, likewise.
             alone: Nothing else is under way: queries without a connection are counted one by one,
                 not generator by generator, before the target is given up.
@@ -400,7 +400,9 @@ class Worker:
             # 1. The generator reads the answers, and asks on or returns.
             step = await steps.next(answers)
             if isinstance(step, Done):
-                return Followed(step.value, queries, sent, passing, starts=tuple(sorted(starts)))
+                return GeneratorResult(
+                    step.value, queries, sent, passing, starts=tuple(sorted(starts))
+                )
             # 2. Its batch is asked side by side; where one query fails, the others are still kept.
             replies = await asyncio.gather(
                 *(self._ask(query, document, stage) for query in step), return_exceptions=True
@@ -409,11 +411,11 @@ class Worker:
             queries += len(step)
             sent += sum(map(_was_sent, replies))
             starts.update(reply.start for reply in replies if isinstance(reply, _TargetReply))
-            # 3. A cap ends it; what it would say of a part of its answers changes with the cap.
+            # 3. A cap ends it: a result from some of its answers would depend on the cap.
             if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
                 steps.stop()
                 refused = sum(isinstance(reply, CapReachedError) for reply in replies)
-                return Followed(None, queries - refused, sent, passing=True, refusal=capped)
+                return GeneratorResult(None, queries - refused, sent, passing=True, refusal=capped)
             answers = [_answer(reply) for reply in replies]
             passing = passing or not all(isinstance(r, _TargetReply) and r.kept for r in replies)
             for query, answer in zip(step, answers, strict=True):
@@ -424,32 +426,32 @@ class Worker:
         key = query_key(self.target.name, query)
         if self.journal is not None and (row := self.journal.row(key)) is not None:
             start = row.get("start", "")
-            # What another document asked at this start went to the target now as well.
+            # A response that another document stored at this start was sent now as well.
             return _TargetReply(decode_answer(row["answer"]), start == self.start != "", start)
-        asked = AskedQuery(self.target.name, stage, document.id, query)
+        stored = StoredQuery(self.target.name, stage, document.id, query)
         try:
             answer = await self.limiter.spend(query, self.target.ask)
         except _FAILURES as error:
             if self.journal is not None:
-                self.journal.note(key, Answer("", error=error.message), asked)
+                self.journal.note(key, Answer("", error=error.message), stored)
             raise
-        # An error, or no log-probabilities where they were asked for, is worth asking for again.
+        # Not stored: an error, or missing log-probabilities. The query is repeated at a resume.
         lasting = answer.error is None and not (query.top_logprobs and answer.tokens is None)
         if self.journal is not None and not lasting:
-            self.journal.note(key, answer, asked)
+            self.journal.note(key, answer, stored)
         if self.journal is None or not lasting:
             return _TargetReply(answer, True, self.start, kept=lasting)
-        return _TargetReply(self.journal.put(key, answer, asked, self.start), True, self.start)
+        return _TargetReply(self.journal.put(key, answer, stored, self.start), True, self.start)
 
     def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
         """Count what found no connection in a row; give up after a few."""
-        lost = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
-        if len(lost) < len(replies):
+        unreachable = [reply for reply in replies if isinstance(reply, TargetUnreachableError)]
+        if len(unreachable) < len(replies):
             self._unreachable = 0
-        elif lost:
-            self._unreachable += len(lost) if alone else 1
+        elif unreachable:
+            self._unreachable += len(unreachable) if alone else 1
             if self._unreachable >= _GIVE_UP_AFTER:
-                raise lost[0]
+                raise unreachable[0]
 
 
 def _was_sent(reply: _TargetReply | BaseException) -> bool:

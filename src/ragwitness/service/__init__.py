@@ -1,6 +1,6 @@
 """A multi-tenant RAG service whose guarantee is metered before every answer (extra ``[service]``).
 
-The tenant follows from the key, retrieval adds its noise before it selects, and three meters (of
+The tenant follows from the key, and retrieval adds its noise before it selects. Three meters (of
 the account, of its payer and of the whole index) are charged and stored before anything leaves.
 """
 

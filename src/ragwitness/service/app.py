@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import logging
+import math
 import re
 import time
+import traceback
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
@@ -20,8 +24,14 @@ from starlette.routing import Route
 
 from ragwitness.attest.receipts import RequestSignature
 from ragwitness.core.errors import TargetError
-from ragwitness.core.types import Query
-from ragwitness.rag.pipeline import QueryTooLongError
+from ragwitness.core.threads import in_thread
+from ragwitness.core.types import Answer, Query
+from ragwitness.models.base import LanguageModel
+from ragwitness.models.model_registry import load_language_model
+from ragwitness.rag.chunk import Passage
+from ragwitness.rag.config import PromptTemplate, RagConfig, load_template
+from ragwitness.rag.index import Hit
+from ragwitness.rag.pipeline import QueryTooLongError, RagSystem
 from ragwitness.rag.protocol import (
     ApiError,
     ChatRequest,
@@ -30,30 +40,16 @@ from ragwitness.rag.protocol import (
     parse_request,
     read_json,
 )
-from ragwitness.service import lines
-from ragwitness.service.answers import Generator
-from ragwitness.service.meters import (
-    TooMany,
-    limit_headers,
-    unauthorized,
-)
-from ragwitness.service.principals import (
-    KeyRates,
-    Principal,
-    confirm,
-    key_owners,
-    read_meters,
-    split_key,
-)
+from ragwitness.service.principals import Principal, confirm, key_owners, read_meters, split_key
 from ragwitness.service.retrieval import RetrievalQuery, Retrieved, Retriever, SpentError
 from ragwitness.service.store import SharedReads, Store, StoreGoneError
 from ragwitness.service.window import no_log
 
-# Bodies of requests: what they may hold, and nothing else.
-#
-# There is no field for a tenant or an account. A field that the protocol does not know is refused:
-# who sends one expects it to do something. One that it knows and this service does not act on is
-# left out and named in a header: clients send many of them by themselves.
+_log = logging.getLogger(__name__)
+
+# Bodies of requests. There is no field for a tenant or an account. An unknown field is refused,
+# because its sender expects an effect. A known field without effect here is left out and named in
+# a header, because many clients send such fields by themselves.
 
 IGNORED = frozenset(
     "audio frequency_penalty function_call functions logit_bias max_retries metadata modalities"
@@ -63,22 +59,17 @@ IGNORED = frozenset(
 )
 """Parameters of chat completions that do nothing here."""
 
-_IDLE = frozenset(
-    "annotations audio cache_control file function_call image_url include_obfuscation input_audio"
-    " name refusal tool_call_id tool_calls video_url".split()
-)
-"""Fields of messages, of their parts and of streams' options that do nothing here."""
-
 IGNORED_HEADER = "X-Ragwitness-Ignored"
 KEY_HEADER = "X-Ragwitness-Account-Key"
 
 MOST_TOKENS = 1024
-"""Tokens of an answer; more are asked for in vain."""
+"""Most tokens of an answer, whatever is asked for."""
 
 LONGEST_QUERY = 8_000
 """Characters of a query."""
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+_LENIENT = ConfigDict(strict=True, extra="ignore")
 
 _KEY = re.compile(r"([0-9a-f]{64})?", re.ASCII)
 
@@ -86,26 +77,17 @@ _Text = Annotated[str, Field(max_length=LONGEST_QUERY)]
 _Token = Annotated[str, Field(max_length=256, pattern=r"^[\x20-\x7e]*$")]
 
 
-class _Spoken(BaseModel):
-    """What a client says; fields that do nothing are passed over, unknown ones are refused."""
+class _Part(BaseModel):
+    model_config = _LENIENT
 
-    model_config = _STRICT
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_idle(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            given = {name: value for name, value in given.items() if name not in _IDLE}
-        return given
-
-
-class _Part(_Spoken):
     type: str
     text: str = ""
 
 
-class _Message(_Spoken):
-    """Of a user, what is asked; every other message is read and not used."""
+class _Message(BaseModel):
+    """A message; only the last of the role ``user`` is used."""
+
+    model_config = _LENIENT
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[_Part] | None = None
@@ -114,22 +96,24 @@ class _Message(_Spoken):
     def text(self) -> str:
         if not isinstance(self.content, list):
             return self.content or ""
-        if other := [part.type for part in self.content if part.type != "text"]:
-            raise ApiError(f"Only text can be asked, not {other[0]}.", param="messages")
-        return "".join(part.text for part in self.content)
+        if others := [item.type for item in self.content if item.type != "text"]:
+            raise ApiError(f"Only text can be asked, not {others[0]}.", param="messages")
+        return "".join(item.text for item in self.content)
 
 
-class _StreamOptions(_Spoken):
+class _StreamOptions(BaseModel):
+    model_config = _LENIENT
+
     include_usage: bool = False
 
 
 class _Noise(BaseModel):
-    """What a client adds to the noise, so that nobody can have looked for it beforehand.
+    """A client's part in the key of the noise, so that a provider cannot try keys beforehand.
 
     Attributes:
         nonce: The client's own random text.
         checkpoint: The log's checkpoint that it saw last.
-        sequence: How many of its queries came before, for an account that signs.
+        sequence: Number of its earlier queries, for an account that signs.
         blinding: Blinding of its commitment to the query, 32 bytes in hex.
         signature: Over all of it, 64 bytes in hex (docs/attest.md).
     """
@@ -142,25 +126,25 @@ class _Noise(BaseModel):
     blinding: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")] | None = None
 
-    @property
-    def signed(self) -> RequestSignature | None:
-        """The account's signature; None for a request without one.
+    def retrieval(self, text: str | list[float]) -> RetrievalQuery:
+        """Return the query for the retriever.
 
         Raises:
-            ApiError: A part of it is missing.
+            ApiError: A part of the account's signature is missing.
         """
         sequence, blinding, signature = self.sequence, self.blinding, self.signature
-        if sequence is None and blinding is None and signature is None:
-            return None
-        if sequence is None or blinding is None or signature is None:
+        signed = None
+        if sequence is not None and blinding is not None and signature is not None:
+            signed = RequestSignature(sequence, bytes.fromhex(blinding), bytes.fromhex(signature))
+        elif (sequence, blinding, signature) != (None, None, None):
             raise ApiError("Give sequence, blinding and signature, or none of them.")
-        return RequestSignature(sequence, bytes.fromhex(blinding), bytes.fromhex(signature))
+        return RetrievalQuery(text, self.nonce, self.checkpoint, signed)
 
 
 class ServiceChat(ChatRequest, _Noise):
     """``POST /v1/chat/completions``; the last user message is the query.
 
-    No log-probabilities: they would add to what an answer tells of the passages.
+    No log-probabilities: they would reveal more of the passages than an answer does.
     """
 
     model_config = _STRICT
@@ -179,7 +163,7 @@ class ServiceChat(ChatRequest, _Noise):
         """Return the query.
 
         Raises:
-            ApiError: There is no user message, or nothing in it.
+            ApiError: There is no user message, or it is blank or too long.
         """
         query = super().query()
         query = replace(query, max_tokens=min(query.max_tokens, MOST_TOKENS))
@@ -198,7 +182,7 @@ class RetrievalBody(_Noise):
     vector: Annotated[list[float], Field(min_length=1, max_length=1 << 16)] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> RetrievalBody:
+    def _query_or_vector(self) -> RetrievalBody:
         if (self.query is None) == (self.vector is None):
             raise ValueError("give either query or vector")
         if self.query is not None and not self.query.strip():
@@ -206,7 +190,80 @@ class RetrievalBody(_Noise):
         return self
 
 
-_GONE = "The service cannot reach its database."  # what was reserved stays spent
+# Answers over the selected documents.
+
+
+class Generator:
+    """Answers a query from given texts.
+
+    Args:
+        model: Writes the answers; one behind another server sees query and texts.
+        template: Shows it the texts.
+    """
+
+    def __init__(self, model: LanguageModel, template: PromptTemplate) -> None:
+        # A stand-in for the passages of a query: the overhead of a prompt is measured once.
+        config = RagConfig(template=template)
+        self._system = RagSystem([Passage("", 0, 1, "-")], _SelectedTexts(1), model, config)
+        self._free = asyncio.Semaphore(self._system.parallel)
+
+    async def check(self, query: Query) -> None:
+        """Find out before anything is charged whether the model can read the query.
+
+        Raises:
+            QueryTooLongError: It does not fit what the model reads, even without any text.
+        """
+        await asyncio.to_thread(self._system.prompt, query.prompt, query.max_tokens)
+
+    async def answer(self, query: Query, texts: Sequence[str], stop: Sequence[str]) -> Answer:
+        """Return the answer.
+
+        Raises:
+            QueryTooLongError: The query does not fit what the model reads.
+            ModelError: A model of ours failed.
+            TargetError: Another server failed.
+        """
+        # The mechanism has selected the texts. A pipeline with a retriever of its own would search
+        # again without noise, and reveal documents that nobody paid for.
+        system = copy.copy(self._system)  # measured once, and another database per query
+        system.passages = tuple(Passage("", 0, len(text), text) for text in texts)
+        system.index = _SelectedTexts(len(texts))
+        async with self._free:
+            return await in_thread(system.answer, query, stop)
+
+
+class _SelectedTexts:
+    """An index that returns all its texts in their order."""
+
+    name = "selected"
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        del query, k
+        return [Hit(i, 0.0) for i in range(self._size)]
+
+
+def make_generator(spec: str, template: str = "plain") -> Generator:
+    """Return the generator ``spec`` names.
+
+    Args:
+        spec: As for :func:`~ragwitness.models.model_registry.load_language_model`.
+        template: Name of a prompt template, or its file.
+
+    Raises:
+        InputError: ``spec`` has no valid form, or there is no such template.
+        ModelError: The model cannot be loaded.
+        TargetError: The endpoint does not answer.
+    """
+    prompt = load_template(template)
+    return Generator(load_language_model(spec), prompt)
+
+
 MODEL_NAME = "rag"
 LARGEST_BODY = 256 * 1024
 """Bytes of a request."""
@@ -225,7 +282,6 @@ class _Service:
     store: Store
     generator: Generator
     retriever: Retriever
-    rates: KeyRates | None
     keys: SharedReads
 
     async def live(self, _request: Request) -> Response:
@@ -233,7 +289,7 @@ class _Service:
         return JSONResponse({"status": "ok"})
 
     async def health(self, _request: Request) -> Response:
-        # No key is asked for and none is counted: a balancer looks here every few seconds.
+        # No key is needed: a load balancer asks every few seconds.
         await asyncio.to_thread(self.store.check)
         return JSONResponse({"status": "ok"})
 
@@ -250,48 +306,45 @@ class _Service:
         policy = principal.policy
         claim = policy.claim
         promise: dict[str, object] = {"epsilon": claim.epsilon, "covers": "ids", "texts": "none"}
-        if claim.texts:
-            promise["texts"] = "of documents that share a word with the question"
         if policy.placement is not None:
+            if claim.texts:
+                promise["texts"] = "of documents that share a word with the question"
             return JSONResponse({"object": "usage", "promise": promise})
-        window, left = self.retriever.window(principal)
-        # Looking at a meter is free, and it shows the account's own queries and its payer's alone:
-        # what the whole index has spent depends on others, and is an operator's to see.
-        reading = await asyncio.to_thread(read_meters, self.store, principal, window)
-        limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
-        used = {"account": reading.account, "payer": reading.payer}
-        meters = {
-            name: {"limit": limit, "used": used[name], "left": max(0, limit - used[name])}
-            for name, limit in limits.items()
-        }
         if claim.texts:
             promise["texts"] = (
                 f"{policy.reads:.0%} of the index, to an account that asks all it may"
             )
+        # A meter is read for free. An account sees its own queries and its payer's alone: the
+        # spending of the whole index depends on others, and only an operator sees it.
+        window, seconds_left = self.retriever.window(principal)
+        used = await asyncio.to_thread(read_meters, self.store, principal, window)
+        # Each meter with its limit and the rest.
+        limits = {"account": claim.queries, "payer": claim.payer_queries or 0}
+        meters = {
+            name: {"limit": limit, "used": used[name], "left": max(0, limit - used[name])}
+            for name, limit in limits.items()
+        }
         body = {
             "object": "usage",
             "window": window,
-            "seconds_left": left,
+            "seconds_left": seconds_left,
             "meters": meters,
             "promise": promise | {"delta": claim.delta},
         }
-        return JSONResponse(body, headers=limit_headers(claim, reading, left))
+        return JSONResponse(body)
 
     async def retrieval(self, request: Request) -> Response:
         principal = await self._principal(request)
         body = parse_request(RetrievalBody, await _read_json(request))
+        query = body.retrieval(body.query if body.query is not None else body.vector or "")
+        result = await self.retriever.retrieve(principal, query)
         # Slots are public numbers, drawn by lot; no score leaves, noisy or not.
-        what = body.query if body.query is not None else body.vector
-        claim = principal.policy.claim
-        found = await self._retrieve(
-            principal, RetrievalQuery(what or "", body.nonce, body.checkpoint, body.signed)
-        )
-        reply: dict[str, object] = {"object": "retrieval", "ids": list(found.slots)}
-        if claim.texts:
-            reply["documents"] = list(found.documents)
-        if found.reading is not None:
-            reply |= {"window": found.window, "sequence": found.sequence, **_receipt(found)}
-        return JSONResponse(reply, headers=_limits(principal, found))
+        reply: dict[str, object] = {"object": "retrieval", "ids": list(result.slots)}
+        if principal.policy.claim.texts:
+            reply["documents"] = list(result.documents)
+        if principal.policy.placement is None:
+            reply |= {"window": result.window, "sequence": result.sequence, **_receipt(result)}
+        return JSONResponse(reply)
 
     async def chat(self, request: Request) -> Response:
         principal = await self._principal(request)
@@ -300,100 +353,71 @@ class _Service:
         if isinstance(body, dict):
             ignored = sorted(name for name in body if name in IGNORED)
             body = {name: value for name, value in body.items() if name not in IGNORED}
-        asked = parse_request(ServiceChat, body)
-        if asked.model not in (None, MODEL_NAME):
+        chat = parse_request(ServiceChat, body)
+        if chat.model not in (None, MODEL_NAME):
             raise ApiError(
                 "That model does not exist.", status=404, param="model", code="model_not_found"
             )
-        query = asked.query()
-        # 1. What the generator could not read is refused here, before anything is charged.
+        query = chat.query()
+        # 1. A query that the generator cannot read is refused before anything is charged.
         await self.generator.check(query)
         # 2. Selected, and charged before where that costs something.
-        found = await self._retrieve(
-            principal, RetrievalQuery(query.prompt, asked.nonce, asked.checkpoint, asked.signed)
-        )
-        # 3. From here on only what was selected is looked at: post-processing costs no privacy.
-        texts = [str(document["text"]) for document in found.documents]
-        answer = await self.generator.answer(query, texts, asked.stops)
-        headers = _limits(principal, found)
-        if ignored:
-            headers[IGNORED_HEADER] = ", ".join(ignored)
-        if asked.stream:
+        result = await self.retriever.retrieve(principal, chat.retrieval(query.prompt))
+        # 3. From here on only the selection is used: post-processing costs no privacy.
+        texts = [str(document["text"]) for document in result.documents]
+        answer = await self.generator.answer(query, texts, chat.stops)
+        headers = {IGNORED_HEADER: ", ".join(ignored)} if ignored else {}
+        # The receipt is one more field of the reply; other clients pass over it.
+        receipt = _receipt(result)
+        if chat.stream:
             events: Iterator[str] = chat_stream(
-                answer, MODEL_NAME, 0, usage=asked.wants_usage, more=_receipt(found)
+                answer, MODEL_NAME, 0, usage=chat.wants_usage, more=receipt
             )
             return StreamingResponse(events, media_type="text/event-stream", headers=headers)
-        # The receipt is one more field of the reply; other clients pass over it.
-        reply = chat_reply(answer, MODEL_NAME, 0) | _receipt(found)
-        return JSONResponse(reply, headers=headers)
+        return JSONResponse(chat_reply(answer, MODEL_NAME, 0) | receipt, headers=headers)
 
     async def checkpoint(self, request: Request) -> Response:
         principal = await self._principal(request)
         log = self.retriever.log(principal)
         if log is None:
-            raise ApiError("Answers of this tenant stand in no log.", status=404, code="no_log")
-        # A client names this checkpoint in its next query, so that the noise cannot have been
-        # looked for before the checkpoint was there.
+            raise ApiError("The answers of this tenant are not logged.", status=404, code="no_log")
+        # A client names this checkpoint in its next query: noise cannot be tried before it exists.
         key = request.headers.get(KEY_HEADER, "")
         if not _KEY.fullmatch(key):
             raise ApiError(f"{KEY_HEADER} is not 32 bytes in lower-case hex.")
-        told = await log.checkpoint(principal, bytes.fromhex(key))
-        return JSONResponse({"object": "checkpoint", **told})
+        checkpoint = await log.checkpoint(principal, bytes.fromhex(key))
+        return JSONResponse({"object": "checkpoint", **checkpoint})
 
     async def _principal(self, request: Request) -> Principal:
-        """Return who asks; whatever else the request claims is refused or not looked at."""
-        given = request.headers.getlist("authorization")
-        header = given[0] if len(given) == 1 else None  # two keys are none
+        """Return who asks; no other field of the request is believed."""
+        keys = request.headers.getlist("authorization")
+        header = keys[0] if len(keys) == 1 else None  # two keys are none
         key_id, secret = split_key(header)
         # Read anew for each request, though many share a read: a revoked key ends at once.
         principal = confirm(secret, (await self.keys.of([key_id])).get(key_id))
         if principal is None:
-            raise unauthorized()
-        wait = self.rates.wait(principal.account) if self.rates else 0.0
-        # Names for the line of the log; the handler below never reads them back.
+            raise _unauthorized()
+        # Names for the line of the log; no handler reads them.
         request.scope["ragwitness"] = {
             "tenant": principal.tenant_name,
             "account": principal.account_name,
         }
-        if wait:
-            raise TooMany("This key asks too often.", "rate_limited", wait)
         if set(request.query_params) - _UNUSED:
             raise ApiError("This service takes no query parameters.")
         return principal
 
-    async def _retrieve(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
-        try:
-            return await self.retriever.retrieve(principal, query)
-        except SpentError as error:
-            lines.say("refused", {"account": principal.account_name, "by": error.by})
-            # Revoked since it was authenticated: the same words as for a key that never was.
-            if error.by == "key":
-                raise unauthorized() from None
-            if error.by == "log":
-                raise no_log() from None
-            headers = limit_headers(principal.policy.claim, error.reading, error.seconds_left)
-            raise TooMany(
-                "No query is left in this window.", "budget_spent", error.seconds_left, headers
-            ) from None
 
-
-def create_app(
-    store: Store,
-    generator: Generator,
-    *,
-    retriever: Retriever | None = None,
-    rates: KeyRates | None = None,
-) -> Any:
+def create_app(store: Store, generator: Generator, *, retriever: Retriever | None = None) -> Any:
     """Return the ASGI application.
 
     Args:
         store: The database; its tenants are made by ``ragwitness service tenants``.
         generator: Writes the chat's answers.
         retriever: Used instead of one over ``store``.
-        rates: Rates of each key; None: any.
     """
     keys = SharedReads(partial(key_owners, store))
-    service = _Service(store, generator, retriever or Retriever(store), rates, keys)
+    service = _Service(store, generator, retriever or Retriever(store), keys)
+    # Paths without a key first, then those of OpenAI's protocol and the service's own.
     routes: list[tuple[str, str, _Handler]] = [
         ("/live", "GET", service.live),
         ("/health", "GET", service.health),
@@ -414,65 +438,80 @@ def _guarded(path: str, handler: _Handler) -> _Handler:
     """Turn every failure into the protocol's error, and log one line."""
 
     async def guarded(request: Request) -> Response:
-        # The number names a request to its operator and tells a client nothing.
+        # The operator finds a request by this number; it tells a client nothing.
         began, number = time.perf_counter(), uuid.uuid4().hex
-        cause = None
+        # One line a request: who, where, how long. It holds neither query nor answer.
+        fields: dict[str, object] = {"request": number, "path": path}
         try:
             response = await handler(request)
         except Exception as error:
-            response, cause = _told(error)
+            response = _reply_to(error)
+            if isinstance(error, SpentError):
+                fields["refused_by"] = error.by
+            elif response.status_code >= 500:
+                fields["cause"] = place_of(error)
+            if isinstance(error, StoreGoneError):  # its words hold no statement and no value
+                fields["reason"] = error.message
         response.headers["X-Request-Id"] = number
         # An answer that a proxy kept would be repeated without a record and outside the odometer.
         response.headers["Cache-Control"] = "no-store"
-        # One line a request: who, where, how long. Neither query nor answer stands in it.
-        fields = {
-            "request": number,
-            "path": path,
+        fields |= {
             "status": response.status_code,
             "ms": round(1000 * (time.perf_counter() - began), 1),
             **request.scope.get("ragwitness", {}),
         }
-        if cause is not None:
-            fields["cause"] = lines.place_of(cause)
-        if isinstance(cause, StoreGoneError):  # its words hold no statement and no value
-            fields["reason"] = cause.message
-        lines.say("request", fields)
+        _log.info("request", extra={"fields": fields})
         return response
 
     return guarded
 
 
-def _told(error: Exception) -> tuple[Response, Exception | None]:
-    """Return the reply to a failure, and the failure where it is not the client's."""
-    if isinstance(error, ApiError):
-        return _reply(error), None
+def place_of(error: BaseException) -> str:
+    """Return type and place of an exception, without its message, which may quote a query."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"
+
+
+def _reply_to(error: Exception) -> Response:
+    """Return the reply to a failure."""
+    headers = {}
     if isinstance(error, ClientDisconnect):
-        return Response(status_code=499), None
-    if isinstance(error, QueryTooLongError):
-        return _reply(ApiError("The query is too long.", code="context_length_exceeded")), None
-    if isinstance(error, StoreGoneError):
-        return _reply(ApiError(_GONE, status=503, kind="server_error", code="unavailable")), error
-    if isinstance(error, TargetError):
+        return Response(status_code=499)
+    if isinstance(error, ApiError):
+        reply = error
+    elif isinstance(error, SpentError):
+        # A key that was revoked meanwhile gets the words of a key that never was. The words for a
+        # spent meter are the same for each meter.
+        if error.by in ("key", "log"):
+            reply = no_log() if error.by == "log" else _unauthorized()
+        else:
+            message = "No query is left in this window."
+            reply = ApiError(message, status=429, kind="rate_limit_error", code="budget_spent")
+            headers["Retry-After"] = str(max(1, math.ceil(error.seconds_left)))
+    elif isinstance(error, QueryTooLongError):
+        reply = ApiError("The query is too long.", code="context_length_exceeded")
+    elif isinstance(error, StoreGoneError):  # what was reserved stays spent
+        message = "The service cannot reach its database."
+        reply = ApiError(message, status=503, kind="server_error", code="unavailable")
+    elif isinstance(error, TargetError):
         message = "The generator behind this service did not answer."
-        return _reply(ApiError(message, status=502, kind="server_error")), error
-    # Every other failure is ours and gets one reply: an exception's text may quote a document.
-    message = "The server had an error while processing your request."
-    return _reply(ApiError(message, status=500, kind="server_error")), error
+        reply = ApiError(message, status=502, kind="server_error")
+    else:
+        # Every other failure is ours and gets one reply: an exception's text may quote a document.
+        message = "The server had an error while processing your request."
+        reply = ApiError(message, status=500, kind="server_error")
+    return JSONResponse(reply.body, reply.status, headers)
 
 
-def _reply(error: ApiError) -> Response:
-    return JSONResponse(error.body, error.status, getattr(error, "headers", None))
+def _unauthorized() -> ApiError:
+    """Return the refusal of a missing, malformed, unknown, wrong or revoked key."""
+    return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
 
 
-def _receipt(found: Retrieved) -> dict[str, Any]:
+def _receipt(result: Retrieved) -> dict[str, Any]:
     """Return the field of a reply that holds the receipt: a text, to be stored as it is."""
-    return {} if found.receipt is None else {"receipt": found.receipt}
-
-
-def _limits(principal: Principal, found: Retrieved) -> dict[str, str]:
-    if found.reading is None:
-        return {}
-    return limit_headers(principal.policy.claim, found.reading, found.seconds_left)
+    return {} if result.receipt is None else {"receipt": result.receipt}
 
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:

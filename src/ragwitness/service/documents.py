@@ -9,8 +9,7 @@ import threading
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ from ragwitness.privacy.sampler import system_bits, uniform
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store
 from ragwitness.service.tables import (
-    OVERLAP,
     contents,
     documents,
     placements,
@@ -36,59 +34,18 @@ from ragwitness.service.tables import (
 from ragwitness.service.tenants import find_tenant
 
 LONGEST_DOCUMENT = 400
-"""Words of a document in one slot: more would not be found by its vector, nor fit a prompt."""
-_PASSAGE = 200
-_COPY = 48
-"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
-have five eighths of their runs of three words in common."""
-_BATCH = 256
+"""Words of a document in one slot: a longer one has no clear vector and does not fit a prompt."""
+
+_PASSAGE, _OVERLAP = 200, 20  # words of a part of a document, and those that two parts share
+_BATCH = 256  # rows of a statement
+_READ_TOGETHER = 4096  # documents
 _LOTS = random.SystemRandom()
-
-_BITS, _RUN = 256, 3  # of a sketch; words of a run
-_MANY = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
-
-Sketch: TypeAlias = NDArray[np.uint64]
-
-
-def text_sketch(text: str, tenant: int, secret: bytes) -> Sketch:
-    """Return 256 bits of a text, as many of them those of another as they share runs of words.
-
-    One bit of the least of the runs' hashes, for each of 256 orders of all hashes (b-bit minwise
-    hashing, Li and König, 2010): with the share J of the runs of three words in common, each is
-    the same with chance (1 + J) / 2. Case, spacing and marks that nobody sees do not count.
-
-    Args:
-        text: The text.
-        tenant: Row of the tenant: no two tenants' sketches can be compared.
-        secret: :meth:`Store.text_key`, without which nobody can try texts that they guess.
-
-    Returns:
-        Shape (4,).
-    """
-    seen = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(sign for sign in seen if unicodedata.category(sign) != "Cf").split()
-    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
-    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
-    hashes = np.frombuffer(b"".join(digests), "<u8")
-    # The least run in each order, and one bit of its own hash.
-    least = hashes[((2 * _MANY[0] + 1) * hashes + _MANY[1]).argmin(axis=1)]
-    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
-    return np.packbits(bits.astype(np.uint8)).view("<u8")
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """What fills one slot: a document, or one part of it."""
-
-    name: str
-    part: int
-    text: str
 
 
 def add_documents(
     store: Store,
     tenant: str,
-    given: Iterable[Document],
+    new: Sequence[Document],
     *,
     split: bool = False,
     replace: bool = False,
@@ -99,10 +56,10 @@ def add_documents(
     Args:
         store: The database.
         tenant: Name of the tenant.
-        given: Documents with ids that are new to the tenant.
+        new: Documents with ids that are new to the tenant.
         split: Whether a document longer than :data:`LONGEST_DOCUMENT` words is cut into parts; each
-            has a slot of its own. Noise covers one slot, a placement the whole document.
-        replace: Whether a document with the id of one that is there takes its place, all of it.
+            has its own slot. Noise covers one slot, a placement the whole document.
+        replace: Whether a document replaces another one with its id, with all its parts.
         embedder: Used instead of loading the tenant's.
 
     Returns:
@@ -114,30 +71,23 @@ def add_documents(
     """
     with store.reading() as connection:
         policy = TenantPolicy.from_json(find_tenant(connection, tenant).policy)
-    whole = list(given)
-    pieces = _pieces(whole, split=split)
+    pieces = _pieces(new, split=split)
     # 1. Embedded and quantised before the lock is taken: a model may take minutes.
-    vectors = np.empty((len(pieces), 0), np.int16)
+    vectors = [b""] * len(pieces)
     if policy.placement is None:
-        vectors = _vectors(
-            pieces, policy.mechanism, embedder or load_embedder(policy.claim.embedder)
-        )
+        embedder = embedder or load_embedder(policy.claim.embedder)
+        vectors = _vectors(pieces, policy.mechanism, embedder)
     with store.writing() as connection:
         # 2. Under the tenant's lock: two operators never fill the same slot.
         row = find_tenant(connection, tenant, lock=True)
         if replace:
-            _drop(connection, row.id, [document.id for document in whole])
+            _drop(connection, row.id, [document.id for document in new])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
-        # 3. Who each document is, by its id and by what it is a copy of.
-        _register(connection, row.id, policy.placement, whole, store)
-        for some in _batches(range(len(pieces))):  # rows take more memory than what they are of
+        # 3. The identity of each document: by its id, or by the document that it copies.
+        _register(connection, row.id, policy.placement, new, store)
+        for some in _batches(range(len(pieces))):
             rows = [
-                {
-                    "tenant": row.id,
-                    "slot": slots[at],
-                    **asdict(pieces[at]),
-                    "vector": vectors[at].astype("<i2").tobytes(),
-                }
+                {"tenant": row.id, "slot": slots[at], "vector": vectors[at], **pieces[at]}
                 for at in some
             ]
             connection.execute(insert(documents), rows)
@@ -148,9 +98,8 @@ def add_documents(
 def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     """Take documents out of a tenant's index, each with all its parts; all of them or none.
 
-    Their slots are empty from the next query on, and may be filled again. What answers have told
-    of them stays told: no budget comes back, and where documents are placed one that returns is
-    placed as it was.
+    Their slots are empty from the next query on, and may be filled again. Earlier answers may have
+    revealed them, so no budget comes back. A placed document that returns is placed as it was.
 
     Args:
         store: The database.
@@ -166,69 +115,139 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
         policy = TenantPolicy.from_json(row.policy)
-        here = select(documents.c.name).where(documents.c.tenant == row.id)
-        held = set(connection.execute(here).scalars())
-        for name in names:
-            if name not in held:
-                raise InputError(f"{tenant} has no document {name!r}.", "Nothing was removed.")
-        gone = _drop(connection, row.id, names)
-        if policy.placement is None:  # nothing hangs on its name any more
+        stored = select(documents.c.name).where(documents.c.tenant == row.id)
+        # All or nothing: every name is checked before anything is removed.
+        missing = sorted({*names} - {*connection.execute(stored).scalars()})
+        if missing:
+            raise InputError(f"{tenant} has no document {missing[0]!r}.", "Nothing was removed.")
+        emptied = _drop(connection, row.id, names)
+        if policy.placement is None:  # nothing depends on its name any more
             for some in _batches(names):
-                these = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
-                connection.execute(delete(contents).where(these))
+                gone = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
+                connection.execute(delete(contents).where(gone))
         _publish(connection, row, policy)
-    return gone
+    return emptied
+
+
+def _pieces(new: Sequence[Document], *, split: bool) -> list[dict[str, Any]]:
+    """Return what fills the slots: name, part and text, document by document."""
+    from ragwitness.rag.chunk import chunk_document, word_spans
+
+    pieces: list[dict[str, Any]] = []
+    for document in new:
+        # A document is one piece, or several that overlap.
+        texts = [document.text]
+        if (words := len(word_spans(document.text))) > LONGEST_DOCUMENT:
+            if not split:
+                raise InputError(
+                    f"The document {document.id!r} has {words} words; a slot takes"
+                    f" {LONGEST_DOCUMENT}.",
+                    "With --split it is cut into parts, each in its own slot.",
+                )
+            texts = [number.text for number in chunk_document(document, _PASSAGE, _OVERLAP)]
+        pieces += [
+            {"name": document.id, "part": number, "text": text} for number, text in enumerate(texts)
+        ]
+    if not pieces:
+        raise InputError("There is no document to add.", "Give some that are not blank.")
+    return pieces
+
+
+def _vectors(
+    pieces: Sequence[Mapping[str, Any]], mechanism: Mechanism, embedder: Embedder
+) -> list[bytes]:
+    """Return the quantised vectors, each of ``dimension`` int16 in little-endian order."""
+    vectors: list[bytes] = []
+    # Batch by batch: a model's memory bounds how many texts it embeds at once.
+    for batch in _batches(pieces):
+        floats = np.asarray(embedder.embed([piece["text"] for piece in batch]), np.float64)
+        # A vector without direction has no cosine; such a query is refused as well.
+        usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
+        if not usable.all():
+            bad = batch[int(np.argmin(usable))]["name"]
+            raise InputError(
+                f"The embedder gives the document {bad!r} no usable vector.",
+                "Leave it out; a text needs words that the embedder can place.",
+            )
+        vectors += [row.astype("<i2").tobytes() for row in quantise(floats, mechanism)]
+    return vectors
+
+
+def _free_slots(
+    connection: Connection, tenant: int, capacity: int, pieces: Sequence[Mapping[str, Any]]
+) -> list[int]:
+    """Draw a free slot for each piece."""
+    rows = connection.execute(
+        select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
+    ).all()
+    names = {row.name for row in rows}
+    # Names are unique, among the new documents too.
+    for piece in pieces:
+        if piece["part"] == 0 and piece["name"] in names:
+            raise InputError(
+                f"There is a document {piece['name']!r} already.",
+                "Ids are unique within a tenant; --replace puts one in the place of another.",
+            )
+        names.add(piece["name"])
+    free = sorted({*range(capacity)} - {row.slot for row in rows})
+    if len(free) < len(pieces):
+        raise InputError(
+            f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
+            "The number of slots is part of the policy: create a tenant with a larger --capacity.",
+        )
+    # In order, one document more or less would move all after it: their slots would differ as well.
+    return _LOTS.sample(free, len(pieces))
 
 
 def _register(
     connection: Connection,
     tenant: int,
     placement: Placement | None,
-    given: Sequence[Document],
+    new: Sequence[Document],
     store: Store,
 ) -> None:
-    """Write down documents; one that is a version or a near copy of another shares its account."""
-    here = contents.c.tenant == tenant
-    known: list[Mapping[str, Any]] = [
-        dict(row) for row in connection.execute(select(contents).where(here)).mappings()
+    """Write down documents; a version or a near copy of another one shares its account."""
+    of_tenant = contents.c.tenant == tenant
+    rows_by_age: list[Mapping[str, Any]] = [
+        dict(row) for row in connection.execute(select(contents).where(of_tenant)).mappings()
     ]
-    by_name = {row["name"]: row for row in known}
-    next_account = 1 + max((row["account"] for row in known), default=0)
+    by_name = {row["name"]: row for row in rows_by_age}
+    next_account = 1 + max((row["account"] for row in rows_by_age), default=0)
     if placement is not None:
-        before = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
-        secret = store.text_key(make=connection.execute(before).first() is None)
+        placed = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
+        secret = store.text_key(make=connection.execute(placed).first() is None)
         bits = system_bits()
-        # The sketch of every document that is or was there, and of those that are given.
-        sketches = np.empty((len(known) + len(given), 4), np.uint64)
-        sketches[: len(known)] = np.frombuffer(
-            b"".join(row["sketch"] for row in known), "<u8"
+        # The sketches of all documents, present, removed and new.
+        sketches = np.empty((len(rows_by_age) + len(new), 4), np.uint64)
+        sketches[: len(rows_by_age)] = np.frombuffer(
+            b"".join(row["sketch"] for row in rows_by_age), "<u8"
         ).reshape(-1, 4)
-    for at, document in enumerate(given, len(known)):
-        old = twin = by_name.get(document.id)
+    for at, document in enumerate(new, len(rows_by_age)):
+        earlier = twin = by_name.get(document.id)
         sketch, code = b"", None
         if placement is not None:
             sketches[at] = text_sketch(document.text, tenant, secret)
             sketch = sketches[at].astype("<u8").tobytes()
             apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
             if twin is None and at and apart.min() <= _COPY:
-                twin = known[int(apart.argmin())]
+                twin = rows_by_age[int(apart.argmin())]
             code = twin["code"] if twin else placement.place(document.text, bits)
-        known.append(
+        rows_by_age.append(
             {
                 "tenant": tenant,
                 "name": document.id,
-                "version": old["version"] + 1 if old else 1,
+                "version": earlier["version"] + 1 if earlier else 1,
                 "sketch": sketch,
                 "account": twin["account"] if twin else next_account,
                 "code": code,
             }
         )
         next_account += twin is None
-    made = known[-len(given) :]
-    for some in _batches([row["name"] for row in made if row["name"] in by_name]):
-        connection.execute(delete(contents).where(here, contents.c.name.in_(some)))
-    for rows in _batches(made):
-        connection.execute(insert(contents), rows)
+    rows = rows_by_age[-len(new) :]
+    for some in _batches([row["name"] for row in rows if row["name"] in by_name]):
+        connection.execute(delete(contents).where(of_tenant, contents.c.name.in_(some)))
+    for some in _batches(rows):
+        connection.execute(insert(contents), some)
 
 
 def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
@@ -249,96 +268,61 @@ def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
     connection.execute(insert(placements).values(tenant=row.id, codes=codes.tobytes()))
 
 
-def _batches(given: Sequence[Any]) -> Iterator[Any]:
+def _batches(rows: Sequence[Any]) -> Iterator[Any]:
     """Cut a sequence into parts of a size that one statement takes."""
-    for start in range(0, len(given), _BATCH):
-        yield given[start : start + _BATCH]
+    for start in range(0, len(rows), _BATCH):
+        yield rows[start : start + _BATCH]
 
 
 def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
     """Empty the slots of documents; return how many."""
-    gone = 0
+    emptied = 0
     for some in _batches([*dict.fromkeys(names)]):
-        these = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
-        gone += connection.execute(delete(documents).where(these)).rowcount
-    return gone
+        gone = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
+        emptied += connection.execute(delete(documents).where(gone)).rowcount
+    return emptied
 
 
-def _pieces(given: Sequence[Document], *, split: bool) -> list[_Piece]:
-    """What fills the slots, document by document."""
-    from ragwitness.rag.chunk import chunk_document, word_spans
+# Near copies are found by sketches of their texts.
 
-    found: list[_Piece] = []
-    for document in given:
-        words = len(word_spans(document.text))
-        if words <= LONGEST_DOCUMENT:
-            found.append(_Piece(document.id, 0, document.text))
-            continue
-        if not split:
-            raise InputError(
-                f"The document {document.id!r} has {words} words; a slot takes {LONGEST_DOCUMENT}.",
-                "With --split it is cut into parts, each in a slot of its own.",
-            )
-        parts = chunk_document(document, _PASSAGE, OVERLAP)
-        found += [_Piece(document.id, at, part.text) for at, part in enumerate(parts)]
-    if not found:
-        raise InputError("There is no document to add.", "Give some that are not blank.")
-    return found
+_BITS, _RUN = 256, 3  # of a sketch; words of a run
+_COPY = 48
+"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
+have five eighths of their runs of three words in common."""
+
+_ORDERS = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
 
 
-def _vectors(
-    pieces: Sequence[_Piece], mechanism: Mechanism, embedder: Embedder
-) -> NDArray[np.int16]:
-    """Return the quantised vectors, shape (n, dimension)."""
-    found = np.empty((len(pieces), mechanism.dimension), np.int16)
-    for start in range(0, len(pieces), _BATCH):
-        batch = pieces[start : start + _BATCH]
-        floats = np.asarray(embedder.embed([piece.text for piece in batch]), np.float64)
-        # A vector without direction has no cosine; at the client's side it is refused likewise.
-        usable = np.isfinite(floats).all(axis=1) & (np.abs(floats).max(axis=1, initial=0) > 0)
-        if not usable.all():
-            bad = batch[int(np.argmin(usable))].name
-            raise InputError(
-                f"The embedder gives the document {bad!r} no usable vector.",
-                "Leave it out; a text needs words that the embedder can place.",
-            )
-        found[start : start + len(batch)] = quantise(floats, mechanism)
-    return found
+def text_sketch(text: str, tenant: int, secret: bytes) -> NDArray[np.uint64]:
+    """Return 256 bits of a text; similar texts share more of them.
+
+    Each bit is one of the least of the runs' hashes in one of 256 orders (b-bit minwise hashing, Li
+    and König, 2010). Two texts that share the part J of their runs of three words have each bit in
+    common with chance (1 + J) / 2. Case, spacing and invisible marks do not count.
+
+    Args:
+        text: The text.
+        tenant: Row of the tenant: no two tenants' sketches can be compared.
+        secret: :meth:`Store.text_key`; without it a guessed text cannot be tried.
+
+    Returns:
+        Shape (4,).
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    words = "".join(sign for sign in plain if unicodedata.category(sign) != "Cf").split()
+    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
+    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
+    hashes = np.frombuffer(b"".join(digests), "<u8")
+    # The least run in each order, and one bit of its own hash.
+    least = hashes[((2 * _ORDERS[0] + 1) * hashes + _ORDERS[1]).argmin(axis=1)]
+    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
+    return np.packbits(bits.astype(np.uint8)).view("<u8")
 
 
-def _free_slots(
-    connection: Connection, tenant: int, capacity: int, pieces: Sequence[_Piece]
-) -> list[int]:
-    rows = connection.execute(
-        select(documents.c.slot, documents.c.name).where(documents.c.tenant == tenant)
-    ).all()
-    names = {row.name for row in rows}
-    for piece in pieces:
-        if piece.part == 0 and piece.name in names:
-            raise InputError(
-                f"There is a document {piece.name!r} already.",
-                "Ids are unique within a tenant; --replace puts one in the place of another.",
-            )
-        names.add(piece.name)
-    empty = np.ones(capacity, bool)
-    empty[[row.slot for row in rows]] = False
-    free = np.flatnonzero(empty)
-    if len(free) < len(pieces):
-        raise InputError(
-            f"{len(pieces)} documents do not fit: {len(free)} of {capacity} slots are free.",
-            "The number of slots is part of the policy: create a tenant with a larger --capacity.",
-        )
-    # In order, one document more or less would move all after it: their slots would differ as well.
-    return [int(free[at]) for at in _LOTS.sample(range(len(free)), len(pieces))]
-
-
-# Indexes of tenants in memory: read from the database once per edition, each alone.
-
+# Indexes in memory: read from the database once per edition, each tenant's alone.
 
 _LARGEST = 2 << 30
 """Bytes of all indexes together; those used longest ago go first."""
-
-_TOGETHER = 4096  # documents read at a time
 
 
 class Indexes:
@@ -354,28 +338,13 @@ class Indexes:
         self._held: OrderedDict[int, tuple[int, SlotIndex | Codes]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
-    def held(self, tenant: int, edition: int) -> SlotIndex | Codes | None:
-        """Return a tenant's index where it is in memory; reads nothing and waits for nobody.
-
-        Args:
-            tenant: Row of the tenant.
-            edition: The least that will do.
-        """
-        with self._lock:
-            # A later edition holds all documents of an earlier one: it serves both.
-            held = self._held.get(tenant)
-            if held is None or held[0] < edition:
-                return None
-            self._held.move_to_end(tenant)
-            return held[1]
-
     def get(self, tenant: int, edition: int, finder: Mechanism | Placement) -> SlotIndex | Codes:
         """Return a tenant's index, of this edition or a later one.
 
         Args:
-            tenant: Row of the tenant; nobody else's rows are read.
+            tenant: Row of the tenant; no other tenant's rows are read.
             edition: The least that will do.
-            finder: What answers the tenant's queries.
+            finder: The tenant's mechanism or placement.
 
         Returns:
             Vectors to be scored, or, where documents are placed, the group of each slot.
@@ -386,20 +355,23 @@ class Indexes:
         with self._lock:
             loading = self._loading.setdefault(tenant, threading.Lock())
         with loading:  # the others of this tenant wait instead of reading it as well
-            held = self.held(tenant, edition)
-            if held is not None:
-                return held
+            # A later edition holds all documents of an earlier one: it serves both.
+            with self._lock:
+                cached = self._held.get(tenant)
+                if cached is not None and cached[0] >= edition:
+                    self._held.move_to_end(tenant)
+                    return cached[1]
             index: SlotIndex | Codes
             if isinstance(finder, Placement):
-                found, index = placed_codes(self._store, tenant)
+                edition, index = placed_codes(self._store, tenant)
             else:
-                found, rows = index_rows(self._store, tenant, finder)
+                edition, rows = index_rows(self._store, tenant, finder)
                 index = SlotIndex(rows, finder)
             with self._lock:
                 # Kept for the next query; the least recently used of all tenants go first.
-                self._held[tenant] = (found, index)
+                self._held[tenant] = (edition, index)
                 self._held.move_to_end(tenant)
-                sizes = [4 * math.prod(one.shape) for _, one in self._held.values()]
+                sizes = [4 * math.prod(index.shape) for _, index in self._held.values()]
                 while len(sizes) > 1 and sum(sizes) > _LARGEST:
                     self._held.popitem(last=False)
                     sizes.pop(0)
@@ -421,9 +393,9 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
         edition: int = connection.execute(
             select(tenants.c.edition).where(tenants.c.id == tenant)
         ).scalar_one()
-        wanted = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
-        found = connection.execute(wanted.execution_options(yield_per=_TOGETHER))
-        for together in found.partitions():
+        query = select(documents.c.slot, documents.c.vector).where(documents.c.tenant == tenant)
+        stored = connection.execute(query.execution_options(yield_per=_READ_TOGETHER))
+        for together in stored.partitions():
             vectors = np.frombuffer(b"".join(row.vector for row in together), "<i2")
             rows[[row.slot for row in together]] = vectors.reshape(len(together), -1)
     return edition, rows
@@ -441,7 +413,7 @@ def placed_codes(store: Store, tenant: int) -> tuple[int, Codes]:
     return row.edition, np.frombuffer(row.codes, "<i4")
 
 
-_SHOWN = select(documents.c.tenant, documents.c.slot, documents.c.name, documents.c.text).where(
+_AT = select(documents.c.tenant, documents.c.slot, documents.c.name, documents.c.text).where(
     tuple_(documents.c.tenant, documents.c.slot).in_(bindparam("places", expanding=True))
 )
 
@@ -459,5 +431,5 @@ def documents_at(store: Store, places: Iterable[tuple[int, int]]) -> dict[tuple[
     with store.reading() as connection:
         return {
             (row.tenant, row.slot): {"slot": row.slot, "id": row.name, "text": row.text}
-            for row in connection.execute(_SHOWN, {"places": [*places]})
+            for row in connection.execute(_AT, {"places": [*places]})
         }

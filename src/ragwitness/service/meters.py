@@ -5,10 +5,10 @@ waste budget. The tenant's row is locked first: the charges of one index have on
 worker they come from. The odometer is kept in memory and follows the charges that others have
 stored; every few hundred it is stored itself and their vectors are erased.
 
-What a window may spend is granted when it opens, out of the budget that the tenant has for life: mu
-adds up in squares over its windows. Noise of coins has no mu: its meter counts answers, and their
-square root stands in mu's place. A window under way counts as what it was granted, one that is over
-as what it spent. Nothing here depends on another tenant.
+A window gets its grant when it opens, out of the tenant's budget for life: mu adds up in squares
+over its windows. Noise of coins has no mu: its meter counts answers, and uses their square root. A
+window under way counts with its grant, a closed one with its spending. Nothing here depends on
+another tenant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,13 +42,12 @@ from sqlalchemy import (
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.odometer import AnswerMeter, Odometer
 from ragwitness.privacy.streams import SEED_BYTES
-from ragwitness.rag.protocol import ApiError
-from ragwitness.service.policy import Claim, TenantPolicy
+from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Owner, Store, read_counts, write_counts
 from ragwitness.service.tables import accounts, attested, charges, tenants, windows
 
 _FOLD = 256  # charges after which the odometer is stored
-_LARGEST = 1 << 30  # bytes of meters in memory: some 300 at dimension 384
+_MOST_METERS = 300  # in memory: 1 GiB at dimension 384
 
 # Statements of every charge, put together once: that takes longer than to run them.
 _TENANT: BindParameter[int] = bindparam("t")
@@ -98,19 +97,6 @@ class ChargeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class MeterReading:
-    """What an account may know of its meters.
-
-    Attributes:
-        account: Queries of this account in this window.
-        payer: Queries of all accounts of its payer.
-    """
-
-    account: int
-    payer: int
-
-
-@dataclass(frozen=True, slots=True)
 class Reserved:
     """A query that is paid for.
 
@@ -118,13 +104,11 @@ class Reserved:
         seed: Secret of the window.
         sequence: Queries of this account in this window before this one.
         place: Place of the account; with ``sequence`` it numbers the record.
-        reading: The meters after it.
     """
 
     seed: bytes = field(repr=False)
     sequence: int
     place: int
-    reading: MeterReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +116,11 @@ class Refused:
     """A query that a meter turned away; nothing was charged.
 
     Attributes:
-        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log``: the
-            window's answers stand in a log, and this one's would stand in another or none.
-        reading: The meters as they stand.
+        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log`` where
+            the answer would not be in the window's log.
     """
 
     by: str
-    reading: MeterReading
 
 
 def window_of(created: int, length: int, now: float) -> tuple[int, int]:
@@ -164,7 +146,7 @@ class Meters:
         self._meters.clear()
 
     def charge(
-        self, connection: Connection, asks: Sequence[ChargeRequest]
+        self, connection: Connection, requests: Sequence[ChargeRequest]
     ) -> list[Reserved | Refused]:
         """Charge queries in one transaction of the caller's, each wholly or not at all.
 
@@ -172,29 +154,30 @@ class Meters:
 
         Args:
             connection: Connection in a transaction that may write.
-            asks: Requests of any tenants.
+            requests: Requests of any tenants.
 
         Returns:
             One outcome per query, in order.
         """
         # In order of their rows, so that two workers never wait for each other.
-        for tenant in sorted({ask.tenant for ask in asks}):
+        for tenant in sorted({request.tenant for request in requests}):
             connection.execute(_LOCK, {"t": tenant})
         # Places of the accounts that are not revoked.
-        ids = sorted({ask.account for ask in asks})
-        places = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
-        before = read_counts(connection, (key for ask in asks for key in _owners(ask)))
+        ids = sorted({request.account for request in requests})
+        place_of = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
+        before = read_counts(connection, (key for request in requests for key in _owners(request)))
         after = dict(before)
-        policies = {(ask.tenant, ask.window): ask.policy for ask in asks}
+        policies = {(request.tenant, request.window): request.policy for request in requests}
         opened = {key: self._open(connection, *key, policies[key]) for key in sorted(policies)}
         fresh: dict[tuple[int, int], list[bytes]] = {key: [] for key in opened}
         outcomes = []
-        for ask in asks:
-            outcome = _try(ask, after, places, opened[ask.tenant, ask.window])
+        for request in requests:
+            window = request.tenant, request.window
+            outcome = _try(request, after, place_of, opened[window])
             if isinstance(outcome, Reserved):
-                fresh[ask.tenant, ask.window].append(ask.vector.astype("<i2").tobytes())
+                fresh[window].append(request.vector.astype("<i2").tobytes())
             outcomes.append(outcome)
-        write_counts(connection, before, after)
+        write_counts(connection, {key: n for key, n in after.items() if before.get(key) != n})
         for key, vectors in fresh.items():
             _append(connection, key, opened[key], vectors)
         return outcomes
@@ -203,10 +186,10 @@ class Meters:
         self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
     ) -> _Index:
         """Return a window's seed and its odometer, brought up to the last charge."""
-        place = {"t": tenant, "w": window}
-        row = connection.execute(_WINDOW, place).one_or_none()
+        key = {"t": tenant, "w": window}
+        row = connection.execute(_WINDOW, key).one_or_none()
         if row is None or row.final is not None:
-            # A window opens, or a clock that was set back finds it again: the others are over.
+            # A window opens, or a clock that was set back returns to it: the others are over.
             _close_others(connection, tenant, window, policy)
             grant = _grant(connection, tenant, policy, 0.0 if row is None else row.final)
             values = {"final": None, "granted": grant, "seed": os.urandom(SEED_BYTES)}
@@ -214,54 +197,51 @@ class Meters:
                 connection.execute(insert(windows).values(tenant=tenant, number=window, **values))
             else:
                 values["seed"] = row.seed or values["seed"]
-                here = and_(windows.c.tenant == tenant, windows.c.number == window)
-                connection.execute(update(windows).where(here).values(**values))
-            row = connection.execute(_WINDOW, place).one()
+                this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
+                connection.execute(update(windows).where(this_window).values(**values))
+            row = connection.execute(_WINDOW, key).one()
         granted = policy.budget if row.granted is None else row.granted
         if not granted:
             return _Index(row.seed, None, row.charged, row.folded, None)
+        # The meter in memory serves where it lies between the stored state and the last charge.
         meter = self._meters.pop((tenant, window), None)
-        known = meter is not None and row.folded <= meter.queries <= row.charged
-        if meter is None or not known or meter.terms.budget != granted:
-            meter = policy.meter(connection.execute(_STATE, place).scalar_one(), granted)
+        current = meter is not None and row.folded <= meter.queries <= row.charged
+        if meter is None or not current or meter.terms.budget != granted:
+            meter = policy.meter(connection.execute(_STATE, key).scalar_one(), granted)
         if meter.queries < row.charged:
             meter.add(charged_vectors(connection, tenant, window, meter.queries))
         self._meters[tenant, window] = meter
-        while len(self._meters) > 1 and sum(map(_size, self._meters.values())) > _LARGEST:
+        if len(self._meters) > _MOST_METERS:
             self._meters.popitem(last=False)
-        log = connection.execute(_LOGGED, place).scalar()
+        log = connection.execute(_LOGGED, key).scalar()
         return _Index(row.seed, meter, row.charged, row.folded, log)
 
 
-def _size(meter: Odometer | AnswerMeter) -> int:
-    """Bytes of a meter: sum, inverse and the vectors that wait, each of dimension squared."""
-    return 24 * meter.terms.dimension**2 if isinstance(meter, Odometer) else 100
-
-
 def _close_others(connection: Connection, tenant: int, window: int, policy: TenantPolicy) -> None:
-    """Settle what a tenant's other windows have spent.
+    """Settle the spending of a tenant's other windows.
 
     Their vectors are erased, and so is the seed of their noise where no log's proofs need it.
     """
-    mine = windows.c.tenant == tenant
+    of_tenant = windows.c.tenant == tenant
     logged = set(
         connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
     )
-    rest = select(windows).where(mine, windows.c.final.is_(None), windows.c.number != window)
+    rest = select(windows).where(of_tenant, windows.c.final.is_(None), windows.c.number != window)
+    # Each open window becomes final with the mu that it has spent.
     for row in connection.execute(rest).all():
         meter = meter_of(connection, policy, row)
         values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
         if row.number not in logged:
             values["seed"] = b""
-        here = and_(mine, windows.c.number == row.number)
-        connection.execute(update(windows).where(here).values(**values))
+        this_window = and_(of_tenant, windows.c.number == row.number)
+        connection.execute(update(windows).where(this_window).values(**values))
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
 
 
 def _grant(connection: Connection, tenant: int, policy: TenantPolicy, before: float) -> float:
-    """Return the mu that a window may spend: its budget, or what the tenant has left for life.
+    """Return the mu that a window may spend: its budget, or the rest for life if that is less.
 
-    The mu that the window has spent ``before`` stands among what is used.
+    The mu that the window has spent ``before`` is part of the used mu.
     """
     room = max(0.0, policy.life**2 - used_for_life(connection, tenant, policy)) + before * before
     return min(policy.budget, math.sqrt(room))
@@ -281,7 +261,7 @@ def used_for_life(connection: Connection, tenant: int, policy: TenantPolicy) -> 
 @dataclass(slots=True)
 class _Index:
     seed: bytes
-    # None: the budget for life had nothing left for it.
+    # None: the budget for life is spent.
     meter: Odometer | AnswerMeter | None
     charged: int
     folded: int
@@ -289,35 +269,32 @@ class _Index:
 
 
 def _try(
-    ask: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
+    request: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
 ) -> Reserved | Refused:
     """Charge one query in memory if all three meters have room."""
-    mine, theirs = _owners(ask)
-    account, payer = counts.get(mine, 0), counts.get(theirs, 0)
-    limit = ask.policy.claim.payer_queries
-    by = ""
-    if ask.account not in places:
-        by = "key"
-    elif index.meter is None:
-        by = "index"
-    elif ask.log != index.log:
-        by = "log"
-    elif account >= ask.policy.claim.queries:
-        by = "account"
-    elif limit is not None and payer >= limit:
-        by = "payer"
-    elif not index.meter.charge(ask.vector):  # last: it remembers what it has accepted
-        by = "index"
-    if by:
-        return Refused(by, MeterReading(account, payer))
+    account, payer = _owners(request)
+    by_account, by_payer = counts.get(account, 0), counts.get(payer, 0)
+    limit = request.policy.claim.payer_queries
+    if request.account not in places:
+        return Refused("key")
+    if index.meter is None:
+        return Refused("index")
+    if request.log != index.log:
+        return Refused("log")
+    if by_account >= request.policy.claim.queries:
+        return Refused("account")
+    if limit is not None and by_payer >= limit:
+        return Refused("payer")
+    if not index.meter.charge(request.vector):  # last: it remembers each query that it accepts
+        return Refused("index")
     # All three have room: the query takes its place in each.
-    counts[mine], counts[theirs] = account + 1, payer + 1
-    reading = MeterReading(account + 1, payer + 1)
-    return Reserved(index.seed, account, places[ask.account], reading)
+    counts[account], counts[payer] = by_account + 1, by_payer + 1
+    return Reserved(index.seed, by_account, places[request.account])
 
 
-def _owners(ask: ChargeRequest) -> tuple[Owner, Owner]:
-    return ("account", ask.account, ask.window), ("payer", ask.payer, ask.window)
+def _owners(request: ChargeRequest) -> tuple[Owner, Owner]:
+    account = ("account", request.account, request.window)
+    return account, ("payer", request.payer, request.window)
 
 
 def _append(
@@ -330,13 +307,15 @@ def _append(
     tenant, window = key
     charged = index.charged + len(vectors)
     connection.execute(_CHARGED, {"t": tenant, "w": window, "n": charged})
+    # Fold: the stored odometer replaces the vectors of its charges.
     if charged - index.folded >= _FOLD:
-        here = and_(windows.c.tenant == tenant, windows.c.number == window)
+        this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
         values = {"folded": charged, "state": meter.to_bytes()}
-        connection.execute(update(windows).where(here).values(**values))
-        mine = and_(charges.c.tenant == tenant, charges.c.window == window)
-        connection.execute(delete(charges).where(mine))
+        connection.execute(update(windows).where(this_window).values(**values))
+        folded = and_(charges.c.tenant == tenant, charges.c.window == window)
+        connection.execute(delete(charges).where(folded))
         return
+    # Otherwise the vectors are appended, to be folded later.
     rows = [
         {"tenant": tenant, "window": window, "number": index.charged + i, "vector": vector}
         for i, vector in enumerate(vectors)
@@ -358,63 +337,14 @@ def charged_vectors(
     connection: Connection, tenant: int, window: int, start: int
 ) -> NDArray[np.int16]:
     """Return the vectors of a window's charges from number ``start`` on, shape (n, dimension)."""
-    found = connection.execute(_LATER, {"t": tenant, "w": window, "n": start}).scalars()
-    return np.stack([np.frombuffer(one, "<i2") for one in found])
+    rows = connection.execute(_LATER, {"t": tenant, "w": window, "n": start}).scalars()
+    return np.stack([np.frombuffer(vector, "<i2") for vector in rows])
 
 
-# What replies say of limits: ``RateLimit`` fields, and one refusal for every spent meter.
+# One thread per process charges queries: all that wait share one transaction.
 #
-# The fields follow draft-ietf-httpapi-ratelimit-headers-10 and name the account's and the payer's
-# meters alone. The index's is not shown: how it moves tells how alike the queries of others are.
-
-_MOST = 999_999_999_999_999
-"""Largest integer of a structured field (RFC 9651, 3.3.1)."""
-
-
-def limit_headers(claim: Claim, reading: MeterReading, seconds_left: int) -> dict[str, str]:
-    """Return ``RateLimit-Policy`` and ``RateLimit``.
-
-    Args:
-        claim: Claim of the tenant.
-        reading: The account's meters.
-        seconds_left: Until the next window.
-    """
-    quotas = {"account": claim.queries, "payer": claim.payer_queries or 0}
-    used = {"account": reading.account, "payer": reading.payer}
-    policy = [f'"{name}";q={min(q, _MOST)};w={claim.window}' for name, q in quotas.items()]
-    left = [
-        f'"{name}";r={min(max(0, q - used[name]), _MOST)};t={seconds_left}'
-        for name, q in quotas.items()
-    ]
-    return {"RateLimit-Policy": ", ".join(policy), "RateLimit": ", ".join(left)}
-
-
-class TooMany(ApiError):  # noqa: N818  # a kind of reply, not a fault
-    """A refusal until later; nothing is charged.
-
-    Args:
-        message: The same words whichever meter has no room.
-        code: ``budget_spent``, or ``rate_limited`` for a key that asks too often.
-        seconds: Until there is room.
-        headers: Headers from :func:`limit_headers`.
-    """
-
-    def __init__(
-        self, message: str, code: str, seconds: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(message, status=429, kind="rate_limit_error", code=code)
-        self.headers = {**(headers or {}), "Retry-After": str(max(1, math.ceil(seconds)))}
-
-
-def unauthorized() -> ApiError:
-    """Return the refusal of a missing, malformed, unknown, wrong or revoked key."""
-    return ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
-
-
-# One thread per process that charges queries: whatever waits shares one transaction.
-#
-# A commit has to reach the disk, which takes milliseconds; two hundred queries in flight would
-# stand in line for two hundred of them.
+# A commit has to reach the disk, which takes milliseconds. Two hundred queries in flight would
+# wait for two hundred of them.
 
 _TOGETHER = 64
 """Most queries of one transaction: the others of its tenants wait that long."""
@@ -430,19 +360,19 @@ class Reserver:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._meters = Meters()
-        self._waiting: queue.SimpleQueue[_Wanted | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="meters", daemon=True)
         self._thread.start()
 
-    async def reserve(self, ask: ChargeRequest) -> Reserved | Refused:
+    async def reserve(self, request: ChargeRequest) -> Reserved | Refused:
         """Charge a query; it is paid for, durably, once this returns.
 
         Raises:
             StoreGoneError: The database failed; the query may have been charged.
         """
-        wanted: _Wanted = (ask, Future())
-        self._waiting.put(wanted)
-        return await asyncio.wrap_future(wanted[1])
+        pending: _Pending = (request, Future())
+        self._waiting.put(pending)
+        return await asyncio.wrap_future(pending[1])
 
     def close(self) -> None:
         """Finish what waits and end the thread."""
@@ -451,46 +381,48 @@ class Reserver:
 
     def _work(self) -> None:
         while True:
-            wanted, last = self._next()
-            # Who has hung up meanwhile is not charged.
-            live = [one for one in wanted if one[1].set_running_or_notify_cancel()]
+            batch, last = self._drain_queue()
+            # Cancelled requests are not charged.
+            live = [pending for pending in batch if pending[1].set_running_or_notify_cancel()]
             if live:
                 self._charge(live)
             if last:
                 return
 
-    def _next(self) -> tuple[list[_Wanted], bool]:
-        """Return what waits, at least one, and whether it is the last."""
-        found: list[_Wanted] = []
-        while len(found) < _TOGETHER:
-            if len(found) == 1 and not self._waiting.empty():
+    def _drain_queue(self) -> tuple[list[_Pending], bool]:
+        """Return the requests that wait, at least one, and whether they are the last."""
+        batch: list[_Pending] = []
+        # Block for the first request only; then take all that wait.
+        while len(batch) < _TOGETHER:
+            if len(batch) == 1 and not self._waiting.empty():
                 time.sleep(0.002)  # others are on their way: one transaction for all
             try:
-                one = self._waiting.get(block=not found)
+                pending = self._waiting.get(block=not batch)
             except queue.Empty:
                 break
-            if one is None:
-                return found, True
-            found.append(one)
-        return found, False
+            if pending is None:
+                return batch, True
+            batch.append(pending)
+        return batch, False
 
-    def _charge(self, wanted: list[_Wanted]) -> None:
+    def _charge(self, batch: list[_Pending]) -> None:
         try:
             with self._store.writing() as connection:
-                outcomes = self._meters.charge(connection, [ask for ask, _ in wanted])
-        except BaseException as error:  # the thread must outlive it, and every query be told
+                outcomes = self._meters.charge(connection, [request for request, _ in batch])
+        except BaseException as error:  # keep the thread alive and fail every waiting query
             self._meters.forget()
-            tenants = sorted({ask.tenant for ask, _ in wanted})
+            tenants = sorted({request.tenant for request, _ in batch})
             if isinstance(error, InputError) and len(tenants) > 1:
-                # What is stored of one cannot be read; nothing was committed. The others go on.
+                # The stored state of one tenant cannot be read; nothing was committed. Charge each
+                # tenant alone, so that the others go on.
                 for tenant in tenants:
-                    self._charge([one for one in wanted if one[0].tenant == tenant])
+                    self._charge([pending for pending in batch if pending[0].tenant == tenant])
                 return
-            for _, future in wanted:
+            for _, future in batch:
                 future.set_exception(error)
             return
-        for (_, future), outcome in zip(wanted, outcomes, strict=True):
+        for (_, future), outcome in zip(batch, outcomes, strict=True):
             future.set_result(outcome)
 
 
-_Wanted = tuple[ChargeRequest, "Future[Reserved | Refused]"]
+_Pending = tuple[ChargeRequest, "Future[Reserved | Refused]"]

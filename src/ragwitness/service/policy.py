@@ -1,4 +1,4 @@
-"""What a tenant is promised: fixed when it is created, checked then, and never changed after."""
+"""The promise to a tenant: checked and fixed when it is created, and never changed."""
 
 from __future__ import annotations
 
@@ -44,28 +44,27 @@ _RELEASES = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is asked for; :func:`make_policy` turns it into a policy or refuses it.
+    """A wanted promise; :func:`make_policy` turns it into a policy or refuses it.
 
     With codes, ``mechanism``, ``epsilon``, ``texts``, ``top`` and ``capacity`` count alone: neither
     accounts nor windows enter what is promised.
 
     Attributes:
         mechanism: ``codes`` or ``noise``.
-        epsilon: With codes, epsilon of a document for life, whoever asks; with noise, that of one
-            account in one window (the paper's epsilon_acc).
+        epsilon: With codes, of a document for life, over all accounts; with noise, of one account
+            in one window (the paper's epsilon_acc).
         delta: Failure probability of one account (delta_acc).
         queries: Number of queries that one account may ask in a window, q.
         accounts: Declared cap on a coalition, k_max.
         joint_delta: delta* of the whole index.
-        joint_epsilon: Of the whole index in one window, whoever asks; None takes what the noise
-            gives for ``accounts`` accounts that ask all they may.
-        lifetime_epsilon: Epsilon of the index's contents over all windows, whoever asks, at
-            ``joint_delta``; None takes what :data:`LIFETIME` full windows come to. Policies of
-            versions before have none.
-        texts: Whether ids and texts leave of what is selected, by retrieval and by chats, or
-            numbers of slots alone. With codes, of documents that share a word with the question.
-        sigma: Noise in units of a perfect match's score; None takes the least that keeps the
-            account's promise.
+        joint_epsilon: Of the whole index in one window, over all accounts; None takes the epsilon
+            of ``accounts`` accounts that ask all they may.
+        lifetime_epsilon: Epsilon of the index's contents over all windows and accounts, at
+            ``joint_delta``; None takes that of :data:`LIFETIME` full windows. Policies of earlier
+            versions have none.
+        texts: Whether retrieval and chats show ids and texts of the selection, or numbers of slots
+            alone. With codes, of documents that share a word with the question.
+        sigma: The least noise that keeps the account's promise, where 1 is a perfect match.
         payer_queries: That all accounts of one payer may ask in a window; None: ``accounts``
             times ``queries``.
         top: Slots per answer, K.
@@ -109,10 +108,9 @@ class TenantPolicy:
 
     Attributes:
         claim: As given, with nothing left open.
-        finder: What answers; its digest enters the key of every answer's noise.
-        budget: mu that no sequence of answers of one window may pass, over all accounts; of noise
-            of coins, which has no mu, the square root of the number of answers (squares add up).
-            Without noise nothing is spent.
+        finder: The mechanism or placement; its digest enters the key of every noise.
+        budget: mu that no sequence of answers of one window may pass, over all accounts. Noise of
+            coins has no mu: the square root of the number of answers. Without noise 0.
         lasting: The same for all windows together; None to have it computed.
     """
 
@@ -197,7 +195,7 @@ class TenantPolicy:
 
         Args:
             state: As stored; None: of no charge.
-            granted: What the window may spend; None: the policy's budget.
+            granted: The grant of the window; None: the policy's budget.
         """
         if self.mechanism.coins is None:
             meter = Odometer.from_bytes(state) if state else Odometer(self.terms)
@@ -210,7 +208,7 @@ class TenantPolicy:
         return counter
 
     def epsilon_of(self, spent: float) -> float:
-        """Return epsilon at delta* of what was spent, in the unit of ``budget``."""
+        """Return epsilon at delta* of a spending in the unit of ``budget``."""
         if self.mechanism.coins is None:
             return epsilon_at(self.claim.joint_delta, spent)
         answers = round(spent * spent)
@@ -218,7 +216,7 @@ class TenantPolicy:
 
     @property
     def terms(self) -> Terms:
-        """What the odometer of an index with Gaussian noise measures against."""
+        """The terms of the odometer of an index with Gaussian noise."""
         return Terms.of(self.mechanism, self.budget, self.claim.relation)
 
     def to_json(self) -> str:
@@ -243,7 +241,7 @@ class TenantPolicy:
         """
         try:
             fields: dict[str, Any] = json.loads(text)
-            # Policies of before know noise alone.
+            # Earlier policies know noise alone.
             claim = {"mechanism": "noise"} | fields["claim"]
             if "placement" in fields:
                 return cls(Claim(**claim), Placement(**fields["placement"]))
@@ -264,12 +262,11 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     """Check a claim and settle what it leaves open.
 
     Args:
-        claim: What is asked for.
+        claim: The wanted promise.
         dimension: Dimension of the embedder's vectors; with codes it does not count.
 
     Raises:
-        InputError: A value is outside its range, k_max · delta_acc reaches delta*, or the given
-            noise does not keep the account's promise.
+        InputError: A value is outside its range, or k_max · delta_acc reaches delta*.
     """
     if claim.mechanism == "codes":
         return TenantPolicy(claim, Placement.of(claim.capacity, claim.top, claim.epsilon))
@@ -282,13 +279,6 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     goal = mu_for(claim.epsilon, claim.delta)
     mechanism, sigma = _noise(claim, dimension, goal)
     worst = Terms.of(mechanism, 1.0, claim.relation).worst_mu
-    if worst(claim.queries) > goal:
-        real = epsilon_at(claim.delta, worst(claim.queries))
-        raise InputError(
-            f"With sigma {sigma:g} an account's {claim.queries} queries come to epsilon {real:.4g},"
-            f" not {claim.epsilon:g}, at delta {claim.delta:g}.",
-            "Raise sigma, ask for fewer queries, or leave sigma out to have it computed.",
-        )
     # 2. The whole index's budget at delta*: as asked for, or what k_max accounts can spend.
     all_of_them = claim.accounts * claim.queries
     joint = claim.joint_epsilon
@@ -300,9 +290,9 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     if life is None:
         # Of LIFETIME full windows, or of as many as the sampler bears.
         counts = range(LIFETIME, 1, -1)
-        each = (epsilon_at(claim.joint_delta, math.sqrt(n) * budget) for n in counts)
+        epsilons = (epsilon_at(claim.joint_delta, math.sqrt(n) * budget) for n in counts)
         room = claim.joint_delta / 2
-        life = next((e for e in each if mechanism.extra_delta(e, _RELEASES) < room), joint)
+        life = next((e for e in epsilons if mechanism.extra_delta(e, _RELEASES) < room), joint)
     _check_life(life, joint)
     _budget(claim, mechanism, life)
     return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
@@ -314,6 +304,7 @@ def check_worth(policy: TenantPolicy) -> None:
     Raises:
         InputError: They are as good as chance, or one account reads more than :data:`MOST_READ`.
     """
+    # An answer must be better than chance, and must not reveal the index.
     if policy.worth < FEW_TIMES_CHANCE * policy.chance:
         raise InputError(
             f"At this promise an answer is chance: the best match is found with chance"
@@ -339,26 +330,26 @@ def _coined(claim: Claim, dimension: int) -> TenantPolicy:
             "Noise that is proved needs scores that can be proved.", "Name a --scale, e.g. 128."
         )
     # 1. The least noise that keeps one account's promise, exactly accounted.
-    wanted = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
+    promise = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
     sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
-    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, wanted, claim.sigma)
+    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, None)
     sigma = math.sqrt(mechanism.variance) / claim.scale**2
-    # 2. Answers of a window, whoever asks: as many as the joint epsilon allows, or k_max accounts'.
+    # 2. Answers of a window, over all accounts: by the joint epsilon, or those of k_max accounts.
     answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
     if joint is not None:
         answers = _answers(claim, mechanism, joint)
     if joint is None:
         joint = _epsilon(claim, mechanism, claim.joint_delta, answers)
-    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear;
-    # one there is, since an account's promise leaves room for k_max of them (k_max delta < delta*).
+    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear. One
+    # window always fits, since k_max delta < delta*.
     life = claim.lifetime_epsilon
     if life is not None:
         _check_life(life, joint)
         lasting = _answers(claim, mechanism, life)
     else:
         counts = (full * answers for full in range(LIFETIME, 0, -1))
-        each = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
-        lasting, life = next(pair for pair in each if pair[1] < math.inf)
+        options = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
+        lasting, life = next(pair for pair in options if pair[1] < math.inf)
     settled = _settled(claim, mechanism, sigma, joint, life)
     return TenantPolicy(settled, mechanism, math.sqrt(answers), math.sqrt(lasting))
 
@@ -387,8 +378,8 @@ def _epsilon(claim: Claim, mechanism: Mechanism, delta: float, answers: int) -> 
     """Return the exact epsilon of a number of answers, whatever was asked; infinite for none."""
     if mechanism.coins is None:
         return epsilon_at(delta, Terms.of(mechanism, 1.0, claim.relation).worst_mu(answers))
-    found = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
-    return math.inf if found is None else found
+    epsilon = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
+    return math.inf if epsilon is None else epsilon
 
 
 def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
@@ -407,6 +398,7 @@ def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
             f" {claim.joint_delta:g}.",
             "Raise the joint epsilon, or lower that of an account.",
         )
+    # Doubling finds an upper bound, bisection the number itself.
     low, high = 1, 2
     while high < _RELEASES and fits(high):
         low, high = high, 2 * high
@@ -440,7 +432,7 @@ def _check(claim: Claim) -> None:
     whole("capacity", claim.capacity)
     if claim.payer_queries is not None:
         whole("payer_queries", claim.payer_queries)
-    for name in ("joint_epsilon", "lifetime_epsilon", "sigma"):
+    for name in ("joint_epsilon", "lifetime_epsilon"):
         if (value := getattr(claim, name)) is not None:
             positive(name, value)
     if claim.clip is not None:
@@ -467,7 +459,7 @@ def _check(claim: Claim) -> None:
 
 
 def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]:
-    """Return the mechanism and its sigma; where none is given, the least that keeps ``goal``."""
+    """Return the mechanism with the least sigma that keeps ``goal``, and that sigma."""
 
     def built(sigma: float) -> Mechanism:
         if claim.scale is not None:
@@ -476,8 +468,7 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
             dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )
 
-    if claim.sigma is not None:
-        return built(claim.sigma), claim.sigma
+    # Start from the ideal Gaussian, and raise sigma until the real mechanism keeps the goal.
     reach = score_sensitivity(claim.relation, claim.clip)
     sigma = sigma_for(claim.epsilon, claim.delta, claim.queries, reach)
     for _ in range(20):  # grid and smoothing cost a little more than the ideal

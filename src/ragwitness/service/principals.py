@@ -1,25 +1,21 @@
-"""Who asks: everything a request may touch follows from its key, and from nothing else in it."""
+"""Accounts and their keys: the key of a request alone decides what it may touch."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import re
 import secrets
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from ragwitness.core.errors import InputError
-from ragwitness.service.meters import MeterReading
 from ragwitness.service.policy import TenantPolicy
-from ragwitness.service.store import Store
-from ragwitness.service.tables import accounts, spent, tenants
+from ragwitness.service.store import Store, read_counts
+from ragwitness.service.tables import accounts, tenants
 
 # API keys: shown once, stored as salted hashes, compared in constant time.
 
@@ -28,64 +24,30 @@ _DECOY_SALT = secrets.token_bytes(16)
 _DECOY_DIGEST = secrets.token_bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKey:
-    """What the database keeps of a key.
-
-    Attributes:
-        key_id: The part by which it is found; no secret.
-        salt: 16 bytes.
-        digest: HMAC-SHA256 of the secret part under the salt.
-    """
-
-    key_id: str
-    salt: bytes = field(repr=False)
-    digest: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A new key.
-
-    Attributes:
-        text: What the client sends; nobody can show it again.
-        stored: What is kept.
-    """
-
-    text: str = field(repr=False)
-    stored: StoredKey
-
-
-def new_key() -> ApiKey:
+def new_key() -> tuple[str, dict[str, object]]:
     """Draw a key: 64 bits to find it by, 256 secret ones.
 
     The secret is random, so that a fast hash is enough: there is no dictionary to try.
+
+    Returns:
+        The text that the client sends, which cannot be shown again, and its columns in the
+        database: the identifier, a salt, and the HMAC-SHA256 of the secret part under the salt.
     """
     key_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
     salt = secrets.token_bytes(16)
-    return ApiKey(f"rw_{key_id}_{secret}", StoredKey(key_id, salt, _digest(salt, secret)))
+    stored: dict[str, object] = {"key_id": key_id, "salt": salt, "digest": _digest(salt, secret)}
+    return f"rw_{key_id}_{secret}", stored
 
 
 def split_key(header: str | None) -> tuple[str, str]:
     """Return identifier and secret of an ``Authorization`` header.
 
-    What is no key of ours gives a pair that no account has, so that all refusals take one path.
+    Anything but a key of ours gives a pair that no account has, so that all refusals take one
+    path.
     """
-    scheme, _, given = (header or "").partition(" ")
-    found = _KEY.fullmatch(given.strip()) if scheme.lower() == "bearer" else None
-    return (found[1], found[2]) if found else ("", "")
-
-
-def matches(secret: str, stored: StoredKey | None) -> bool:
-    """Whether a secret is that of a stored key; takes as long where there is none.
-
-    Args:
-        secret: As sent.
-        stored: Found by the key's identifier; None for no account, or a revoked one.
-    """
-    salt, digest = (stored.salt, stored.digest) if stored else (_DECOY_SALT, _DECOY_DIGEST)
-    same = hmac.compare_digest(_digest(salt, secret), digest)
-    return same and stored is not None
+    scheme, _, key = (header or "").partition(" ")
+    match = _KEY.fullmatch(key.strip()) if scheme.lower() == "bearer" else None
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _digest(salt: bytes, secret: str) -> bytes:
@@ -127,7 +89,7 @@ _parse = lru_cache(maxsize=256)(TenantPolicy.from_json)
 
 
 def key_owners(store: Store, key_ids: Iterable[str]) -> dict[str, Any]:
-    """Return the rows of some keys, by identifier; none of a key that nobody has.
+    """Return the rows of some keys, by identifier; none of an unknown key.
 
     Raises:
         StoreGoneError: The database failed.
@@ -137,9 +99,9 @@ def key_owners(store: Store, key_ids: Iterable[str]) -> dict[str, Any]:
 
 
 def confirm(secret: str, row: Any) -> Principal | None:
-    """Return whose key it is; None for whoever may not ask.
+    """Return whose key it is; None for a missing, malformed, unknown, wrong or revoked key.
 
-    A missing, malformed, unknown, wrong or revoked key takes the same steps.
+    All of these take the same steps and the same time.
 
     Args:
         secret: As sent.
@@ -148,9 +110,11 @@ def confirm(secret: str, row: Any) -> Principal | None:
     # Everything of the principal follows from the row of its key: no field of the request is used.
     # One path for every refusal: the secret is compared even where there is no account.
     live = row is not None and row.revoked is None
-    stored = StoredKey(row.key_id, row.salt, row.digest) if row is not None and live else None
-    if not matches(secret, stored) or row is None:
+    salt, digest = (row.salt, row.digest) if live else (_DECOY_SALT, _DECOY_DIGEST)
+    same = hmac.compare_digest(_digest(salt, secret), digest)
+    if not (same and live):
         return None
+    # The row of the key decides everything else.
     return Principal(
         tenant=row.tenant,
         tenant_name=row.tenant_name,
@@ -163,47 +127,16 @@ def confirm(secret: str, row: Any) -> Principal | None:
     )
 
 
-def read_meters(store: Store, principal: Principal, window: int) -> MeterReading:
-    """Return an account's own meters.
+def read_meters(store: Store, principal: Principal, window: int) -> dict[str, int]:
+    """Return an account's own meters: the queries of ``account`` and of its ``payer``.
 
     Raises:
         StoreGoneError: The database failed.
     """
-    owners = {"account": principal.account, "payer": principal.payer}
-    query = select(spent.c.kind, spent.c.owner, spent.c.queries).where(
-        spent.c.window == window, spent.c.owner.in_(owners.values())
-    )
+    owners = {
+        kind: (kind, row, window)
+        for kind, row in (("account", principal.account), ("payer", principal.payer))
+    }
     with store.reading() as connection:
-        found = {(row.kind, row.owner): row.queries for row in connection.execute(query)}
-    return MeterReading(*(found.get(pair, 0) for pair in owners.items()))
-
-
-# The rate of each key: how many requests a second the service takes from one account.
-
-
-class KeyRates:
-    """Requests per second of each account, by a bucket that refills (in this process alone).
-
-    Args:
-        rate: Requests per second; a bucket holds two seconds of them, and at least one.
-        clock: Clock of seconds that never go back.
-
-    Raises:
-        InputError: The rate is not above 0.
-    """
-
-    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        if not (math.isfinite(rate) and rate > 0):
-            raise InputError(f"The rate of a key is above 0 requests per second, not {rate:g}.")
-        self._rate, self._clock = rate, clock
-        self._most = max(1.0, 2 * rate)
-        self._left: dict[int, tuple[float, float]] = {}  # by account; only real ones get here
-
-    def wait(self, account: int) -> float:
-        """Take one request of an account; return 0, or the seconds until there is one."""
-        now = self._clock()
-        left, then = self._left.get(account, (self._most, now))
-        left = min(self._most, left + (now - then) * self._rate)
-        admitted = left >= 1
-        self._left[account] = (left - admitted, now)
-        return 0.0 if admitted else (1 - left) / self._rate
+        counts = read_counts(connection, owners.values())
+    return {kind: counts.get(owner, 0) for kind, owner in owners.items()}

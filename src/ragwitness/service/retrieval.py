@@ -22,34 +22,24 @@ from ragwitness.privacy.streams import NoiseRecord, answer_key, sub_seed_number
 from ragwitness.rag.pipeline import PARALLEL
 from ragwitness.rag.protocol import ApiError
 from ragwitness.service.documents import Indexes, documents_at
-from ragwitness.service.meters import (
-    ChargeRequest,
-    MeterReading,
-    Refused,
-    Reserved,
-    Reserver,
-    window_of,
-)
-from ragwitness.service.principals import Principal, read_meters
+from ragwitness.service.meters import ChargeRequest, Refused, Reserved, Reserver, window_of
+from ragwitness.service.principals import Principal
 from ragwitness.service.store import SharedReads, Store
 from ragwitness.service.window import Log, Logs
-
-_SMALL = 1 << 20
-"""Numbers of an index that are scored in a fifth of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalQuery:
-    """What is asked, and what the client adds to the noise.
+    """A query, and what the client adds to the key of the noise.
 
     Attributes:
-        what: A text, or a vector of the client's own.
+        content: A text, or a vector of the client's own.
         nonce: The client's random text.
         checkpoint: The log's checkpoint that it saw last.
         signed: The account's signature, where the account has a key in the log.
     """
 
-    what: str | list[float]
+    content: str | list[float]
     nonce: str = ""
     checkpoint: str = ""
     signed: RequestSignature | None = None
@@ -57,31 +47,27 @@ class RetrievalQuery:
     @property
     def digest(self) -> str:
         """SHA-256 of the query as sent, in hex: UTF-8, or doubles in little-endian order."""
-        given = self.what
-        content = given.encode() if isinstance(given, str) else np.array(given, "<f8").tobytes()
-        return hashlib.sha256(content).hexdigest()
+        text = self.content
+        data = text.encode() if isinstance(text, str) else np.array(text, "<f8").tobytes()
+        return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What a query selected.
+    """The selection for a query.
 
     Attributes:
         slots: Best first; some may be empty.
-        window: Number of the audit window.
-        sequence: Sequence number of the record within its account and window.
-        reading: The account's meters after it; None where nothing is metered.
-        seconds_left: Until the next window.
+        window: Number of the audit window; 0 with codes.
+        sequence: Sequence number of the record within its account and window; 0 with codes.
         documents: Slot, id and text of the selected documents that may be shown, in their order.
-        receipt: File for the account to keep; None where answers stand in no log.
+        receipt: File for the account to keep; None without a log.
     """
 
     slots: tuple[int, ...]
-    window: int
-    sequence: int
-    reading: MeterReading | None
-    seconds_left: int
-    documents: tuple[dict[str, object], ...] = ()
+    window: int = 0
+    sequence: int = 0
+    documents: tuple[dict[str, Any], ...] = ()
     receipt: str | None = None
 
 
@@ -89,14 +75,13 @@ class SpentError(Exception):
     """A meter has no room for the query.
 
     Args:
-        by: Which, for the log alone.
-        reading: The account's meters.
+        by: The meter, for the operator's log alone.
         seconds_left: Until the next window.
     """
 
-    def __init__(self, by: str, reading: MeterReading, seconds_left: int) -> None:
+    def __init__(self, by: str, seconds_left: int) -> None:
         super().__init__(by)
-        self.by, self.reading, self.seconds_left = by, reading, seconds_left
+        self.by, self.seconds_left = by, seconds_left
 
 
 class Retriever:
@@ -105,7 +90,7 @@ class Retriever:
     Args:
         store: The database.
         clock: Seconds since the epoch.
-        logs: Audit windows in whose logs answers stand before they leave.
+        logs: Audit windows, whose logs record answers before they leave.
     """
 
     def __init__(
@@ -115,7 +100,6 @@ class Retriever:
         clock: Callable[[], float] = time.time,
         logs: Logs | None = None,
     ) -> None:
-        self._store = store
         self._logs = logs
         self._indexes = Indexes(store)
         self._documents = SharedReads(partial(documents_at, store))
@@ -144,66 +128,61 @@ class Retriever:
             SpentError: A meter has no room for it.
             StoreGoneError: The database failed.
         """
-        # An index to which nothing was ever added: public, and the same for every account.
-        if not principal.edition:  # a state of the tenant's that its operator ends for good
+        # Whether an index was ever filled is public, and the same for every account.
+        if not principal.edition:
             raise ApiError("This service holds no documents yet.", status=409, code="empty_index")
         placement = principal.policy.placement
         if placement is not None:
             return await self._placed(principal, query, placement)
-        found = await self._noisy(principal, query)
+        result = await self._noisy(principal, query)
         if not principal.policy.claim.texts:
-            return found
-        return replace(found, documents=await self._shown(principal, found.slots))
+            return result
+        return replace(result, documents=await self._texts(principal, result.slots))
 
     async def _placed(
         self, principal: Principal, query: RetrievalQuery, placement: Placement
     ) -> Retrieved:
-        """Answer from where documents were placed for life: nothing is left to pay for."""
-        if not isinstance(query.what, str):
+        """Answer from the placement, which was paid for once and for life."""
+        if not isinstance(query.content, str):
             raise ApiError("This service takes a text, not a vector.", param="vector")
         codes = await self._index(principal)
-        found = Retrieved(placement.answer(query.what, codes), 0, 0, None, 0)
+        result = Retrieved(placement.answer(query.content, codes))
         if not principal.policy.claim.texts:
-            return found
-        # A slot that was drawn by lot shows nothing: its document was not asked for.
-        words = placement.words(query.what)
-        asked = [slot for slot in found.slots if int(codes[slot]) in words]
-        shown = [
-            one
-            for one in await self._shown(principal, asked)
-            if has_word(str(one["text"]), words[int(codes[one["slot"]])])
-        ]
-        return replace(found, documents=tuple(shown))
+            return result
+        # A slot that was drawn by lot shows nothing: the query has no word of its document.
+        words = placement.words(query.content)
+        slots = [slot for slot in result.slots if int(codes[slot]) in words]
+        documents = tuple(
+            document
+            for document in await self._texts(principal, slots)
+            if has_word(document["text"], words[int(codes[document["slot"]])])
+        )
+        return replace(result, documents=documents)
 
-    async def _shown(
+    async def _texts(
         self, principal: Principal, slots: Sequence[int]
     ) -> tuple[dict[str, Any], ...]:
         """Return slot, id and text of the documents in some slots, in that order; no empty ones."""
-        places = [(principal.tenant, slot) for slot in slots]
-        return tuple((await self._documents.of(places)).values()) if places else ()
+        keys = [(principal.tenant, slot) for slot in slots]
+        return tuple((await self._documents.of(keys)).values()) if keys else ()
 
     async def _index(self, principal: Principal) -> Any:
-        place = principal.tenant, principal.edition
-        index = self._indexes.held(*place)
-        if index is not None:
-            return index
-        return await self._aside(False, self._indexes.get, *place, principal.policy.finder)
+        return await self._in_thread(
+            self._indexes.get, principal.tenant, principal.edition, principal.policy.finder
+        )
 
-    async def _aside(self, brief: bool, run: Callable[..., Any], *given: Any) -> Any:
-        """Run in a thread, unless to hand it to one takes longer than the work."""
-        if brief:
-            return run(*given)
+    async def _in_thread(self, run: Callable[..., Any], *arguments: Any) -> Any:
         async with self._free:
-            return await asyncio.to_thread(run, *given)
+            return await asyncio.to_thread(run, *arguments)
 
     async def _noisy(self, principal: Principal, query: RetrievalQuery) -> Retrieved:
-        """Pay for a query, then answer it; what can be refused is refused before the meters."""
+        """Pay for a query, then answer it; an unusable query is refused before the meters."""
         # 1. The query's vector, quantised; a failure up to here is the client's and costs nothing.
         mechanism = principal.policy.mechanism
-        window, left = self.window(principal)
+        window, seconds_left = self.window(principal)
         log = self._logs.of(principal, window) if self._logs is not None else None
-        vector = await self._aside(not isinstance(query.what, str), _vector, principal, query)
-        ask = ChargeRequest(
+        vector = await self._in_thread(_vector, principal, query)
+        charge = ChargeRequest(
             principal.tenant,
             principal.account,
             principal.payer,
@@ -214,15 +193,14 @@ class Retriever:
         )
         # 2. In an audit window the log answers, after the meters were charged.
         if log is not None:
-            return await self._logged(log, principal, query, ask, left)
+            return await self._logged(log, principal, query, charge, seconds_left)
         index = await self._index(principal)
         # 3. Pay first, durably: a crash from here on costs budget and never privacy.
-        paid = await self._pay(ask, left)
+        paid = await self._pay(charge, seconds_left)
         # 4. Noise keyed by this record alone, then the best K slots.
         key = _key(principal, query, window, paid)
-        small = mechanism.capacity * mechanism.dimension <= _SMALL
-        found = await self._aside(small, release, vector, index, key, mechanism)
-        return Retrieved(found.ids, window, paid.sequence, paid.reading, left)
+        answer = await self._in_thread(release, vector, index, key, mechanism)
+        return Retrieved(answer.ids, window, paid.sequence)
 
     def close(self) -> None:
         """Finish what is being charged and logged."""
@@ -230,35 +208,37 @@ class Retriever:
         if self._logs is not None:
             self._logs.close()
 
-    async def _pay(self, ask: ChargeRequest, left: int) -> Reserved:
-        outcome = await self._reserver.reserve(ask)
+    async def _pay(self, charge: ChargeRequest, left: int) -> Reserved:
+        outcome = await self._reserver.reserve(charge)
         if isinstance(outcome, Refused):
-            raise SpentError(outcome.by, outcome.reading, left)
+            raise SpentError(outcome.by, left)
         return outcome
 
     async def _logged(
-        self, log: Log, principal: Principal, query: RetrievalQuery, ask: ChargeRequest, left: int
+        self,
+        log: Log,
+        principal: Principal,
+        query: RetrievalQuery,
+        charge: ChargeRequest,
+        left: int,
     ) -> Retrieved:
-        """Answer out of an audit window; a repetition gets what was logged, and costs nothing."""
+        """Answer out of an audit window; a repeated request gets the logged answer for free."""
         request = Request(
             principal.tenant_name,
             principal.account_name,
             query.digest,
-            ask.vector,
+            charge.vector,
             query.nonce,
             query.checkpoint,
             signed=query.signed,
         )
-        # 2a. The same request again: what was logged leaves once more, no privacy is spent twice.
-        found = await log.check(principal, request)
-        if found is not None:
-            reading = await asyncio.to_thread(read_meters, self._store, principal, ask.window)
-        else:
-            # 2b. Charged, then recorded: a crash in between costs budget, and the log has no gap.
-            reading = (await self._pay(ask, left)).reading
-            found = await log.record(principal, request)
-        text = found.receipt.encode().decode()
-        return Retrieved(found.ids, ask.window, found.sequence, reading, left, receipt=text)
+        answer = await log.check(principal, request)
+        if answer is None:
+            # Charged, then recorded: a crash in between costs budget, and the log has no gap.
+            await self._pay(charge, left)
+            answer = await log.record(principal, request)
+        receipt = answer.receipt.encode().decode()
+        return Retrieved(answer.ids, charge.window, answer.sequence, receipt=receipt)
 
 
 def _key(principal: Principal, query: RetrievalQuery, window: int, paid: Reserved) -> bytes:
@@ -286,16 +266,17 @@ def _vector(principal: Principal, query: RetrievalQuery) -> NDArray[np.int16]:
     Raises:
         ApiError: It has no usable vector; the reason is the client's own doing.
     """
-    given = query.what
+    content = query.content
     mechanism = principal.policy.mechanism
-    if isinstance(given, str):
+    # A text is embedded here; a client's own vector must fit the index.
+    if isinstance(content, str):
         embedder = load_embedder(principal.policy.claim.embedder)
-        floats = np.asarray(embedder.embed([given]), np.float64)
+        floats = np.asarray(embedder.embed([content]), np.float64)
         if floats.shape != (1, mechanism.dimension) or not np.isfinite(floats).all():
             raise RagwitnessError("The tenant's embedder gave no usable vector.")
         floats = floats[0]
     else:
-        floats = np.array(given, np.float64)
+        floats = np.array(content, np.float64)
         if len(floats) != mechanism.dimension:
             raise ApiError(
                 f"The vector has {len(floats)} numbers, not {mechanism.dimension}.", param="vector"

@@ -14,15 +14,12 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
-    bindparam,
     create_engine,
     event,
-    insert,
     make_url,
     select,
     text,
     tuple_,
-    update,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
@@ -71,28 +68,29 @@ class Store:
         """Return the key of the hashes of texts, which is kept beside the database and not in it.
 
         Args:
-            make: Whether to make one where there is none: no hash is stored yet. A hash under
-                another key matches none of before.
+            make: Whether to make one where there is none: no hash is stored yet. Hashes under two
+                keys never match.
 
         Raises:
             InputError: The file cannot be read or made, or holds no key.
         """
         named = os.environ.get(KEY_VARIABLE)
-        beside = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
-        path = Path(named or beside)
+        default = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
+        path = Path(named or default)
         try:
+            # O_EXCL: an existing key is never written over.
             with suppress(FileExistsError):
                 if make:
-                    held = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-                    with os.fdopen(held, "wb") as file:
+                    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                    with os.fdopen(descriptor, "wb") as file:
                         file.write(secrets.token_bytes(_KEY_BYTES))
             if len(key := path.read_bytes()) >= _KEY_BYTES:
                 return key
-            why = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
+            reason = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
         except OSError as error:
-            why = f"cannot be read or made: {error.strerror}"
+            reason = f"cannot be read or made: {error.strerror}"
         raise InputError(
-            f"The key {path} {why}.",
+            f"The key {path} {reason}.",
             f"Put back the one that documents were placed under, or name it with {KEY_VARIABLE}."
             f" Where it is lost, write {_KEY_BYTES} random bytes there: what is added again is then"
             " placed a second time, at twice its epsilon.",
@@ -131,7 +129,7 @@ class Store:
             yield connection
 
     def vacuum(self) -> None:
-        """Write the database anew without what was erased; pages and log of before are emptied.
+        """Write the database anew without the erased rows; old pages and logs are emptied.
 
         Raises:
             StoreGoneError: The database failed; what was erased is out of its tables all the same.
@@ -141,8 +139,8 @@ class Store:
                 connection.exec_driver_sql("VACUUM")
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
                 return
-            # FULL: a plain one leaves the bytes of dead rows in their pages. It takes as long as it
-            # takes, while nobody else reads the table.
+            # FULL: a plain one leaves the bytes of dead rows in their pages. It locks each table,
+            # without a time limit.
             bare = connection.execution_options(isolation_level="AUTOCOMMIT")
             for name in ("statement_timeout", "lock_timeout"):
                 bare.execute(text(f"SET {name} = 0"))
@@ -158,26 +156,6 @@ class Store:
         """
         with self.writing() as connection:
             connection.execute(text("UPDATE schema_version SET number = number"))
-
-    def backup(self, path: Path) -> None:
-        """Write a copy of one moment to a new file, while servers go on.
-
-        Raises:
-            InputError: The file is there or cannot be made, or the database is PostgreSQL.
-            StoreGoneError: The database failed.
-        """
-        if not self.sqlite:
-            raise InputError(
-                "PostgreSQL has a program of its own for copies.", "Use pg_dump or pg_basebackup."
-            )
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise InputError(
-                f"The copy {path} cannot be made: {error.strerror}.", "Name a new file."
-            ) from None
-        with _translated(), self._engine.connect() as connection:
-            connection.execute(text("VACUUM INTO :path"), {"path": str(path)})
 
     def close(self) -> None:
         """Close all connections."""
@@ -207,15 +185,15 @@ class SharedReads:
         self._wanted.update(keys)
         if self._next is None:
             self._next = asyncio.create_task(self._run())
-        # Shielded: who hangs up takes nothing from the others.
+        # Shielded: a cancelled request does not cancel the others.
         rows = await asyncio.shield(self._next)
         return {key: rows[key] for key in keys if key in rows}
 
     async def _run(self) -> Mapping[Any, Any]:
         """Wait for the read under way, then read what has been asked for meanwhile."""
         async with self._one:
-            wanted, self._wanted, self._next = self._wanted, set(), None
-            return await asyncio.to_thread(self._read, wanted)
+            keys, self._wanted, self._next = self._wanted, set(), None
+            return await asyncio.to_thread(self._read, keys)
 
 
 def open_store(database: str | None = None, *, create: bool = False) -> Store:
@@ -227,7 +205,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
         create: Whether an SQLite file may be made.
 
     Raises:
-        InputError: It is no such URL, the file is missing or no database of ours.
+        InputError: It is no such URL, or the file is missing or another database.
         MissingExtraError: The driver is not installed.
         StoreGoneError: PostgreSQL does not answer.
     """
@@ -235,6 +213,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
+    # Tables are brought up to date under a lock: two servers may start at once.
     store = Store(_engine(url))
     try:
         with store.reading() as connection:
@@ -257,6 +236,7 @@ def _url(given: str) -> URL:
         url = make_url(given)
     except (ArgumentError, ValueError):
         raise InputError("The database's URL cannot be read.", _FORMS) from None
+    # Only the two databases whose transactions are known to hold are taken.
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and url.database != ":memory:":
@@ -281,6 +261,7 @@ def _check_file(url: URL, *, create: bool) -> None:
 
 
 def _engine(url: URL) -> Engine:
+    # One pool a process, without overflow: more requests wait.
     options: dict[str, Any] = {
         "pool_size": _CONNECTIONS,
         "max_overflow": 0,
@@ -321,7 +302,7 @@ def _prepare_postgres(connection: Any, _record: object) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Say what went wrong without statement or parameters."""
+    """Translate errors, without statement and parameters."""
     try:
         yield
     except DBAPIError as error:
@@ -342,17 +323,9 @@ _FORMS = "Use a file name, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAM
 
 # Queries of accounts and payers in a window, as the database holds them.
 
-_FIRST = insert(spent).values(
-    kind=bindparam("k"), owner=bindparam("o"), window=bindparam("w"), queries=bindparam("q")
-)
-_MORE = (
-    update(spent)
-    .where(
-        spent.c.kind == bindparam("k"),
-        spent.c.owner == bindparam("o"),
-        spent.c.window == bindparam("w"),
-    )
-    .values(queries=bindparam("q"))
+_COUNT = text(
+    'INSERT INTO spent (kind, owner, "window", queries) VALUES (:k, :o, :w, :q)'
+    ' ON CONFLICT (kind, owner, "window") DO UPDATE SET queries = excluded.queries'
 )
 
 Owner: TypeAlias = tuple[str, int, int]
@@ -361,22 +334,13 @@ Owner: TypeAlias = tuple[str, int, int]
 
 def read_counts(connection: Connection, owners: Iterable[Owner]) -> dict[Owner, int]:
     """Return the counts of some owners; one without a query is left out."""
-    wanted = sorted(set(owners))
     columns = tuple_(spent.c.kind, spent.c.owner, spent.c.window)
-    found = connection.execute(select(spent).where(columns.in_(wanted)))
-    return {(row.kind, row.owner, row.window): row.queries for row in found}
+    rows = connection.execute(select(spent).where(columns.in_(sorted(set(owners)))))
+    return {(row.kind, row.owner, row.window): row.queries for row in rows}
 
 
-def write_counts(connection: Connection, before: dict[Owner, int], after: dict[Owner, int]) -> None:
-    """Store the counts that changed; ``before`` is what the table holds."""
-    new: list[dict[str, object]] = []
-    old: list[dict[str, object]] = []
-    for key, count in after.items():
-        if before.get(key) != count:
-            kind, owner, window = key
-            row = {"k": kind, "o": owner, "w": window, "q": count}
-            (old if key in before else new).append(row)
-    if new:
-        connection.execute(_FIRST, new)
-    if old:
-        connection.execute(_MORE, old)
+def write_counts(connection: Connection, counts: Mapping[Owner, int]) -> None:
+    """Store the counts of some owners."""
+    rows = [{"k": k, "o": o, "w": w, "q": count} for (k, o, w), count in counts.items()]
+    if rows:
+        connection.execute(_COUNT, rows)

@@ -1,4 +1,4 @@
-"""The tables of the service, as they are now; ``migrations`` brings older ones up to date."""
+"""The tables of the service, and the steps that bring an older database up to date."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ accounts = Table(
     Column("revoked", BigInteger),
     UniqueConstraint("tenant", "name"),
 )
-documents = Table(  # what stands in the slots: documents, or the parts that they were cut into
+documents = Table(  # the content of slots: documents, or their parts
     "documents",
     META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
@@ -112,7 +112,7 @@ charges = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("vector", LargeBinary, nullable=False),
 )
-attested = Table(  # windows whose every answer stands in a log
+attested = Table(  # windows whose answers are all logged
     "attested",
     META,
     Column("tenant", ForeignKey("tenants.id"), primary_key=True),
@@ -131,9 +131,6 @@ spent = Table(
 )
 
 
-OVERLAP = 20
-"""Words that two parts of a document have in common."""
-
 CLOSED: dict[str, object] = {
     "granted": 0.0,
     "final": None,
@@ -141,14 +138,11 @@ CLOSED: dict[str, object] = {
     "charged": 0,
     "folded": 0,
 }
-"""A window that grants nothing, for good: what it may have spent is counted elsewhere."""
+"""A window that grants nothing, for good: its spending is counted elsewhere."""
 
 
-# The steps that bring an older database up to date.
-#
-# A list of steps and one row with a number are enough: the tables are few, and a step runs in one
-# transaction.
-
+# The steps that bring an older database up to date. A list of steps and one row with a number are
+# enough: the tables are few, and a step runs in one transaction.
 
 _version = Table("schema_version", META, Column("number", Integer, primary_key=True))
 
@@ -156,83 +150,67 @@ Step: TypeAlias = Callable[[Connection], None]
 
 
 def _passed(connection: Connection) -> None:
-    """Do nothing: what this step made, the last one makes or removes."""
+    """Do nothing: the last step makes or removes what this one made."""
 
 
 def _identities(connection: Connection) -> None:
-    """Documents with accounts of their own; budgets for life that tenants shared are parted."""
+    """Give documents accounts of their own, and tenants budgets of their own."""
     _add_column(connection, tenants, "used", " DEFAULT '0' NOT NULL")
     for name in ("granted", "final"):
         _add_column(connection, windows, name)
-    known = {column["name"] for column in inspect(connection).get_columns(tenants.name)}
-    if "life" in known:
+    if inspect(connection).has_table("lives"):
         _part_lives(connection)
-    if "part" not in {one["name"] for one in inspect(connection).get_columns(documents.name)}:
+    if "part" not in _columns(connection, documents):
+        # A part of a document becomes a document, under its name with #: its tenant has noise,
+        # which covers one slot.
         connection.execute(text("DROP TABLE IF EXISTS contents"))
         connection.execute(text("ALTER TABLE documents RENAME TO documents_before"))
         META.create_all(connection)
-        _name_parts(connection)
+        connection.execute(
+            text(
+                "INSERT INTO documents (tenant, slot, name, part, text, vector)"
+                " SELECT tenant, slot, name, 0, text, vector FROM documents_before"
+            )
+        )
         connection.execute(text("DROP TABLE documents_before"))
+        # Only noise existed then: documents had no accounts.
+        pairs = connection.execute(select(documents.c.tenant, documents.c.name)).all()
+        for number, (tenant, name) in enumerate(sorted(map(tuple, pairs))):
+            account = {"version": 1, "sketch": b"", "account": number}
+            connection.execute(insert(contents).values(tenant=tenant, name=name, **account))
     META.create_all(connection)
 
 
 def _part_lives(connection: Connection) -> None:
-    """Count against each tenant what the others have spent of a budget they had in common."""
+    """Count against each tenant the possible spending of the others of a common budget."""
     rows = connection.execute(text("SELECT id, life, policy FROM tenants ORDER BY id")).all()
     erased = {row.id: row.used for row in connection.execute(text("SELECT * FROM lives"))}
-    told: dict[int, float] = {}
+    count = select(windows.c.tenant, func.count()).group_by(windows.c.tenant)
+    begun: dict[int, int] = {row[0]: row[1] for row in connection.execute(count)}
+    # Each window counts as spent in full.
+    full = {row.id: begun.get(row.id, 0) * json.loads(row.policy)["budget"] ** 2 for row in rows}
     for row in rows:
-        budget = float(json.loads(row.policy)["budget"])
-        mine = select(windows.c.granted, windows.c.final).where(windows.c.tenant == row.id)
-        spent = (
-            (budget if one.granted is None else one.granted) if one.final is None else one.final
-            for one in connection.execute(mine)
-        )
-        told[row.id] = sum(mu * mu for mu in spent)
-    for row in rows:
-        others = sum(told[one.id] for one in rows if one.life == row.life and one.id != row.id)
-        policy = json.loads(row.policy)
-        values: dict[str, object] = {"used": erased.get(row.life, 0.0) + others}
+        others = (full[other.id] for other in rows if other.life == row.life and other.id != row.id)
+        policy, used = json.loads(row.policy), erased.get(row.life, 0.0) + sum(others)
         if policy["claim"].pop("meter", "index") == "documents":
-            # Budgets of single texts have left: each of its windows counts as spent in full.
-            here = windows.c.tenant == row.id
-            each = connection.execute(select(func.count()).select_from(windows).where(here))
-            values["used"] = (each.scalar() or 0) * policy["budget"] ** 2
-            connection.execute(update(windows).where(here).values(CLOSED))
+            # Budgets of single texts no longer exist: the window under way answers no more.
+            used = full[row.id]
+            of_tenant = windows.c.tenant == row.id
+            connection.execute(update(windows).where(of_tenant).values(CLOSED))
             connection.execute(charges.delete().where(charges.c.tenant == row.id))
-        values["policy"] = json.dumps(policy, sort_keys=True)
+        values = {"used": used, "policy": json.dumps(policy, sort_keys=True)}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**values))
     connection.execute(text("ALTER TABLE tenants DROP COLUMN life"))
     connection.execute(text("DROP TABLE lives"))
 
 
-def _name_parts(connection: Connection) -> None:
-    """Give documents their identity; before, a part was known by a ``#`` in its name alone."""
-    rows = connection.execute(
-        text("SELECT tenant, slot, name, text, vector FROM documents_before")
-    ).all()
-    words = {(row.tenant, row.name): row.text.split() for row in rows if "#" in row.name}
-    for row in rows:
-        # A part begins with the last words of the one before it: nobody's own ids do that.
-        name, sign, number = row.name.rpartition("#")
-        part = int(number) if sign and number.isdecimal() else -1
-        at = part if part else 1
-        before, after = (words.get((row.tenant, f"{name}#{n}"), []) for n in (at - 1, at))
-        if part < 0 or not after or before[-OVERLAP:] != after[:OVERLAP]:
-            name, part = row.name, 0
-        values = {"tenant": row.tenant, "slot": row.slot, "name": name, "part": part}
-        connection.execute(insert(documents).values(**values, text=row.text, vector=row.vector))
-    # Nothing but noise was there before: no document has an account of its own.
-    pairs = sorted({(row.tenant, row.name) for row in connection.execute(select(documents))})
-    for number, (tenant, name) in enumerate(pairs):
-        account = {"version": 1, "sketch": b"", "account": number}
-        connection.execute(insert(contents).values(tenant=tenant, name=name, **account))
+def _columns(connection: Connection, table: Table) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns(table.name)}
 
 
 def _add_column(connection: Connection, table: Table, name: str, more: str = "") -> None:
     """Add a column, unless the database was made with the tables as they are now."""
-    known = {column["name"] for column in inspect(connection).get_columns(table.name)}
-    if name not in known:
+    if name not in _columns(connection, table):
         kind = table.c[name].type.compile(connection.dialect)
         connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{more}"))
 
@@ -267,18 +245,18 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> int:
         InputError: A newer ragwitness wrote the database.
     """
     # A version that we do not know may hold meters that we would not count.
-    found = version_of(connection)
-    if found > len(steps):
+    version = version_of(connection)
+    if version > len(steps):
         raise InputError(
-            f"The database has schema version {found}; this ragwitness knows {len(steps)}.",
+            f"The database has schema version {version}; this ragwitness knows {len(steps)}.",
             "Update ragwitness.",
         )
-    if found == len(steps):
-        return found
-    for step in steps[found:]:
+    if version == len(steps):
+        return version
+    for step in steps[version:]:
         step(connection)
     # The version changes in the same transaction as the tables: a crash leaves both or neither.
     _version.create(connection, checkfirst=True)
     connection.execute(_version.delete())
     connection.execute(_version.insert().values(number=len(steps)))
-    return found
+    return version

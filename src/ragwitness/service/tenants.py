@@ -1,4 +1,4 @@
-"""What an operator does: tenants, their documents, accounts and keys. No client can."""
+"""Operations of an operator: tenants, accounts and keys, and the spending of each budget."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.odometer import AnswerMeter, Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
-from ragwitness.service.principals import ApiKey, new_key
+from ragwitness.service.principals import new_key
 from ragwitness.service.store import Store
 from ragwitness.service.tables import (
     CLOSED,
@@ -44,7 +43,7 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
     Args:
         store: The database.
         name: Name of the tenant, unique.
-        claim: What its accounts are promised.
+        claim: The promise to its accounts.
         more: Names of others with the same policy; all are made, or none.
 
     Returns:
@@ -55,15 +54,15 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
     """
     policy = make_policy(claim, dimension_of(claim))
     with store.writing() as connection:
-        for each in (name, *more):
-            _check_name("tenant", each)
-            if _find(connection, each) is not None:
-                raise InputError(f"There is a tenant {each!r} already.", "Take another name.")
+        for new_name in (name, *more):
+            _check_name("tenant", new_name)
+            if _find(connection, new_name) is not None:
+                raise InputError(f"There is a tenant {new_name!r} already.", "Take another name.")
             # Numbers are drawn, not counted: a server that still holds an erased tenant's index
-            # knows it by its number, and no tenant's number tells of others.
+            # knows it by its number, and a number reveals no other tenant.
             number = 1 + secrets.randbelow((1 << 31) - 1)
             values = {"policy": policy.to_json(), "created": int(time.time())}
-            connection.execute(insert(tenants).values(id=number, name=each, **values))
+            connection.execute(insert(tenants).values(id=number, name=new_name, **values))
     return policy
 
 
@@ -74,7 +73,7 @@ def dimension_of(claim: Claim) -> int:
     return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
 
 
-def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
+def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
     """Erase a tenant: documents, accounts, keys, meters, seeds, charges, placements and its name.
 
     Returns:
@@ -87,15 +86,15 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
     counts = {"meters": 0}
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        # Every row of its own, those first that point to others.
+        # All its rows, those first that point to others.
         for kind, table in (("account", accounts), ("payer", payers)):
             owners = select(table.c.id).where(table.c.tenant == row.id)
-            mine = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
-            counts["meters"] += connection.execute(delete(spent).where(mine)).rowcount
+            meters = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
+            counts["meters"] += connection.execute(delete(spent).where(meters)).rowcount
         every = (accounts, payers, documents, contents, placements, charges, attested, windows)
         for table in every:
-            found = connection.execute(delete(table).where(table.c.tenant == row.id))
-            counts[table.name] = found.rowcount
+            erased = connection.execute(delete(table).where(table.c.tenant == row.id))
+            counts[table.name] = erased.rowcount
         connection.execute(delete(tenants).where(tenants.c.id == row.id))
     # Pages and write-ahead log that held them.
     store.vacuum()
@@ -104,20 +103,19 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, object]:
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "rows": counts,
         "remains": [
-            "copies that the database does not know: backups, replicas, a write-ahead log of"
-            " PostgreSQL until it is recycled, audit windows in their folders, and the index in"
-            " the memory of a running server until it is restarted",
-            "what its answers have told: another tenant with the same documents has a budget of its"
-            " own",
+            "copies outside the database: backups, replicas, PostgreSQL's write-ahead log until it"
+            " is recycled, audit windows in their folders",
+            "the index in the memory of a running server, until it is restarted",
+            "its answers: another tenant with the same documents has another budget",
         ],
     }
 
 
 def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
-    """Count as spent what a restored copy cannot know of: all that may have been since it was made.
+    """Count as spent all windows that may have been used since a restored copy was made.
 
-    Every window that is open, and every one that may have been open since, is spent in full; the
-    one under way answers nothing, and no noise of the copy is drawn again.
+    Every window that is open, and every one that may have been open since, is spent in full. The
+    window under way answers nothing, and no noise of the copy is drawn again.
 
     Returns:
         Windows that were counted so, by tenant; 0 where documents are placed for life.
@@ -133,40 +131,43 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
             counted[row.name] = 0
             if policy.placement is not None:
                 continue
-            mine = windows.c.tenant == row.id
-            known = connection.execute(select(windows).where(mine)).all()
+            of_tenant = windows.c.tenant == row.id
+            stored = connection.execute(select(windows).where(of_tenant)).all()
             current, _ = window_of(row.created, policy.claim.window, moment)
-            over = {one.number for one in known if one.final is not None}
-            since = set(range(max(over, default=-1) + 1, current + 1)) | {
-                one.number for one in known if one.final is None
-            }
-            # Its budget for each of them, whatever was granted; what is over stays as it is.
-            used = row.used + len(since) * policy.budget**2
+            # Unsure: windows that are open in the copy, and all after the last closed one.
+            over = {window.number for window in stored if window.final is not None}
+            unsure = {window.number for window in stored if window.final is None}
+            unsure |= set(range(max(over, default=-1) + 1, current + 1))
+            # The budget for each of them, whatever was granted; a window that is over stays.
+            used = row.used + len(unsure) * policy.budget**2
             connection.execute(update(tenants).where(tenants.c.id == row.id).values(used=used))
-            connection.execute(delete(windows).where(mine, windows.c.number.in_(since)))
+            gone = windows.c.number.in_({*unsure, current})
+            connection.execute(delete(windows).where(of_tenant, gone))
             connection.execute(delete(charges).where(charges.c.tenant == row.id))
             closed = {"tenant": row.id, "number": current, "seed": os.urandom(SEED_BYTES)}
-            connection.execute(delete(windows).where(mine, windows.c.number == current))
             connection.execute(insert(windows).values(closed | CLOSED))
-            counted[row.name] = len(since)
+            counted[row.name] = len(unsure)
     return counted
 
 
-def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> ApiKey:
+# Accounts and their keys.
+
+
+def add_account(store: Store, tenant: str, name: str, payer: str | None = None) -> str:
     """Admit an account: :func:`add_accounts` for one."""
     return add_accounts(store, tenant, [name], payer)[0]
 
 
 def add_accounts(
     store: Store, tenant: str, names: Sequence[str], payer: str | None = None
-) -> list[ApiKey]:
+) -> list[str]:
     """Admit accounts, all or none, and return their keys, which cannot be shown again.
 
     Args:
         store: The database.
         tenant: Name of the tenant.
         names: Names of the accounts, each unique within the tenant.
-        payer: Who pays for them; None: each for itself.
+        payer: The payer of all of them; None: each for itself.
 
     Raises:
         InputError: No such tenant, or a name is taken or unusable.
@@ -174,9 +175,9 @@ def add_accounts(
     keys = [new_key() for _ in names]
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        for place, (name, key) in enumerate(zip(names, keys, strict=True), row.next_place):
+        for number, (name, (_, stored)) in enumerate(zip(names, keys, strict=True), row.next_place):
             _check_name("account", name)
-            # Who pays has a meter of its own, so that more accounts do not buy more queries.
+            # Each payer has a meter, so that more accounts do not buy more queries.
             _check_name("payer", payer or name)
             if _account(connection, row.id, name) is not None:
                 raise InputError(
@@ -184,15 +185,15 @@ def add_accounts(
                     f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
                 )
             paid_by = _payer(connection, row.id, payer or name)
-            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": place}
-            connection.execute(insert(accounts).values(**values, **asdict(key.stored)))
+            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": number}
+            connection.execute(insert(accounts).values(**values, **stored))
         # A place is never given twice, not even a revoked account's: the noise is keyed by it.
         used = {"next_place": row.next_place + len(names)}
         connection.execute(update(tenants).where(tenants.c.id == row.id).values(**used))
-    return keys
+    return [text for text, _ in keys]
 
 
-def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:
+def rotate_key(store: Store, tenant: str, name: str) -> str:
     """Give an account another key; the old one ends with this. Its meters go on.
 
     A revoked account gets its access back.
@@ -200,10 +201,10 @@ def rotate_key(store: Store, tenant: str, name: str) -> ApiKey:
     Raises:
         InputError: No such tenant or account.
     """
-    key = new_key()
+    text, stored = new_key()
     # Row and place stay: a new key must not begin a new allowance.
-    _change(store, tenant, name, {**asdict(key.stored), "revoked": None})
-    return key
+    _change(store, tenant, name, {**stored, "revoked": None})
+    return text
 
 
 def revoke(store: Store, tenant: str, name: str) -> None:
@@ -246,18 +247,18 @@ def _change(store: Store, tenant: str, name: str, values: dict[str, object]) -> 
         if account is None:
             raise InputError(
                 f"{tenant} has no account {name!r}.",
-                "ragwitness service tenants list names them all.",
+                "ragwitness service tenants budget names its accounts.",
             )
         connection.execute(update(accounts).where(accounts.c.id == account.id).values(**values))
 
 
 def _payer(connection: Connection, tenant: int, name: str) -> int:
-    here = and_(payers.c.tenant == tenant, payers.c.name == name)
-    found = connection.execute(select(payers.c.id).where(here)).scalar()
-    if found is None:
-        made = connection.execute(insert(payers).values(tenant=tenant, name=name))
-        found = made.inserted_primary_key[0]  # type: ignore[index]
-    return int(found)
+    this_payer = and_(payers.c.tenant == tenant, payers.c.name == name)
+    number = connection.execute(select(payers.c.id).where(this_payer)).scalar()
+    if number is None:
+        result = connection.execute(insert(payers).values(tenant=tenant, name=name))
+        number = result.inserted_primary_key[0]  # type: ignore[index]
+    return int(number)
 
 
 def _check_name(what: str, name: str) -> None:
@@ -268,7 +269,7 @@ def _check_name(what: str, name: str) -> None:
         )
 
 
-# What an operator sees: tenants, accounts, and how much of each budget is spent.
+# Lists and budgets.
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,24 +279,14 @@ class TenantRow:
     Attributes:
         name: Name of the tenant.
         documents: Slots in use.
-        capacity: Slots in all.
         accounts: Accounts that are not revoked.
-        embedder: Name of its embedder.
-        mechanism: How documents are found, ``codes`` or ``noise``.
-        epsilon: Promised of a document for life with codes, to an account with noise.
-        joint_epsilon: With noise, budget of the index per window, at ``joint_delta``.
-        joint_delta: Delta of the index.
+        claim: The promise to its accounts.
     """
 
     name: str
     documents: int
-    capacity: int
     accounts: int
-    embedder: str
-    mechanism: str
-    epsilon: float
-    joint_epsilon: float | None
-    joint_delta: float
+    claim: Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +295,7 @@ class AccountRow:
 
     Attributes:
         name: Name of the account.
-        payer: Who pays for it.
+        payer: Its payer.
         queries: Charged.
         payer_queries: Charged to all accounts of the payer.
         revoked: Whether its access has ended.
@@ -319,24 +310,20 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True)
 class TenantBudget:
-    """What a tenant's index has spent.
+    """The spending of a tenant's index.
 
     Attributes:
         tenant: Name.
         window: Number of the window under way.
         seconds_left: Until the next.
         queries: Charged in this window, over all accounts.
-        unit: What the next two are counted in: ``mu``, or answers of one noise of coins.
-        mu: Odometer of this window; of answers, their square root.
+        mu: Odometer of this window; with noise of coins, the square root of its answers.
         budget: mu it may not pass.
         epsilon: Spent in this window, at ``delta``.
         joint_epsilon: Budget of a window.
         delta: Failure probability of both.
-        all_windows: Windows in which anything was charged.
-        all_epsilon: Spent by all windows together, at ``delta``.
-        life_epsilon: Of the tenant over all windows, those under way counted as what they may
-            spend, at ``delta``.
-        lifetime_epsilon: What that may not pass; None for a tenant made without such a promise.
+        life_epsilon: Spent over all windows, at ``delta``; one under way counts with its grant.
+        lifetime_epsilon: Bound of ``life_epsilon``; None for a tenant without such a promise.
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.
@@ -346,14 +333,11 @@ class TenantBudget:
     window: int
     seconds_left: int
     queries: int
-    unit: str
     mu: float
     budget: float
     epsilon: float
     joint_epsilon: float | None
     delta: float
-    all_windows: int
-    all_epsilon: float
     life_epsilon: float
     lifetime_epsilon: float | None
     account_limit: int
@@ -361,35 +345,27 @@ class TenantBudget:
     accounts: tuple[AccountRow, ...]
 
 
-def held_in_common(store: Store) -> dict[str, int]:
-    """Return how many texts of each tenant another tenant holds as well: for the operator alone.
-
-    Accounts that ask both learn of such a text twice; no meter and no answer knows of it.
-    """
-    texts = select(documents.c.text).group_by(documents.c.text)
-    twice = texts.having(func.count(documents.c.tenant.distinct()) > 1)
-    query = select(tenants.c.name, func.count(documents.c.text.distinct()))
-    query = query.join(documents, documents.c.tenant == tenants.c.id)
-    query = query.where(documents.c.text.in_(twice)).group_by(tenants.c.name)
-    with store.reading() as connection:
-        return {row[0]: row[1] for row in connection.execute(query.order_by(tenants.c.name))}
-
-
 def list_tenants(store: Store) -> list[TenantRow]:
     """Return all tenants by name."""
+    # Counted by the database, tenant by tenant.
+    filled = select(func.count()).where(documents.c.tenant == tenants.c.id)
+    live = select(func.count()).where(
+        accounts.c.tenant == tenants.c.id, accounts.c.revoked.is_(None)
+    )
+    columns = (filled.scalar_subquery().label("filled"), live.scalar_subquery().label("live"))
     with store.reading() as connection:
-        rows = connection.execute(select(tenants).order_by(tenants.c.name)).all()
-        return [
-            _tenant(connection, row.id, row.name, TenantPolicy.from_json(row.policy))
-            for row in rows
-        ]
+        rows = connection.execute(select(tenants, *columns).order_by(tenants.c.name)).all()
+    return [
+        TenantRow(row.name, row.filled, row.live, TenantPolicy.from_json(row.policy).claim)
+        for row in rows
+    ]
 
 
 def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudget:
     """Return the meters of a tenant.
 
     Raises:
-        InputError: No such tenant.
+        InputError: No such tenant, or nothing of it is metered.
     """
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
@@ -397,62 +373,29 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
         claim = policy.claim
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
-        window, left = window_of(row.created, claim.window, moment)
-        every = {
-            number: (meter.queries, meter.mu())
-            for number, meter in _meters(connection, row.id, policy).items()
-        }
+        number, seconds_left = window_of(row.created, claim.window, moment)
+        this_window = and_(
+            windows.c.tenant == row.id, windows.c.number == number, windows.c.charged > 0
+        )
+        window = connection.execute(select(windows).where(this_window)).one_or_none()
+        mu = meter_of(connection, policy, window).mu() if window else 0.0
         used = used_for_life(connection, row.id, policy)
-        # Gaussian composition over windows: the squares of mu add up.
-        together = math.sqrt(sum(one * one for _, one in every.values()))
-        queries, mu = every.get(window, (0, 0.0))
         return TenantBudget(
             tenant=tenant,
-            window=window,
-            seconds_left=left,
-            queries=queries,
-            unit=policy.unit,
+            window=number,
+            seconds_left=seconds_left,
+            queries=window.charged if window else 0,
             mu=mu,
             budget=policy.budget,
             epsilon=policy.epsilon_of(mu),
             joint_epsilon=claim.joint_epsilon,
             delta=claim.joint_delta,
-            all_windows=len(every),
-            all_epsilon=policy.epsilon_of(together),
             life_epsilon=policy.epsilon_of(math.sqrt(used)),
             lifetime_epsilon=None if math.isinf(policy.life) else policy.epsilon_of(policy.life),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
-            accounts=_accounts(connection, row.id, window),
+            accounts=_accounts(connection, row.id, number),
         )
-
-
-def _tenant(connection: Connection, tenant: int, name: str, policy: TenantPolicy) -> TenantRow:
-    claim = policy.claim
-    # Occupied slots and live accounts; an operator alone sees either number.
-    held = select(func.count()).select_from(documents).where(documents.c.tenant == tenant)
-    live = select(func.count()).select_from(accounts)
-    live = live.where(accounts.c.tenant == tenant, accounts.c.revoked.is_(None))
-    return TenantRow(
-        name,
-        connection.execute(held).scalar_one(),
-        claim.capacity,
-        connection.execute(live).scalar_one(),
-        claim.embedder,
-        claim.mechanism,
-        claim.epsilon,
-        claim.joint_epsilon,
-        claim.joint_delta,
-    )
-
-
-def _meters(
-    connection: Connection, tenant: int, policy: TenantPolicy
-) -> dict[int, Odometer | AnswerMeter]:
-    """Meter of each window in which anything was charged."""
-    query = select(windows).where(windows.c.tenant == tenant, windows.c.charged > 0)
-    rows = connection.execute(query).all()
-    return {row.number: meter_of(connection, policy, row) for row in rows}
 
 
 def _accounts(connection: Connection, tenant: int, window: int) -> tuple[AccountRow, ...]:

@@ -1,4 +1,4 @@
-"""Answers that stand in an audit window's log before they leave, each with a receipt.
+"""Audit windows of the service: each answer is logged before it leaves, with a receipt.
 
 The log alone gives an account its place and a query its sequence, and with them its noise
 (:class:`ragwitness.attest.window.Window`); the database's meters only limit. They are charged
@@ -40,10 +40,9 @@ from ragwitness.service.store import Store
 from ragwitness.service.tables import attested, documents, tenants, windows
 from ragwitness.service.tenants import find_tenant
 
-# What an audit window takes from the database: policy, indexes, and which window it is to be.
-#
-# From then on every answer of that window stands in the window's log: the meters refuse a query
-# that would be answered otherwise, in the transaction that charges it.
+# An audit window takes from the database its policy, its indexes and its number. From then on
+# the window's log has every answer of it: the meters refuse any other, in the transaction that
+# charges it.
 
 _LESS = 1e-9  # of sigma: far more than rounding, and far less than from one noise to the next
 _THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
@@ -51,12 +50,12 @@ _THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldIndexes:
-    """What a database holds of a policy's tenants.
+    """The indexes of a policy's tenants in a database.
 
     Attributes:
         contents: Their indexes, by the tenant's name.
-        editions: Which edition of each.
-        embedder: Name of the one that made all vectors.
+        editions: The edition of each.
+        embedder: Name of the embedder that made all vectors.
     """
 
     contents: Mapping[str, Contents]
@@ -64,16 +63,8 @@ class HeldIndexes:
     embedder: str
 
 
-def policy_text(
-    store: Store, tenant: str, window: str | None = None, accounts_most: int | None = None
-) -> str:
-    """Return a tenant's promise as the policy of an audit window, TOML.
-
-    Args:
-        store: The database.
-        tenant: Name of the tenant.
-        window: Name of the window; None: the tenant's with the number of the first that is free.
-        accounts_most: Accounts that can be admitted; None: those there are, k_max at least.
+def policy_text(store: Store, tenant: str) -> str:
+    """Return a tenant's promise as the policy of its first free audit window, TOML.
 
     Raises:
         InputError: No such tenant, or its selections cannot be proved.
@@ -92,13 +83,12 @@ def policy_text(
             " selection proof does not cover.",
             "Create the tenant anew with --scale 128; its policy never changes.",
         )
-    # Places are fixed when the window opens; room for every account that there is.
-    most = accounts_most or max(row.next_place, claim.accounts)
     lines = {
-        "window": window or f"{tenant}-{number}",
+        "window": f"{tenant}-{number}",
         "relation": claim.relation,
         "queries": claim.queries,
-        "accounts_most": most,
+        # Places are fixed when the window opens; room for every account that there is.
+        "accounts_most": max(row.next_place, claim.accounts),
         "epsilon": float(claim.epsilon),
         "delta": claim.delta,
         "k_max": claim.accounts,
@@ -173,27 +163,27 @@ def take_windows(
             window has begun, is over or has a log.
     """
     moment = time.time() if now is None else now
-    found = {}
+    numbers = {}
     with store.writing() as connection:
         rows = [find_tenant(connection, name) for name in promised.tenants]
-        for row in sorted(rows, key=lambda one: one.id):  # the meters lock in this order as well
-            held = find_tenant(connection, row.name, lock=True)
+        for row in sorted(rows, key=lambda row: row.id):  # the meters lock in this order as well
+            locked = find_tenant(connection, row.name, lock=True)
             # Under the tenant's lock: the index is the one committed to, the window is free, and
-            # from the insert on the meters refuse what would be answered outside the log.
-            if held.edition != editions[row.name]:
+            # from the insert on the meters refuse an answer outside the log.
+            if locked.edition != editions[row.name]:
                 raise InputError(
                     f"Documents of {row.name} were added while the window was committed to.",
                     "Commit again.",
                 )
-            claim = TenantPolicy.from_json(held.policy).claim
-            first, _ = window_of(held.created, claim.window, moment)
-            found[row.name] = _free(connection, held, first, number)
-            _check_name(connection, held, promised.window)
-            values = {"tenant": held.id, "window": found[row.name], "name": promised.window}
+            claim = TenantPolicy.from_json(locked.policy).claim
+            first, _ = window_of(locked.created, claim.window, moment)
+            numbers[row.name] = _free(connection, locked, first, number)
+            _check_name(connection, locked, promised.window)
+            values = {"tenant": locked.id, "window": numbers[row.name], "name": promised.window}
             # The opening record's hash names the log, whatever its folder is called.
             log = record_hash(opened).hex()
             connection.execute(insert(attested).values(**values, log=log))
-    return found
+    return numbers
 
 
 def check_unbound(store: Store, tenant: str, now: float | None = None) -> None:
@@ -210,6 +200,7 @@ def check_unbound(store: Store, tenant: str, now: float | None = None) -> None:
             attested.c.tenant == row.id, attested.c.window >= first
         )
         bound = sorted(connection.execute(query).scalars())
+    # The first such window names the problem.
     if bound:
         raise InputError(
             f"Window {bound[0]} of {tenant} was committed to as the index is now; with more"
@@ -260,7 +251,7 @@ def _check(promised: Promised, name: str, policy: TenantPolicy) -> None:
 def _contents(connection: Connection, tenant: int, policy: TenantPolicy) -> Contents:
     mechanism = policy.mechanism
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-    # Texts are committed to by their hash: the log never holds one.
+    # The log never holds a text: it commits to its hash.
     digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity
     for row in connection.execute(select(documents).where(documents.c.tenant == tenant)):
         rows[row.slot] = np.frombuffer(row.vector, "<i2")
@@ -278,11 +269,11 @@ def _free(connection: Connection, tenant: Any, first: int, number: int | None) -
     # A window with one answer outside the log can never be audited as a whole.
     taken = {*connection.execute(logged).scalars(), *connection.execute(begun).scalars()}
     if number is None:
-        return next(one for one in range(first, first + len(taken) + 1) if one not in taken)
+        return next(free for free in range(first, first + len(taken) + 1) if free not in taken)
     if number < first or number in taken:
-        why = "is over" if number < first else "has begun or has a log"
+        reason = "is over" if number < first else "has begun or has a log"
         raise InputError(
-            f"Window {number} of {tenant.name} {why}; the one under way is {first}.",
+            f"Window {number} of {tenant.name} {reason}; the one under way is {first}.",
             "Leave --window out to take the first that is free.",
         )
     return number
@@ -324,10 +315,10 @@ class Log:
         self.opened = record_hash(window.ledger.opened).hex()
         self._window = window
         self._store = store
-        self._alike: dict[tuple[int, int], bool] = {}
+        self._same: dict[tuple[int, int], bool] = {}
         self._published = time.monotonic()
-        # One query at a time holds the window's lock; the others wait here, not in its way.
-        self._one = ThreadPoolExecutor(1, "log")
+        # One query at a time holds the window's lock; the others wait in this queue.
+        self._queue = ThreadPoolExecutor(1, "log")
 
     async def checkpoint(self, principal: Principal, key: bytes = b"") -> dict[str, Any]:
         """Admit an account, publish the log, and return what the account's next query names.
@@ -343,33 +334,36 @@ class Log:
         Raises:
             ApiError: The window is closed, all its places are taken, or the key cannot be taken.
         """
-        who = (principal.tenant_name, principal.account_name)
+        names = (principal.tenant_name, principal.account_name)
 
         def publish() -> dict[str, Any]:
-            # Admission is a record of its own; it gives the account its place, and its key.
+            # The record of admission gives the account its place and its key.
             window, ledger = self._window, self._window.ledger
             try:
-                window.admit(*who, key)
+                window.admit(*names, key)
             except InputError as error:
                 full = len(ledger.accounts) >= window.policy.accounts_most
                 if not key or ledger.closed is not None or full:
                     raise
                 raise ApiError(error.message, code="log_refused") from error
-            named, note = self._publish()
-            held, size = ledger.accounts[who], int(named.split()[0])
-            path = [b64(part) for part in ledger.log.inclusion(held.admitted, size)]
-            entry = ledger.entry(held.admitted).decode()
+            token, note = self._publish()
+            account = ledger.accounts[names]
+            path = ledger.log.inclusion(account.admitted, int(token.split()[0]))
             return {
-                "checkpoint": named,
+                "checkpoint": token,
                 "note": note,
                 "window": window.policy.window,
-                "tenant": who[0],
-                "account": who[1],
-                "sequence": held.count,
-                "admission": {"entry": entry, "index": held.admitted, "path": path},
+                "tenant": names[0],
+                "account": names[1],
+                "sequence": account.count,
+                "admission": {
+                    "entry": ledger.entry(account.admitted).decode(),
+                    "index": account.admitted,
+                    "path": [b64(node) for node in path],
+                },
             }
 
-        return await self._run(lambda: self._told(principal, publish))
+        return await self._run(lambda: self._refusals_as_replies(principal, publish))
 
     async def check(self, principal: Principal, request: Request) -> LoggedAnswer | None:
         """Check a request before it is paid for; return its answer if it was logged before.
@@ -384,15 +378,16 @@ class Log:
                 return self._window.logged(request)
             except InputError as error:
                 ledger, signed = self._window.ledger, request.signed
-                held = ledger.accounts.get((principal.tenant_name, principal.account_name))
-                if held and ledger.closed is None and held.count >= self._window.policy.queries:
-                    return None  # the meters say so, too, in their own words
+                account = ledger.accounts.get((principal.tenant_name, principal.account_name))
+                full = account and account.count >= self._window.policy.queries
+                if full and ledger.closed is None:
+                    return None  # the meters refuse it, in their own words
                 # The account has signed another number than its next.
-                if held and held.key and signed and signed.sequence != held.count:
+                if account and account.key and signed and signed.sequence != account.count:
                     raise ApiError(error.message, status=409, code="log_sequence") from error
                 raise
 
-        return await self._run(lambda: self._told(principal, check))
+        return await self._run(lambda: self._refusals_as_replies(principal, check))
 
     async def record(self, principal: Principal, request: Request) -> LoggedAnswer:
         """Answer a query that is paid for; its record is on the disk once this returns.
@@ -403,30 +398,30 @@ class Log:
         """
 
         def record() -> LoggedAnswer:
-            found = self._window.record(request)
+            answer = self._window.record(request)
             if time.monotonic() - self._published > _PUBLISH:
                 self._publish()
-            return found
+            return answer
 
-        return await self._run(lambda: self._told(principal, record))
+        return await self._run(lambda: self._refusals_as_replies(principal, record))
 
     def check_index(self, tenant: int, name: str) -> bool:
         """Return whether the database still holds the index that was committed to."""
         mechanism = self._window.policy.tenants[name]
         edition, rows = index_rows(self._store, tenant, mechanism)
-        alike = bool(np.array_equal(rows, self._window.rows(name)))
-        self._alike[tenant, edition] = alike
-        return alike
+        same = bool(np.array_equal(rows, self._window.rows(name)))
+        self._same[tenant, edition] = same
+        return same
 
     def close(self) -> None:
         """Finish what is being logged."""
-        self._one.shutdown()
+        self._queue.shutdown()
 
     def _same_index(self, principal: Principal) -> None:
-        alike = self._alike.get((principal.tenant, principal.edition))
-        if alike is None:
-            alike = self.check_index(principal.tenant, principal.tenant_name)
-        if not alike:
+        same = self._same.get((principal.tenant, principal.edition))
+        if same is None:
+            same = self.check_index(principal.tenant, principal.tenant_name)
+        if not same:
             raise ApiError(
                 "The index has changed since this window was committed to.",
                 status=409,
@@ -436,16 +431,14 @@ class Log:
     def _publish(self) -> tuple[str, str]:
         path = self._window.public / "checkpoint"
         note = read_file(path, _MOST_NOTE)
-        found = Checkpoint.parse(Note.parse(note).text)
         # Only a log that has grown is signed again.
-        if checkpoint_token(found.size, found.root) != self._window.checkpoint:
+        if _token(note) != self._window.checkpoint:
             note = self._window.publish()
-            found = Checkpoint.parse(Note.parse(note).text)
         self._published = time.monotonic()
-        return checkpoint_token(found.size, found.root), note.decode()
+        return _token(note), note.decode()
 
-    def _told(self, principal: Principal, call: Callable[[], _T]) -> _T:
-        """Run something on the window; what it refuses becomes a reply."""
+    def _refusals_as_replies(self, principal: Principal, call: Callable[[], _T]) -> _T:
+        """Run a call on the window; its refusal becomes a reply."""
         try:
             return call()
         except InputError as error:
@@ -469,7 +462,12 @@ class Log:
             ) from error
 
     async def _run(self, call: Callable[[], _T]) -> _T:
-        return await asyncio.wrap_future(self._one.submit(call))
+        return await asyncio.wrap_future(self._queue.submit(call))
+
+
+def _token(note: bytes) -> str:
+    checkpoint = Checkpoint.parse(Note.parse(note).text)
+    return checkpoint_token(checkpoint.size, checkpoint.root)
 
 
 class Logs:
@@ -492,7 +490,9 @@ class Logs:
             raise InputError(
                 "An audit window cannot be served without its log's key.", "Give it: --key KEY."
             )
+        # One key signs all logs of a server.
         keys = [read_key(Path(key))] if folders else []
+        # Each window is checked wholly before the server starts.
         for folder in folders:
             window = Window.load(Path(folder), keys)
             if not window.ledger.beacon and window.ledger.closed is None:
@@ -504,11 +504,11 @@ class Logs:
                 )
             log = Log(window, store)
             self._all.append(log)
-            for tenant, place in held_windows(store, window.policy, log.opened).items():
-                if place in self._logs:
+            for tenant, key_of_window in held_windows(store, window.policy, log.opened).items():
+                if key_of_window in self._logs:
                     raise InputError(f"{folder} is given a second time.", "Name each window once.")
-                self._logs[place] = log
-                if not log.check_index(place[0], tenant):
+                self._logs[key_of_window] = log
+                if not log.check_index(key_of_window[0], tenant):
                     raise InputError(
                         f"The database holds another index of {tenant} than {folder} was committed"
                         " to.",
@@ -527,10 +527,10 @@ class Logs:
             ApiError: The tenant has logs, and none is of this window.
         """
         # A tenant that was promised a log is never answered outside it.
-        found = self._logs.get((principal.tenant, number))
-        if found is None and any(tenant == principal.tenant for tenant, _ in self._logs):
+        log = self._logs.get((principal.tenant, number))
+        if log is None and any(tenant == principal.tenant for tenant, _ in self._logs):
             raise no_log()
-        return found
+        return log
 
     def close(self) -> None:
         """Finish what is being logged."""
@@ -539,6 +539,6 @@ class Logs:
 
 
 def no_log() -> ApiError:
-    """Return the refusal of a query whose answer would stand in no log, or the wrong one."""
-    message = "Answers of this tenant stand in a log, and this server has none for this window."
+    """Return the refusal of a query whose answer would be in no log, or the wrong one."""
+    message = "Answers of this tenant are logged, and this server has no log for this window."
     return ApiError(message, status=409, code="no_log")

@@ -28,7 +28,7 @@ from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.rate_limiter import Pace, RateLimiter
 from ragwitness.runner.response_store import ResponseStore
-from ragwitness.runner.worker import Asking, Progress, Steps, Worker
+from ragwitness.runner.worker import Progress, QueryGenerator, Steps, Worker
 from ragwitness.synthesis.agents import ByRole
 from ragwitness.synthesis.generator import (
     Fate,
@@ -321,7 +321,7 @@ class _Synthesis:
             self.kept.put(key, asdict(made))
         return made
 
-    async def follow(self, steps: Asking[T], document: Document | None = None) -> T:
+    async def follow(self, steps: QueryGenerator[T], document: Document | None = None) -> T:
         """Follow a generator of one record, or of the whole corpus."""
         # Not in threads: makers share their knowledge of the corpus.
         ended = await self.worker.follow(

@@ -305,7 +305,7 @@ class SynthesizeTask(HowRead, Sending, Making):
                 if model:
                     await model.close()
 
-        with self.governed(folder) as (limiter, transport):
+        with self.limited(folder) as (limiter, transport):
             return work.written(to_end(life()), folder)
 
 

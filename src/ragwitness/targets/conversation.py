@@ -1,7 +1,7 @@
 """A service as its users have it: send a document with a question, read the answer, vote on it.
 
-Three kinds: a chat of the OpenAI protocol (which has no votes of its own), any JSON service by its
-description (``http/FILE.toml`` with a ``[vote]``), and an object in Python with ``send``, ``vote``.
+There are three kinds. A chat of the OpenAI protocol needs a description for its votes. Any JSON
+service has one (``http/FILE.toml``). An object in Python has ``send`` and ``vote``.
 """
 
 from __future__ import annotations
@@ -21,41 +21,24 @@ from ragwitness.targets.form import ShownForm, parted
 from ragwitness.targets.objects import load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
-from ragwitness.targets.service import ServiceTarget, VoteBox
+from ragwitness.targets.service import ServiceTarget, SessionReply, VoteBox
 from ragwitness.targets.service_config import load_service, load_votes
 from ragwitness.targets.transport import TransportOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is sent.
+    """A document with a question.
 
     Attributes:
         id: Of the trace.
         document: The text to answer from.
-        question: What is asked about it.
+        question: The question about it.
     """
 
     id: str
     document: str
     question: str
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What came back.
-
-    Attributes:
-        text: The answer.
-        kept: What a vote needs to name the answer, by place of the description.
-        question: The question as the service repeats it; None where it does not.
-        document: The document likewise.
-    """
-
-    text: str
-    kept: Mapping[str, str]
-    question: str | None = None
-    document: str | None = None
 
 
 class VotedService(Protocol):
@@ -69,15 +52,15 @@ class VotedService(Protocol):
     def votes(self) -> bool:
         """Whether votes can be given through it."""
 
-    async def send(self, turn: Turn) -> Said:
+    async def send(self, turn: Turn) -> SessionReply:
         """Send a document with a question.
 
         Raises:
             TargetError: The service fails or refuses.
         """
 
-    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
-        """Vote ``up`` or ``down`` on an answer; False where the service says it was not taken.
+    async def vote(self, turn: Turn, reply: SessionReply, vote: str) -> bool:
+        """Vote ``up`` or ``down`` on an answer; False where the service did not take the vote.
 
         Raises:
             TargetError: The service fails or refuses.
@@ -103,11 +86,11 @@ class _Described:
         """Whether there is a description of votes."""
         return self._box is not None
 
-    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:
+    async def vote(self, turn: Turn, reply: SessionReply, vote: str) -> bool:
         """Vote by the description."""
         if self._box is None:
             return False
-        return await self._box.vote({**_values(turn), **said.kept}, vote)
+        return await self._box.vote({**_values(turn), **reply.kept}, vote)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -133,7 +116,7 @@ class ChatConversation(_Described):
         super().__init__(target, box)
         self._target, self._form = target, form
 
-    async def send(self, turn: Turn) -> Said:
+    async def send(self, turn: Turn) -> SessionReply:
         """Send one conversation: a chat has no memory of another."""
         form = self._form
         try:
@@ -146,7 +129,7 @@ class ChatConversation(_Described):
                 raise
             self._form = replace(form, kind="one")
             return await self.send(turn)
-        return Said(answer.text, {"id": name})
+        return SessionReply(answer.text, {"id": name})
 
     def _messages(self, turn: Turn) -> list[dict[str, object]]:
         """Return the document and the question in the form; a question alone is one message."""
@@ -157,8 +140,8 @@ class ChatConversation(_Described):
         if self._form.kind == "attachment":
             data = base64.b64encode(turn.document.encode()).decode()
             file = {"filename": f"{turn.id}.txt", "file_data": f"data:text/plain;base64,{data}"}
-            parts = [{"type": "file", "file": file}, {"type": "text", "text": turn.question}]
-            return [{"role": "user", "content": parts}]
+            content = [{"type": "file", "file": file}, {"type": "text", "text": turn.question}]
+            return [{"role": "user", "content": content}]
         return [
             {"role": "user", "content": turn.document},
             {"role": "user", "content": turn.question},
@@ -177,10 +160,9 @@ class ServiceConversation(_Described):
         super().__init__(target, box)
         self._target = target
 
-    async def send(self, turn: Turn) -> Said:
+    async def send(self, turn: Turn) -> SessionReply:
         """Send the requests of one session."""
-        heard = await self._target.converse(_values(turn))
-        return Said(heard.text, heard.kept, heard.question, heard.document)
+        return await self._target.converse(_values(turn))
 
 
 class ObjectConversation:
@@ -214,24 +196,24 @@ class ObjectConversation:
         """Whether it has ``vote``."""
         return callable(getattr(self._system, "vote", None))
 
-    async def send(self, turn: Turn) -> Said:
+    async def send(self, turn: Turn) -> SessionReply:
         """Call ``send``."""
         value = await self._call(self._system.send, turn.document, turn.question)
         name = value.get("id") if isinstance(value, Mapping) else getattr(value, "id", None)
-        return Said(read_reply(value).text, {"id": turn.id if name is None else str(name)})
+        return SessionReply(read_reply(value).text, {"id": turn.id if name is None else str(name)})
 
-    async def vote(self, turn: Turn, said: Said, vote: str) -> bool:  # noqa: ARG002
+    async def vote(self, turn: Turn, reply: SessionReply, vote: str) -> bool:  # noqa: ARG002
         """Call ``vote``."""
-        return await self._call(self._system.vote, said.kept["id"], vote) is not False
+        return await self._call(self._system.vote, reply.kept["id"], vote) is not False
 
     async def close(self) -> None:
         """Nothing to release; the object is its owner's."""
 
-    async def _call(self, function: Any, *given: str) -> Any:
+    async def _call(self, function: Any, *arguments: str) -> Any:
         try:
             if inspect.iscoroutinefunction(function):
-                return await function(*given)
-            return await in_thread(function, *given)
+                return await function(*arguments)
+            return await in_thread(function, *arguments)
         except RagwitnessError:
             raise
         except Exception as error:
@@ -264,11 +246,10 @@ async def open_conversation(
     if spec.startswith("python:"):
         return ObjectConversation(spec, await load_object(spec.removeprefix("python:")))
     if spec.startswith("http/"):
-        path = spec.removeprefix("http/")
-        if box is None:
-            found = load_votes(path, missing=True)
-            box = VoteBox(found, options) if found else None
-        return ServiceConversation(ServiceTarget(load_service(path, turns=True), options), box)
+        service = load_service(spec.removeprefix("http/"), turns=True)
+        if box is None and service.ballot is not None:
+            box = VoteBox(service.ballot, options)
+        return ServiceConversation(ServiceTarget(service, options), box)
     target = await open_target(spec, options)
     if not isinstance(target, OpenAITarget):
         raise InputError(
@@ -289,7 +270,7 @@ def _values(turn: Turn) -> dict[str, object]:
 
 
 class InForm:
-    """A deployed service that is asked as it was planted in: a target whose prompts are turns.
+    """A deployed service as a target whose prompts are turns, in the form of planting.
 
     Args:
         service: Where documents were planted with their questions; or a target that takes texts.
@@ -312,8 +293,8 @@ class InForm:
         if isinstance(self._service, Target):
             text = self._form.text(document, question) if document else question
             return await self._service.ask(replace(query, prompt=text))
-        said = await self._service.send(Turn("probe", document, question))
-        return Answer(said.text)
+        reply = await self._service.send(Turn("probe", document, question))
+        return Answer(reply.text)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -323,12 +304,12 @@ class InForm:
 async def open_deployed(
     spec: str, options: TransportOptions | None = None, form: ShownForm | None = None
 ) -> Target:
-    """Open what is probed, through the description by which it was planted in.
+    """Open a deployed service, by the description with which canaries were planted.
 
     Args:
         spec: Address of the model or service.
         options: Timeouts, retries, name of the key's variable.
-        form: Of the plan; None in a plan of before, which is probed by prompts.
+        form: Of the plan; None in older plans, which are probed by prompts.
 
     Raises:
         InputError: The address or a description cannot be used.
@@ -344,7 +325,7 @@ async def open_deployed(
 
 
 def in_form(target: Target, form: ShownForm) -> Target:
-    """Return a target as answers are sampled from it: in the form that was planted."""
+    """Return a target that is asked in the form in which canaries were planted."""
     if isinstance(target, InForm):
         return target
     if isinstance(target, OpenAITarget):

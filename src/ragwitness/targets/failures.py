@@ -36,7 +36,7 @@ _OWN_HEADER = re.compile(r"\bx-[a-z][\w-]*\b|\b[\w-]+-key\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a target admits us by, and where it comes from.
+    """The credentials for a target, and their source.
 
     Attributes:
         variable: The environment variable the key is read from; None where none is meant for
@@ -61,7 +61,7 @@ def check_name(variable: str, option: str = "--key-env ") -> None:
     """Refuse what is not the name of an environment variable, without repeating it.
 
     Args:
-        variable: What was given.
+        variable: The name as given.
         option: How the option is written before it.
 
     Raises:
@@ -140,7 +140,7 @@ class _Cause:
     Attributes:
         signs: Words by which it shows, as a regular expression.
         hint: The next step, or the name of one in :attr:`Failures.hints`.
-        what: What the service does; where a connection failed, its own words say it.
+        what: The behaviour of the service; empty where a connection failed.
         statuses: Of HTTP; none stands for any.
     """
 
@@ -212,7 +212,7 @@ class Failures:
 
     hints: Mapping[str, str] = {
         "address": "Give the base URL of the OpenAI-compatible API, e.g. http://host:port/v1.",
-        "model": "Name a model that it has: after '#', or in the URL where it stands there.",
+        "model": "Name one of its models: after '#', or in the URL itself.",
         "chat": "Name a chat model after '#'; or let it go on with texts: ?endpoint=completions"
         " behind the URL.",
     }
@@ -237,11 +237,11 @@ class Failures:
 
     def overloaded(self, status: int, body: bytes, attempts: int) -> TargetResponseError:
         """A status that did not go away; the server is there, so other queries may pass."""
-        said = self._message(body)
-        what = "limits the rate of requests" if status == 429 else "fails"
+        words = self._message(body)
+        problem = "limits the rate of requests" if status == 429 else "fails"
         tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return TargetResponseError(
-            f"{self._url} {what}: status {status} after {tries}{said}.",
+            f"{self._url} {problem}: status {status} after {tries}{words}.",
             "Ask again later, or with fewer connections at a time.",
         )
 
@@ -263,21 +263,21 @@ class Failures:
 
     def status(self, status: int, content_type: str, body: bytes) -> RagwitnessError:
         """A status that asking again cannot change."""
-        said = self._message(body)
+        words = self._message(body)
         # First: some refuse log-probabilities with 403.
-        if "logprob" in said.lower():
+        if "logprob" in words.lower():
             return CapabilityError(
-                f"{self._url} refuses log-probabilities{said}.",
+                f"{self._url} refuses log-probabilities{words}.",
                 "Use an audit that needs text only.",
             )
         if status in (401, 403):
-            return self._forbidden(status, said)
-        if (status == 404 or not said) and self._looks_like_html(content_type, body):
+            return self._forbidden(status, words)
+        if (status == 404 or not words) and self._looks_like_html(content_type, body):
             return self.html()
-        # The whole body: codes stand beside the message.
+        # The whole body, because error codes are outside the message.
         cause = _cause(_REFUSED, body[:65536].decode("utf-8", "replace"), status)
         hint = self.hints.get(cause.hint, cause.hint)
-        return TargetResponseError(f"{self._url} {cause.what} (status {status}){said}.", hint)
+        return TargetResponseError(f"{self._url} {cause.what} (status {status}){words}.", hint)
 
     def html(self) -> TargetResponseError:
         """A web page instead of JSON."""
@@ -292,13 +292,13 @@ class Failures:
             return self.html()
         # Quoted first, then cut: half a key would not be recognised.
         start = self.quote(body[:4096].decode("utf-8", "replace"))[:80]
-        what, hint = f"something that is not JSON (it begins {start!r})", self.hints["address"]
+        content, hint = f"something that is not JSON (it begins {start!r})", self.hints["address"]
         if not start:
-            what = "an empty reply, not JSON"
+            content = "an empty reply, not JSON"
         elif isinstance(why, UnicodeDecodeError):
-            what = f"text that is not UTF-8 (it begins {start!r})"
+            content = f"text that is not UTF-8 (it begins {start!r})"
             hint = "Let the service send UTF-8, or name the encoding: Content-Type with charset."
-        return TargetResponseError(f"{self._url} answered with {what}.", hint)
+        return TargetResponseError(f"{self._url} answered with {content}.", hint)
 
     def too_large(self, limit: int) -> TargetResponseError:
         """A body beyond the limit."""
@@ -309,13 +309,13 @@ class Failures:
 
     def reported(self, body: dict[str, object]) -> TargetResponseError:
         """An error sent with status 200."""
-        said = self._message(json.dumps(body, default=str).encode())
+        words = self._message(json.dumps(body, default=str).encode())
         return TargetResponseError(
-            f"{self._url} answered with an error{said}.", "The target's own log may say more."
+            f"{self._url} answered with an error{words}.", "The target's own log may say more."
         )
 
     def message(self, body: bytes, longest: int = 240) -> str:
-        """Return what an error's body says, or nothing; so many characters at most."""
+        """Return an error's message, cut to ``longest`` characters; empty without one."""
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError):
@@ -326,8 +326,8 @@ class Failures:
         return self.quote(error if isinstance(error, str) else json.dumps(error), longest)
 
     def _message(self, body: bytes) -> str:
-        said = self.message(body).rstrip(".")
-        return f": {said}" if said else ""
+        message = self.message(body).rstrip(".")
+        return f": {message}" if message else ""
 
     def _forbidden(self, status: int, said: str) -> TargetResponseError:
         variable, variables = self._key.variable, self._key.variables
@@ -338,11 +338,11 @@ class Failures:
                 f" {', '.join(variables)}.",
             )
         # A service that names the header it wants takes no bearer token.
-        if wanted := _OWN_HEADER.search(said):
+        if header := _OWN_HEADER.search(said):
             return TargetResponseError(
-                f"{self._url} asks for the header {wanted[0]} (status {status}){said}.",
+                f"{self._url} asks for the header {header[0]} (status {status}){said}.",
                 "Name the environment variable that holds its value:"
-                f" --header {wanted[0]}=VARIABLE.",
+                f" --header {header[0]}=VARIABLE.",
             )
         if variable is None:
             return TargetResponseError(

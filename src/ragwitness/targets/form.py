@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ragwitness.core.errors import InputError
 
 FORMS = ("messages", "one", "attachment")
-"""``messages``: the document, then the question, each a message of a chat; ``one``: both in one
-message, which is taken as well where a chat wants roles to alternate; ``attachment``: a file."""
+"""``messages``: document and question are a message each. ``one``: both are in one message; this
+is also the fallback for a chat whose roles must alternate. ``attachment``: a file."""
 
 TEMPLATE = "{context}\n\n{question}"
 """Both in one text."""
@@ -45,7 +45,7 @@ class ShownForm:
         """Return both in one text."""
         # Split, not format: documents hold braces, and each other's places.
         before, _, after = self.template.partition("{context}")
-        return document.join(part.replace("{question}", question) for part in (before, after))
+        return document.join(half.replace("{question}", question) for half in (before, after))
 
     def joined(self, document: str, question: str) -> str:
         """Return both as the prompt of a query, from which :func:`parted` gives them back."""

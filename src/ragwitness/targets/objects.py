@@ -139,7 +139,7 @@ def _pipeline_extra(system: object) -> dict[str, object]:
     return {"include_outputs_from": sources} if sources else {}
 
 
-# Reads what a RAG system in Python returns, by its shape: no framework is imported.
+# Reading replies by their shape; no framework is imported:
 #
 # ==============  ==================================================================
 # plain           ``str``; a dict or object with an answer, contexts and logprobs
@@ -192,46 +192,46 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
             return Answer(inner, tokens=_tokens(value), contexts=contexts)
         # {"answer": AIMessage(...)}
         if inner is not None and isinstance(_field(inner, "content"), str | list):
-            found = _shaped(inner, contexts)
-            return Answer(found.text, tokens=found.tokens or _tokens(value), contexts=contexts)
-    shown = type(value).__name__
+            answer = _shaped(inner, contexts)
+            return Answer(answer.text, tokens=answer.tokens or _tokens(value), contexts=contexts)
+    shape = type(value).__name__
     if isinstance(value, Mapping):
-        shown = f"a dict with {', '.join(str(key) for key in list(value)[:8]) or 'nothing'}"
-    raise TargetResponseError(f"The system returned no answer that can be read: {shown}.", _HINT)
+        shape = f"a dict with {', '.join(str(key) for key in list(value)[:8]) or 'nothing'}"
+    raise TargetResponseError(f"The system returned no answer that can be read: {shape}.", _HINT)
 
 
 def _field(value: object, name: str) -> Any:
     """An entry of a mapping or an attribute of an object; None where there is none."""
     if isinstance(value, Mapping):
         return value.get(name)
-    found = getattr(value, name, None)
-    return None if callable(found) else found
+    value_found = getattr(value, name, None)
+    return None if callable(value_found) else value_found
 
 
 def _joined(parts: list[object]) -> str | None:
     """The text of a message in parts; None where there is none."""
-    texts = [part if isinstance(part, str) else _field(part, "text") for part in parts]
-    found = [text for text in texts if isinstance(text, str)]
-    return "".join(found) if found else None
+    texts = [entry if isinstance(entry, str) else _field(entry, "text") for entry in parts]
+    strings = [text for text in texts if isinstance(text, str)]
+    return "".join(strings) if strings else None
 
 
 def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
     """Log-probabilities in the shapes of the OpenAI protocol, as messages carry them."""
     metadata = _field(value, "response_metadata") or _field(value, "meta")
     for holder in (value, metadata):
-        if holder is not None and (found := _field(holder, "logprobs")) is not None:
-            return read_logprobs(found)
+        if holder is not None and (logprobs := _field(holder, "logprobs")) is not None:
+            return read_logprobs(logprobs)
     return None
 
 
 def _contexts(value: object) -> tuple[str, ...] | None:
     """The passages that came along; None where there are none to be found."""
     for name in _CONTEXTS:
-        found = _field(value, name)
-        if isinstance(found, str):
-            return (found,)
-        if isinstance(found, Iterable) and not isinstance(found, Mapping):
-            return _passages(found)
+        entries = _field(value, name)
+        if isinstance(entries, str):
+            return (entries,)
+        if isinstance(entries, Iterable) and not isinstance(entries, Mapping):
+            return _passages(entries)
     return None
 
 
@@ -265,15 +265,15 @@ def _is_haystack(value: Mapping[Any, Any]) -> bool:
 def _haystack(value: Mapping[Any, Any]) -> Answer:
     """The answer of the component that ends the pipeline, the documents of a retriever."""
     outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
-    found = [entry["documents"] for entry in outputs if entry.get("documents")]
-    contexts = _passages(found[-1]) if found else None
+    documents = [entry["documents"] for entry in outputs if entry.get("documents")]
+    contexts = _passages(documents[-1]) if documents else None
     for name in ("answers", "replies"):
         for entry in outputs:
             if not entry.get(name):
                 continue
             first = entry[name][0]
-            own = _contexts(first) if name == "answers" else None
-            return _shaped(first, own or contexts)
+            passages = _contexts(first) if name == "answers" else None
+            return _shaped(first, passages or contexts)
     raise TargetResponseError("The pipeline returned no reply.", "Let a component return replies.")
 
 
@@ -345,8 +345,8 @@ class ObjectTarget:
 
     async def _value(self, prompt: str) -> object:
         call = self._call
-        given = functools.partial(call.function, call.wrap(prompt), **call.extra)
-        value = given() if call.is_async else await in_thread(_in_thread, given)
+        bound = functools.partial(call.function, call.wrap(prompt), **call.extra)
+        value = bound() if call.is_async else await in_thread(_in_thread, bound)
         return await value if inspect.isawaitable(value) else value
 
     def _own(self, error: RagwitnessError) -> TargetError:
@@ -383,7 +383,7 @@ def wrap(
     Raises:
         InputError: It cannot be asked.
     """
-    # What can be asked already is taken as it is.
+    # A target stays unchanged.
     if isinstance(system, Target) and not inspect.isclass(system):
         return system
     call = find_call(system, key)
@@ -404,8 +404,8 @@ async def open_object(address: Address) -> Target:
     """
     address.refuse_key()
     path, options = address.split(("input",))
-    found = await load_object(path)
-    return wrap(found, name=f"python:{path}", key=options.get("input"), options=address.transport)
+    system = await load_object(path)
+    return wrap(system, name=f"python:{path}", key=options.get("input"), options=address.transport)
 
 
 async def load_object(path: str) -> Any:
@@ -419,11 +419,11 @@ async def load_object(path: str) -> Any:
         raise InputError(
             f"python:{path} names no object.", "Write python:MODULE:OBJECT, e.g. python:my.rag:ask."
         )
-    found = _attribute(await in_thread(_imported, module), module, attribute)
+    loaded = _attribute(await in_thread(_imported, module), module, attribute)
     # Decorated too, as by functools.cache: what is wrapped is a function.
-    if inspect.isfunction(inspect.unwrap(found)) and not inspect.signature(found).parameters:
-        found = await _made(found, path)
-    return found
+    if inspect.isfunction(inspect.unwrap(loaded)) and not inspect.signature(loaded).parameters:
+        loaded = await _made(loaded, path)
+    return loaded
 
 
 def _in_thread(given: Callable[[], object]) -> object:
@@ -467,8 +467,8 @@ def _attribute(module: object, name: str, path: str) -> Any:
 
 async def _made(factory: Any, path: str) -> object:
     try:
-        made = await in_thread(_in_thread, factory)
-        return await made if inspect.isawaitable(made) else made
+        system = await in_thread(_in_thread, factory)
+        return await system if inspect.isawaitable(system) else system
     except RagwitnessError:
         raise
     except (Exception, SystemExit) as error:
@@ -479,7 +479,7 @@ def _without_secrets(answer: Answer) -> Answer:
     """An answer may repeat a key of the environment; a journal must not."""
     secrets = environment_secrets(_SHORTEST_KEY)
     contexts, tokens = answer.contexts, answer.tokens or ()
-    spelled = zip(tokens, hide_across([one.token for one in tokens], secrets), strict=True)
+    spelled = zip(tokens, hide_across([token.token for token in tokens], secrets), strict=True)
     plain = (
         replace(t, token=new, top=tuple((hide(w, secrets), p) for w, p in t.top if new == t.token))
         for t, new in spelled

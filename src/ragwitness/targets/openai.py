@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ from ragwitness.targets.wire import (
     read_chat,
     read_completion,
     read_models,
-    read_prompt_scores,
 )
 
 # Requests of the OpenAI protocol; pure functions.
@@ -39,7 +39,7 @@ def chat_payload(
     """
     payload: dict[str, object] = {
         "model": model,
-        "messages": [{"role": str(one.role), "content": one.content} for one in messages],
+        "messages": [{"role": str(turn.role), "content": turn.content} for turn in messages],
         "max_tokens": query.max_tokens,
         "temperature": query.temperature,
     }
@@ -63,27 +63,11 @@ def completion_payload(model: str, query: Query) -> dict[str, object]:
     return _seeded(payload, query)
 
 
-def echo_payload(model: str, text: str, top: int) -> dict[str, object]:
-    """Return the body for ``/completions`` that scores a text by repeating it."""
-    # Not 0 tokens: some servers refuse that, and llama.cpp's then writes without a limit.
-    return _scored(model, text) | {"echo": True, "logprobs": top}
-
-
-def prompt_scores_payload(model: str, text: str, top: int) -> dict[str, object]:
-    """Return the body for ``/completions`` that scores a text by vLLM's ``prompt_logprobs``."""
-    # Streaming would drop the field, and no token at all is refused.
-    return _scored(model, text) | {"prompt_logprobs": top}
-
-
-def _scored(model: str, text: str) -> dict[str, object]:
-    return {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0}
-
-
 def _seeded(payload: dict[str, object], query: Query) -> dict[str, object]:
     return payload if query.seed is None else payload | {"seed": query.seed}
 
 
-# Dialects: what an endpoint takes otherwise than the protocol says, learned from its refusals.
+# Dialects: deviations of an endpoint from the protocol, learned from its refusals.
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +75,16 @@ class _Dialect:
     """One row.
 
     Attributes:
-        field: Of the request; it is spoken where this is in it.
-        signs: How a refusal shows it, as a regular expression.
-        spoken: Makes the request as the endpoint takes it.
-        told: What is said of it.
+        field: Of the request; the row applies to requests that have it.
+        signs: Words of a refusal that show it, as a regular expression.
+        rewrite: Makes the request that the endpoint accepts.
+        remark: One sentence for the report.
     """
 
     field: str
     signs: str
-    spoken: Callable[[dict[str, Any]], dict[str, Any]]
-    told: str
+    rewrite: Callable[[dict[str, Any]], dict[str, Any]]
+    remark: str
 
 
 def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -135,10 +119,12 @@ _DIALECTS = (
 )  # fmt: skip
 
 
+_log = logging.getLogger(__name__)
+
 _FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
 
-# What an address may say of how it is asked; anything else behind a ? is the service's own.
-OPTIONS = {"endpoint": ("chat", "completions"), "echo": ("echo", "prompt_logprobs")}
+# Options of an address; any other query is sent to the service.
+OPTIONS = {"endpoint": ("chat", "completions")}
 _SECRET_PARAMETER = re.compile(
     r"key|token|secret|passw|credential|authoriz|^(?:auth|code|sig|signature)$", re.IGNORECASE
 )
@@ -152,15 +138,12 @@ class Endpoint:
         url: Base URL without a trailing slash.
         model: The model asked for; None takes the only one there is.
         api: ``"chat"`` sends a query as a message, ``"completions"`` as it is.
-        echo: How a prompt is scored: ``"echo"`` repeats it; ``"prompt_logprobs"`` is vLLM's
-            extension, for servers that refuse to repeat.
         query: Of every request, such as ``"?api-version=2024-10-21"``; may be empty.
     """
 
     url: str
     model: str | None = None
     api: Literal["chat", "completions"] = "chat"
-    echo: Literal["echo", "prompt_logprobs"] = "echo"
     query: str = ""
 
     def with_options(self, options: Mapping[str, str]) -> Endpoint:
@@ -174,8 +157,7 @@ class Endpoint:
                 raise InputError(
                     f"The option {name} cannot be {value!r}.", f"Use: {', '.join(OPTIONS[name])}."
                 )
-        api, echo = options.get("endpoint", self.api), options.get("echo", self.echo)
-        return replace(self, api=api, echo=echo)  # type: ignore[arg-type]  # checked above
+        return replace(self, api=options.get("endpoint", self.api))  # type: ignore[arg-type]  # checked above
 
 
 def parse_endpoint(spec: str) -> Endpoint:
@@ -186,29 +168,29 @@ def parse_endpoint(spec: str) -> Endpoint:
     """
     url, _, model = spec.strip().partition("#")
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is not a number
+        split = urlsplit(url)
+        usable = split.scheme in ("http", "https") and bool(split.hostname)
+        _ = split.port  # raises where it is not a number
         httpx2.URL(url)
     except (ValueError, httpx2.InvalidURL):
         usable = False
     if not usable:
         raise InputError("The target's URL cannot be read.", _FORM)
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    if parts.username or parts.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
-        # Not repeated here: what stands there may be a secret.
+    pairs = parse_qsl(split.query, keep_blank_values=True)
+    if split.username or split.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
+        # The URL is not quoted: it may hold a secret.
         raise InputError(
             "The target's URL holds a user name, a password or a key.",
             "Leave them out; a key belongs into an environment variable: --key-env NAME, or"
             " --header HEADER=NAME.",
         )
-    # Providers show the whole address of a request; its last words say how it is asked.
+    # Providers show the whole address of a request; its last words name the interface.
     chat = url.partition("?")[0].rstrip("/").removesuffix("/chat/completions")
     base = chat.removesuffix("/completions")
-    own = urlencode([pair for pair in pairs if pair[0] not in OPTIONS])
+    query = urlencode([pair for pair in pairs if pair[0] not in OPTIONS])
     options = {"endpoint": "completions"} if base != chat else {}
     options |= {name: value for name, value in pairs if name in OPTIONS}
-    return Endpoint(base, model or None, query=f"?{own}" if own else "").with_options(options)
+    return Endpoint(base, model or None, query=f"?{query}" if query else "").with_options(options)
 
 
 class OpenAITarget:
@@ -225,7 +207,7 @@ class OpenAITarget:
 
     Attributes:
         model: The model asked.
-        capabilities: What the protocol promises; see
+        capabilities: Those of the protocol; see
             :func:`ragwitness.runner.capabilities.probe_capabilities`.
     """
 
@@ -246,7 +228,7 @@ class OpenAITarget:
         self.model = endpoint.model
         key = key or find_key(endpoint.url, options.key_env, options.headers)
         self._client = JsonClient(endpoint.url, key, options, clock)
-        self._spoken: set[_Dialect] = set()
+        self._learned: set[_Dialect] = set()
 
     @classmethod
     async def connect(
@@ -283,13 +265,13 @@ class OpenAITarget:
     @property
     def name(self) -> str:
         """Base URL and model, and the interface where it is not the chat."""
-        way = "" if self._endpoint.api == "chat" else f"?endpoint={self._endpoint.api}"
-        return f"{self._endpoint.url}{self._endpoint.query}#{self.model}{way}"
+        suffix = "" if self._endpoint.api == "chat" else f"?endpoint={self._endpoint.api}"
+        return f"{self._endpoint.url}{self._endpoint.query}#{self.model}{suffix}"
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was learned of its dialect, a line each."""
-        return tuple(row.told for row in _DIALECTS if row in self._spoken)
+        """Deviations from the protocol that were learned, a line each."""
+        return tuple(row.remark for row in _DIALECTS if row in self._learned)
 
     async def ask(self, query: Query) -> Answer:
         """Send one query.
@@ -314,7 +296,7 @@ class OpenAITarget:
         return read_chat(await self._post("/chat/completions", payload))
 
     async def listed(self) -> dict[str, Any]:
-        """Return what the endpoint's list of models says of this one; nothing where it is not.
+        """Return the entry of this model in the endpoint's list; empty where it is not listed.
 
         Raises:
             TargetUnreachableError: No connection or no complete reply after all retries.
@@ -326,7 +308,7 @@ class OpenAITarget:
         return next((entry for entry in entries if entry.get("id") == self.model), {})
 
     async def go_on(self, query: Query) -> Answer:
-        """Continue a text as it is through ``/completions``, whatever :meth:`ask` uses.
+        """Continue a text through ``/completions``, whatever :meth:`ask` uses.
 
         Raises:
             TargetUnreachableError: No connection or no complete reply after all retries.
@@ -340,7 +322,7 @@ class OpenAITarget:
         """Score a text's own tokens through ``/completions``.
 
         Args:
-            text: What is scored.
+            text: The text to score.
             top: Alternatives per token.
 
         Returns:
@@ -354,7 +336,11 @@ class OpenAITarget:
                 the protocol.
         """
         # Servers put a start token before the text and write a token after it.
-        tokens = drop_after(drop_before(await self._scores(text, top), text), text)
+        # Not 0 tokens: some servers refuse that, and llama.cpp's then writes without a limit.
+        payload = {"model": self.model, "prompt": text, "max_tokens": 1, "temperature": 0}
+        body = await self._post("/completions", payload | {"echo": True, "logprobs": top})
+        scored = read_completion(body).tokens or ()
+        tokens = drop_after(drop_before(scored, text), text)
         if not tokens:
             raise CapabilityError(
                 f"{self._endpoint.url} does not return log-probabilities of the prompt.",
@@ -362,29 +348,26 @@ class OpenAITarget:
             )
         return tokens
 
-    async def _scores(self, text: str, top: int) -> tuple[TokenLogprob, ...]:
-        if self._endpoint.echo == "prompt_logprobs":
-            payload = prompt_scores_payload(self.model, text, top)
-            return read_prompt_scores(await self._post("/completions", payload), text)
-        payload = echo_payload(self.model, text, top)
-        return read_completion(await self._post("/completions", payload)).tokens or ()
-
     async def _post(self, path: str, payload: dict[str, object]) -> object:
-        """Send a payload in the endpoint's dialect, and learn that from its refusals."""
+        """Send a payload in the endpoint's dialect, which its refusals teach."""
 
-        def spoken() -> dict[str, object]:
-            sent = payload
+        def rewritten() -> dict[str, object]:
+            request = payload
             for row in _DIALECTS:
-                sent = row.spoken(sent) if row in self._spoken and row.field in sent else sent
-            return sent
+                if row in self._learned and row.field in request:
+                    request = row.rewrite(request)
+            return request
 
-        def revise(said: str, sent: object) -> object:
-            fitting = (row for row in _DIALECTS if re.search(row.signs, said, re.IGNORECASE))
-            self._spoken |= {row for row in fitting if row.field in payload}
+        def revise(refusal: str, sent: object) -> object:
+            fitting = (row for row in _DIALECTS if re.search(row.signs, refusal, re.IGNORECASE))
+            learned = {row for row in fitting if row.field in payload} - self._learned
+            for row in learned:
+                _log.info("%s: %s", self._endpoint.url, row.remark)
+            self._learned |= learned
             # Another question may have learned it meanwhile.
-            return other if (other := spoken()) != sent else None
+            return request if (request := rewritten()) != sent else None
 
-        return await self._client.post(path + self._endpoint.query, spoken(), revise)
+        return await self._client.post(path + self._endpoint.query, rewritten(), revise)
 
     async def converse(
         self,
@@ -392,7 +375,7 @@ class OpenAITarget:
         max_tokens: int,
         temperature: float | None = None,
     ) -> tuple[Answer, str]:
-        """Send messages as they are; return the answer and the id that the endpoint gave it.
+        """Send messages unchanged; return the answer and its id at the endpoint.
 
         Without a temperature the endpoint's own holds.
 
@@ -429,5 +412,5 @@ async def _only_model(client: JsonClient, endpoint: Endpoint) -> str:
         return models[0]
     if not models:
         raise InputError(f"{url} lists no model.", f"Name one: {url}#MODEL")
-    shown = ", ".join(models[:10]) + (f" and {len(models) - 10} more" if len(models) > 10 else "")
-    raise InputError(f"{url} has {len(models)} models: {shown}.", f"Name one: {url}#{models[0]}")
+    names = ", ".join(models[:10]) + (f" and {len(models) - 10} more" if len(models) > 10 else "")
+    raise InputError(f"{url} has {len(models)} models: {names}.", f"Name one: {url}#{models[0]}")

@@ -1,4 +1,4 @@
-"""Opens a target by what the user calls it: a URL, or ``SCHEME/...``.
+"""Opens a target by its address: a URL, or ``SCHEME/...``.
 
 Each scheme is a factory, loaded on first use. Other packages add theirs as entry points of the
 group ``ragwitness.targets``. Such an entry point is a callable that takes an
@@ -177,9 +177,3 @@ async def open_named(address: Address) -> OpenAITarget:
         transport = replace(transport, key_env=f"{prefix}_API_KEY")
     endpoint = replace(endpoint, model=model or endpoint.model).with_options(options)
     return await OpenAITarget.at(endpoint, transport)
-
-
-# What a user calls a target, taken apart.
-
-
-_FORM = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)[:/](.*)", re.DOTALL)

@@ -47,7 +47,7 @@ class _ServiceFailures(Failures):
 
 @dataclass(frozen=True, slots=True)
 class SessionReply:
-    """What a session brought.
+    """The outcome of a session.
 
     Attributes:
         text: The answer.
@@ -70,12 +70,10 @@ class VoteBox:
         options: Limits.
     """
 
-    def __init__(self, config: BallotConfig | None, options: TransportOptions) -> None:
-        if config is None:
-            raise ValueError("no description of votes")
+    def __init__(self, config: BallotConfig, options: TransportOptions) -> None:
         self._config = config
         step = config.step
-        failures = _ServiceFailures(step, _own(step, config.environment))
+        failures = _ServiceFailures(step, _variables_of(step, config.environment))
         self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
     async def vote(self, values: Mapping[str, object], vote: str) -> bool:
@@ -89,13 +87,13 @@ class VoteBox:
             TargetError: The service fails or refuses.
         """
         step, config = self._config.step, self._config
-        given = {**values, **config.environment, "vote": config.words[vote]}
-        body = await _request(step, self._client, given)
+        fields = {**values, **config.environment, "vote": config.words[vote]}
+        body = await _request(step, self._client, fields)
         if config.accepted is None:
             return True
-        found = _found(config.accepted, body)
+        accepted = _values_at(config.accepted, body)
         # Nothing, null, false, 0 and an empty text all say no.
-        return len(found) == 1 and bool(found[0])
+        return len(accepted) == 1 and bool(accepted[0])
 
     async def close(self) -> None:
         """Close all connections."""
@@ -103,7 +101,7 @@ class VoteBox:
 
 
 class ServiceTarget:
-    """Asks a described service; every query is a session of its own.
+    """Asks a described service; every query is a new session.
 
     Args:
         service: The description.
@@ -121,7 +119,7 @@ class ServiceTarget:
                 Key(),
                 options,
                 clock,
-                failures=_ServiceFailures(step, _own(step, service.environment)),
+                failures=_ServiceFailures(step, _variables_of(step, service.environment)),
                 join=None,
             )
             for step in service.steps
@@ -130,12 +128,12 @@ class ServiceTarget:
     @property
     def name(self) -> str:
         """Address of the last request and a hash of the description."""
-        shown = self._service.steps[-1].shown.partition("://")[2]
-        return f"http/{shown}#{self._service.digest}"
+        address = self._service.steps[-1].shown.partition("://")[2]
+        return f"http/{address}#{self._service.digest}"
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the description says where to find."""
+        """Those for which the description has a path."""
         reading = self._service.reading
         claimed = {Capability.TEXT}
         if reading.contexts is not None:
@@ -155,12 +153,12 @@ class ServiceTarget:
                 description says is there.
             CapabilityError: The service refuses log-probabilities.
         """
-        kept: dict[str, object] = {}
+        session: dict[str, object] = {}
         try:
-            body = await self._session(query, kept)
-            return self._read(body, kept)
+            body = await self._session(query, session)
+            return self._read(body, session)
         except RagwitnessError as error:
-            secrets = [value for value in kept.values() if isinstance(value, str)]
+            secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
     async def converse(self, values: Mapping[str, object]) -> SessionReply:
@@ -174,15 +172,15 @@ class ServiceTarget:
                 says is there.
         """
         prompt = f"{values['document']}\n\n{values['question']}"
-        kept: dict[str, object] = {}
-        body = await self._session(Query(prompt), kept, values)
+        session: dict[str, object] = {}
+        body = await self._session(Query(prompt), session, values)
         reading = self._service.reading
-        names = {k: str(v) for k, v in kept.items()}
+        names = {k: str(v) for k, v in session.items()}
         texts = [
-            None if path is None else next(iter(_texts(self._values(path, body, kept))), "")
+            None if path is None else next(iter(_texts(self._values(path, body, session))), "")
             for path in (reading.question, reading.document)
         ]
-        return SessionReply(self._read(body, kept).text, names, *texts)
+        return SessionReply(self._read(body, session).text, names, *texts)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -192,7 +190,7 @@ class ServiceTarget:
     async def _session(
         self, query: Query, kept: dict[str, object], turn: Mapping[str, object] | None = None
     ) -> object:
-        asked: dict[str, object] = {
+        fields: dict[str, object] = {
             **(turn or {}),
             "prompt": query.prompt,
             "max_tokens": query.max_tokens,
@@ -203,10 +201,10 @@ class ServiceTarget:
         body: object = None
         # Requests in order: each may use what an earlier reply brought.
         for step, client in zip(self._service.steps, self._clients, strict=True):
-            values = {**asked, **self._service.environment, **kept}
+            values = {**fields, **self._service.environment, **kept}
             body = await _request(step, client, values)
             for name, where in step.keep.items():
-                kept[name] = _one(where, body, step, f"keep.{name}")
+                kept[name] = _value_at(where, body, step, f"keep.{name}")
         return body
 
     def _tokens_of_access(self, kept: Mapping[str, object]) -> list[str]:
@@ -220,7 +218,7 @@ class ServiceTarget:
         In a stream they come from one event after the other, and may spell a secret together.
         """
         secrets = (*self._tokens_of_access(kept), *self._clients[-1].failures.secrets)
-        values: list[object] = hide_in(_found(path, body), secrets)  # type: ignore[assignment]  # as given
+        values: list[object] = hide_in(_values_at(path, body), secrets)  # type: ignore[assignment]  # as given
         return values
 
     def _read(self, body: object, kept: Mapping[str, object]) -> Answer:
@@ -241,20 +239,13 @@ class ServiceTarget:
         return Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
 
     def _tokens(self, body: object, kept: Mapping[str, object]) -> tuple[TokenLogprob, ...] | None:
-        reading, step = self._service.reading, self._service.steps[-1]
-        if reading.logprobs is not None:
-            found = self._values(reading.logprobs, body, kept)
-            if len(found) == 1 and not (isinstance(found[0], dict) and "token" in found[0]):
-                return read_logprobs(found[0])
-            return read_logprobs(found) if found else None  # [*] finds the entries themselves
-        if reading.tokens is None or reading.token_logprobs is None:
+        path = self._service.reading.logprobs
+        if path is None:
             return None
-        tokens = self._values(reading.tokens, body, kept)
-        values = _found(reading.token_logprobs, body)
-        if len(tokens) != len(values):
-            lengths = f"{len(tokens)} values, but token_logprobs {len(values)}"
-            raise _misread(step, "response.tokens", lengths)
-        return read_logprobs({"tokens": tokens, "token_logprobs": values}) if tokens else None
+        entries = self._values(path, body, kept)
+        if len(entries) == 1 and not (isinstance(entries[0], dict) and "token" in entries[0]):
+            return read_logprobs(entries[0])
+        return read_logprobs(entries) if entries else None  # [*] finds the entries themselves
 
 
 async def open_service(address: Address) -> ServiceTarget:
@@ -274,7 +265,7 @@ async def _request(step: ServiceStep, client: JsonClient, values: Mapping[str, o
     return await client.send(step.method, path, fill(step.body, values), headers)
 
 
-def _own(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:
+def _variables_of(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment's values that a step sends."""
     names = set(places([dict(step.headers), step.body]))
     return {name: value for name, value in environment.items() if name in names}
@@ -287,41 +278,41 @@ def _header(step: ServiceStep, text: str, values: Mapping[str, object]) -> str:
     return filled
 
 
-def _found(path: JSONPath, body: object) -> list[object]:
+def _values_at(path: JSONPath, body: object) -> list[object]:
     """All values at a path, of a stream in each of its events."""
     if isinstance(body, Events):
-        return [value for event in body for value in _found(path, event)]
+        return [value for event in body for value in _values_at(path, event)]
     if isinstance(body, dict | list):
         return path.findall(body)
     # The library would read a text as JSON once more.
     return [body] if str(path) == "$" else []
 
 
-def _one(path: JSONPath, body: object, step: ServiceStep, field: str) -> object:
+def _value_at(path: JSONPath, body: object, step: ServiceStep, field: str) -> object:
     """The one value at a path, in a stream the first one.
 
     Raises:
         TargetResponseError: There is none, or more than one.
     """
-    found = _found(path, body)
-    return _only(path, found[:1] if isinstance(body, Events) else found, body, step, field)
+    values = _values_at(path, body)
+    return _only(path, values[:1] if isinstance(body, Events) else values, body, step, field)
 
 
 def _only(
-    path: JSONPath, found: list[object], body: object, step: ServiceStep, field: str
+    path: JSONPath, values: list[object], body: object, step: ServiceStep, field: str
 ) -> object:
-    if len(found) == 1 and found[0] is not None:
-        return found[0]
-    what = f"{len(found)} values" if len(found) > 1 else "null" if found else "nothing"
+    if len(values) == 1 and values[0] is not None:
+        return values[0]
+    result = f"{len(values)} values" if len(values) > 1 else "null" if values else "nothing"
     if isinstance(body, dict):
-        what += f" in a reply with {', '.join(list(body)[:8]) or 'no field'}"
-    raise _misread(step, f"{field} ({path})", what)
+        result += f" in a reply with {', '.join(list(body)[:8]) or 'no field'}"
+    raise _misread(step, f"{field} ({path})", result)
 
 
-def _texts(found: list[object]) -> list[str]:
+def _texts(values: list[object]) -> list[str]:
     """Texts among what a path found, those in lists included."""
     texts: list[str] = []
-    for entry in found:
+    for entry in values:
         inner = entry if isinstance(entry, list) else [entry]
         texts += [text for text in inner if isinstance(text, str)]
     return texts

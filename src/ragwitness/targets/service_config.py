@@ -29,16 +29,19 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-_Read = TypeVar("_Read", bound=_Table)
+_TableT = TypeVar("_TableT", bound=_Table)
 
 
-class RequestTable(_Table):
-    """``[request]`` or one ``[[step]]``."""
-
+class _RequestFields(_Table):
     url: _Text
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
     headers: dict[str, str] = {}
     body: str | None = None
+
+
+class RequestTable(_RequestFields):
+    """``[request]`` or one ``[[step]]``."""
+
     keep: dict[str, _Text] = {}
 
 
@@ -48,19 +51,13 @@ class ResponseTable(_Table):
     text: _Text
     contexts: _Text | None = None
     logprobs: _Text | None = None
-    tokens: _Text | None = None
-    token_logprobs: _Text | None = None
     question: _Text | None = None
     document: _Text | None = None
 
 
-class VoteTable(_Table):
+class VoteTable(_RequestFields):
     """``[vote]``: the request that votes on an answer."""
 
-    url: _Text
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
-    headers: dict[str, str] = {}
-    body: str | None = None
     up: str | int | float | bool = "up"
     down: str | int | float | bool = "down"
     accepted: _Text | None = None
@@ -81,7 +78,7 @@ class VoteFile(_Table):
     vote: VoteTable
 
 
-def read_tables(path: str, form: type[_Read]) -> _Read:
+def read_tables(path: str, form: type[_TableT]) -> _TableT:
     """Read the file.
 
     Raises:
@@ -97,7 +94,7 @@ def read_tables(path: str, form: type[_Read]) -> _Read:
         ) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(key) for key in first["loc"])
         raise InputError(f"{path}: {field}: {first['msg']}.", "See docs/targets.md.") from None
     except ValueError as error:
         raise InputError(f"{path} is not TOML: {error}.", "See docs/targets.md.") from None
@@ -105,8 +102,8 @@ def read_tables(path: str, form: type[_Read]) -> _Read:
 
 # Places for values in parsed JSON, headers and URLs: ``{prompt}``, ``{env:NAME}``, ``{{word}}``.
 #
-# Values are put into the strings of a parsed structure, never into its source text, and what they
-# hold is not read again: a prompt full of quotes and braces stays a prompt.
+# Values are put into the strings of a parsed structure, never into its source text. They are not
+# parsed again, so a prompt full of quotes and braces stays a prompt.
 
 ENV = "env:"
 """Begins the name of a place that an environment variable fills."""
@@ -117,12 +114,9 @@ _PLACE = re.compile(r"\{\{(?P<literal>[\w:]+)\}\}|\{(?P<name>(?:env:)?[A-Za-z_]\
 def places(value: object) -> Iterator[str]:
     """Yield the names of all places in the strings of a JSON value; keys have none."""
     if isinstance(value, str):
-        yield from (found["name"] for found in _PLACE.finditer(value) if found["name"])
-    elif isinstance(value, list):
-        for entry in value:
-            yield from places(entry)
-    elif isinstance(value, dict):
-        for entry in value.values():
+        yield from (match["name"] for match in _PLACE.finditer(value) if match["name"])
+    elif isinstance(value, list | dict):
+        for entry in value.values() if isinstance(value, dict) else value:
             yield from places(entry)
 
 
@@ -133,9 +127,9 @@ def fill(value: object, values: Mapping[str, object]) -> object:
         KeyError: A place has no value.
     """
     if isinstance(value, str):
-        whole = _PLACE.fullmatch(value)
-        if whole is not None and whole["name"]:
-            return values[whole["name"]]
+        match = _PLACE.fullmatch(value)
+        if match is not None and match["name"]:
+            return values[match["name"]]
         return fill_text(value, values)
     if isinstance(value, list):
         return [fill(entry, values) for entry in value]
@@ -156,10 +150,10 @@ def fill_text(text: str, values: Mapping[str, object], escape: Callable[[str], s
         KeyError: A place has no value.
     """
 
-    def put(found: re.Match[str]) -> str:
-        if found["literal"]:
-            return f"{{{found['literal']}}}"
-        return escape(str(values[found["name"]]))
+    def put(match: re.Match[str]) -> str:
+        if match["literal"]:
+            return f"{{{match['literal']}}}"
+        return escape(str(values[match["name"]]))
 
     return _PLACE.sub(put, text)
 
@@ -210,8 +204,6 @@ class ReplyPaths:
         text: The answer.
         contexts: Retrieved passages.
         logprobs: Log-probabilities in a shape of the OpenAI protocol.
-        tokens: Texts of the tokens, beside ``token_logprobs``.
-        token_logprobs: Their log-probabilities, as many.
         question: The question as the service kept it, to see that it was not rewritten.
         document: The document likewise.
     """
@@ -219,8 +211,6 @@ class ReplyPaths:
     text: JSONPath
     contexts: JSONPath | None = None
     logprobs: JSONPath | None = None
-    tokens: JSONPath | None = None
-    token_logprobs: JSONPath | None = None
     question: JSONPath | None = None
     document: JSONPath | None = None
 
@@ -231,7 +221,7 @@ class BallotConfig:
 
     Attributes:
         step: The request, which holds ``{vote}``.
-        words: What stands for ``up`` and ``down``.
+        words: The values for ``up`` and ``down``.
         accepted: Where the reply says whether it was taken; None believes its status.
         environment: Values of the variables it names, by place.
     """
@@ -247,42 +237,33 @@ class ServiceConfig:
     """A service as described.
 
     Attributes:
-        file: For people.
         digest: Of the description; keys are not part of it.
         steps: In order; the last one's reply is the answer.
         reading: How it is read.
         environment: Values of the variables it names, by place.
+        ballot: How votes are given; None where there is no ``[vote]``, or prompts alone are sent.
     """
 
-    file: str
     digest: str
     steps: tuple[ServiceStep, ...]
     reading: ReplyPaths
     environment: Mapping[str, str]
+    ballot: BallotConfig | None = None
 
 
-def load_votes(path: str, *, missing: bool = False) -> BallotConfig | None:
-    """Read and check the ``[vote]`` of a description.
-
-    Args:
-        path: Of a whole description, or of a file with a ``[vote]`` alone.
-        missing: Return None where a whole description has none.
+def load_votes(path: str) -> BallotConfig:
+    """Read and check a file with a ``[vote]`` alone, which votes on the answers of a chat.
 
     Raises:
         InputError: It cannot be used.
     """
-    kept: set[str] = {"id"}
-    if missing:
-        tables = read_tables(path, ServiceTables)
-        table = tables.vote
-        kept |= {name for step in (*tables.step, tables.request) for name in step.keep}
-    else:
-        table = read_tables(path, VoteFile).vote
-    if table is None:
-        return None
-    step = _step(RequestTable(**table.model_dump(include=set(RequestTable.model_fields))),
-                 f"{path}: vote")  # fmt: skip
-    _check_places(step, {*_TURN, "vote", *kept})
+    return _ballot(read_tables(path, VoteFile).vote, path, {"id"})
+
+
+def _ballot(table: VoteTable, path: str, names: set[str]) -> BallotConfig:
+    """Check a ``[vote]``, whose places the turn and these kept values fill."""
+    step = _step(table, f"{path}: vote")
+    _check_places(step, {*_TURN, "vote", *names})
     if "vote" not in [*places(step.path), *places(step.body)]:
         raise InputError(f"{path}: vote holds no {{vote}}.", "Write {vote} where it belongs.")
     words = {"up": table.up, "down": table.down}
@@ -303,13 +284,13 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     config = read_tables(path, ServiceTables)
     requests = (*config.step, config.request)
     steps: list[ServiceStep] = []
-    known = {*_QUERY, *_TURN} if turns else set(_QUERY)
+    fillable = {*_QUERY, *_TURN} if turns else set(_QUERY)
     for at, request in enumerate(requests):
         where = "request" if at == len(config.step) else f"step {at + 1}"
         step = _step(request, f"{path}: {where}")
         # A place is filled by the query, the environment, or an earlier step.
-        _check_places(step, known)
-        known |= set(step.keep)
+        _check_places(step, fillable)
+        fillable |= set(step.keep)
         steps.append(step)
     used = [name for step in steps for name in places([step.path, step.body])]
     if turns and "prompt" not in used and not {"document", "question"} <= set(used):
@@ -323,15 +304,25 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
         )
     if config.request.keep and config.vote is None:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
-    # The description identifies the target; its keys stand in the environment, not in it.
-    content = json.dumps(config.model_dump(mode="json"), sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:12]
-    return ServiceConfig(
-        path, digest, tuple(steps), _reading(config.response, path), _variables(steps)
-    )
+    # The description identifies the target; keys are in the environment, not in the description.
+    content = config.model_dump(mode="json")
+    # Two fields of 0.3.0 are part of the identity under which its runs resume.
+    content["response"] |= {"tokens": None, "token_logprobs": None}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+    reading = {
+        name: _path(text, f"{path}: response.{name}") for name, text in config.response if text
+    }
+    ballot = None
+    if turns and config.vote is not None:
+        ballot = _ballot(
+            config.vote,
+            path,
+            {"id", *(name for request_step in steps for name in request_step.keep)},
+        )
+    return ServiceConfig(digest, tuple(steps), ReplyPaths(**reading), _variables(steps), ballot)
 
 
-def _step(request: RequestTable, where: str) -> ServiceStep:
+def _step(request: _RequestFields, where: str) -> ServiceStep:
     origin, path = _address(request.url, where)
     body: object = None
     if request.body is not None:
@@ -341,11 +332,12 @@ def _step(request: RequestTable, where: str) -> ServiceStep:
             raise InputError(
                 f"{where}: body is not JSON: {error}.", 'Write e.g. {"question": "{prompt}"}.'
             ) from None
-    for name in request.keep:
+    keep_paths = request.keep if isinstance(request, RequestTable) else {}
+    for name in keep_paths:
         if name in _QUERY or not name.isidentifier():
             raise InputError(f"{where}: a kept value cannot be called {name!r}.", "Rename it.")
     for name, value in (*request.headers.items(), *_fields(body)):
-        # A key that stands in the file would be copied with it.
+        # A key in the file would be copied with it.
         pattern = _SECRET_HEADER if name in request.headers else _SECRET_FIELD
         if pattern.fullmatch(name) and value and not any(places(value)):
             raise InputError(
@@ -353,7 +345,7 @@ def _step(request: RequestTable, where: str) -> ServiceStep:
                 f"Put it into an environment variable and write {{{ENV}NAME}} in its place.",
             )
     method = request.method or ("GET" if body is None else "POST")
-    keep = {name: _path(text, f"{where}: keep.{name}") for name, text in request.keep.items()}
+    keep = {name: _path(text, f"{where}: keep.{name}") for name, text in keep_paths.items()}
     return ServiceStep(where, method, origin, path, request.headers, body, keep)
 
 
@@ -364,15 +356,15 @@ def _address(url: str, where: str) -> tuple[str, str]:
         InputError: It is not an http(s) URL, its host is not fixed, or it holds a password.
     """
     try:
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        split = urlsplit(url)
+        origin = f"{split.scheme}://{split.netloc}"
         httpx2.URL(origin)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port  # raises where it is not a number
+        usable = split.scheme in ("http", "https") and bool(split.hostname)
+        _ = split.port  # raises where it is not a number
     except (ValueError, httpx2.InvalidURL):
         usable = False
-    # Not repeated: what stands there may be a secret.
-    if not usable or "{" in parts.netloc or "@" in parts.netloc or parts.fragment:
+    # The URL is not quoted: it may hold a secret.
+    if not usable or "{" in split.netloc or "@" in split.netloc or split.fragment:
         raise InputError(
             f"{where}: the url cannot be used.",
             "Write http(s)://host:port/path with a fixed host, no user name and no fragment.",
@@ -386,17 +378,17 @@ def _fields(value: object) -> list[tuple[str, str]]:
         return [pair for entry in value for pair in _fields(entry)]
     if not isinstance(value, dict):
         return []
-    own = [(key, entry) for key, entry in value.items() if isinstance(entry, str)]
-    return own + [pair for entry in value.values() for pair in _fields(entry)]
+    fields = [(key, entry) for key, entry in value.items() if isinstance(entry, str)]
+    return fields + [pair for entry in value.values() for pair in _fields(entry)]
 
 
 def _check_places(step: ServiceStep, known: set[str]) -> None:
     headers = list(places(dict(step.headers)))
     names = [*headers, *places(step.path), *places(step.body)]
-    lost = [name for name in names if name not in known and not name.startswith(ENV)]
-    if lost:
+    unknown = [name for name in names if name not in known and not name.startswith(ENV)]
+    if unknown:
         raise InputError(
-            f"{step.where}: nothing fills {{{lost[0]}}}.",
+            f"{step.where}: nothing fills {{{unknown[0]}}}.",
             f"Known here: {', '.join(sorted(known))}, {ENV}NAME; {{{{word}}}} is a plain {{word}}.",
         )
     if texts := {"prompt", "document", "question"} & set(headers):
@@ -409,27 +401,16 @@ def _check_places(step: ServiceStep, known: set[str]) -> None:
         )
 
 
-def _reading(response: ResponseTable, file: str) -> ReplyPaths:
-    if (response.tokens is None) != (response.token_logprobs is None):
-        raise InputError(f"{file}: response.tokens and response.token_logprobs go together.")
-    if response.tokens is not None and response.logprobs is not None:
-        raise InputError(f"{file}: response has both logprobs and tokens.", "Keep one of them.")
-    given = {name: text for name, text in response if text is not None}
-    return ReplyPaths(
-        **{name: _path(text, f"{file}: response.{name}") for name, text in given.items()}
-    )
-
-
 def _path(text: str, what: str) -> JSONPath:
     try:
         # Strict: RFC 9535 and nothing else.
-        found: Any = JSONPathEnvironment(strict=True).compile(text)
+        path: Any = JSONPathEnvironment(strict=True).compile(text)
     except JSONPathError as error:
         # Its own __str__ fails on an empty path.
-        why = error.args[0] if error.args else type(error).__name__
-        raise InputError(f"{what} is not a JSONPath: {why}.", "Write e.g. $.answer.") from None
-    path: JSONPath = found
-    return path
+        reason = error.args[0] if error.args else type(error).__name__
+        raise InputError(f"{what} is not a JSONPath: {reason}.", "Write e.g. $.answer.") from None
+    compiled: JSONPath = path
+    return compiled
 
 
 def _variables(steps: list[ServiceStep]) -> dict[str, str]:
@@ -438,7 +419,7 @@ def _variables(steps: list[ServiceStep]) -> dict[str, str]:
     Raises:
         InputError: One is not set, or no header can carry it.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for step in steps:
         for name in places([dict(step.headers), step.body]):
             if not name.startswith(ENV):
@@ -455,5 +436,5 @@ def _variables(steps: list[ServiceStep]) -> dict[str, str]:
                     f"The environment variable {variable} holds characters that no key has.",
                     "Set it again, without line breaks or letters beyond ASCII.",
                 )
-            found[name] = value
-    return found
+            variables[name] = value
+    return variables

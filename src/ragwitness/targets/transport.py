@@ -326,12 +326,12 @@ class JsonClient:
             if reply.status < 300:
                 break
             # 2. A refusal: the service's dialect is learned from it, or it is put into words.
-            said = self.failures.message(reply.body, 4096)
-            other = revise(said, request.payload) if revise and reply.status < 500 else None
-            if other is None:
+            refusal = self.failures.message(reply.body, 4096)
+            revised = revise(refusal, request.payload) if revise and reply.status < 500 else None
+            if revised is None:
                 self._report(Setback(reply.status in OVERLOAD, refused=True, again=False))
                 raise self.failures.status(reply.status, reply.content_type, reply.body)
-            request = replace(request, payload=other)
+            request = replace(request, payload=revised)
         # 3. Some send their errors with status 200.
         content = reply.content
         if isinstance(content, ValueError | RecursionError):
@@ -368,10 +368,10 @@ class JsonClient:
             # A second one in vain, and a third would only burden the server.
             late += _late(reply)
             last = attempt == policy.retries or late == 2
-            # The rate limiter hears of every setback before the wait, and may end the attempts.
-            asked = self._asked(reply)
-            again = not last and (asked or 0.0) <= self._options.read_timeout
-            self._report(_setback(reply, overload=asked is not None, again=again))
+            # The rate limiter gets every setback before the wait, and may end the attempts.
+            requested_wait = self._asked(reply)
+            again = not last and (requested_wait or 0.0) <= self._options.read_timeout
+            self._report(_setback(reply, overload=requested_wait is not None, again=again))
             if last:
                 if isinstance(reply, _Silence):
                     raise self.failures.unreachable(reply.reason, attempt + 1)
@@ -391,12 +391,12 @@ class JsonClient:
 
     def _wait(self, attempt: int, reply: _HttpReply | _Silence) -> float:
         policy = self._options.retry
-        wait, asked = policy.wait(attempt, self._clock.rng), self._asked(reply)
-        if asked is None or isinstance(reply, _Silence):
+        wait, requested_wait = policy.wait(attempt, self._clock.rng), self._asked(reply)
+        if requested_wait is None or isinstance(reply, _Silence):
             return wait
-        if asked > self._options.read_timeout:
-            raise self.failures.asks_too_long(reply.status, asked)
-        return max(asked, wait)  # "0" is no reason to come back together at once
+        if requested_wait > self._options.read_timeout:
+            raise self.failures.asks_too_long(reply.status, requested_wait)
+        return max(requested_wait, wait)  # "0" is no reason to come back together at once
 
     async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:
         """One request: its reply, or why there is none."""
@@ -409,8 +409,10 @@ class JsonClient:
         except httpx2.ConnectTimeout:
             return _Silence(f"no connection within {connect:g} s", late=True, arrived=False)
         except (TimeoutError, httpx2.TimeoutException):
-            what = "no complete reply within" if not streams else "the stream had not ended after"
-            return _Silence(f"{what} {read:g} s", late=True, arrived=True)
+            problem = (
+                "no complete reply within" if not streams else "the stream had not ended after"
+            )
+            return _Silence(f"{problem} {read:g} s", late=True, arrived=True)
         except httpx2.TransportError as error:
             reason = str(error) or type(error).__name__
             if "certificate" in reason.lower() or "ssl" in reason.lower():
@@ -425,7 +427,7 @@ class JsonClient:
         """Send one request and read its reply, by redirects on its own host too.
 
         Args:
-            request: What is sent.
+            request: The request.
             streams: Takes note of a stream that has begun.
         """
         content, headers = None, httpx2.Headers(dict(request.headers))
@@ -454,11 +456,11 @@ class JsonClient:
     async def _whole(self, response: httpx2.Response) -> bytes:
         """Read a body within the limit of size, a stream up to its last event."""
         body = bytearray()
-        async for part in response.aiter_bytes():
-            body += part
+        async for chunk in response.aiter_bytes():
+            body += chunk
             if len(body) > self._options.largest_body:
                 raise self.failures.too_large(self._options.largest_body)
-            if STREAM_END in body[-len(part) - len(STREAM_END) :]:
+            if STREAM_END in body[-len(chunk) - len(STREAM_END) :]:
                 break  # some keep the connection open behind it
         return bytes(body)
 
@@ -493,7 +495,7 @@ def _late(reply: _HttpReply | _Silence) -> bool:
 def _setback(reply: _HttpReply | _Silence, *, overload: bool, again: bool) -> Setback:
     if isinstance(reply, _Silence):
         return Setback(reply.late, refused=not reply.arrived, again=again, late=_late(reply))
-    # 503 turns a request away; after another 5xx nobody knows what was worked on and billed.
+    # 503 turns a request away; after any other 5xx the work may have been billed.
     refused = reply.status < 500 or reply.status in OVERLOAD
     return Setback(overload or reply.status in OVERLOAD, refused, again)
 

@@ -25,7 +25,7 @@ def read_chat(body: object) -> Answer:
     """Read the body of ``/chat/completions``.
 
     Missing or null log-probabilities leave ``tokens`` None. A refusal is an answer: its text. A
-    thought that no answer follows is told as one without an end.
+    thought without an answer becomes the text ``<think>…`` without an end.
 
     Raises:
         TargetResponseError: The body is not a chat completion.
@@ -34,11 +34,11 @@ def read_chat(body: object) -> Answer:
     message = choice.get("message")
     if not isinstance(message, dict):
         _malformed("the first choice has no message")
-    # A refusal comes as a field of its own, with log-probabilities of its own.
+    # A refusal is a separate field, with its log-probabilities beside it.
     text, refusal = content_text(message.get("content")), message.get("refusal")
-    part = "content"
+    field = "content"
     if text is None and isinstance(refusal, str):
-        text, part = refusal, "refusal"
+        text, field = refusal, "refusal"
         choice = {**choice, "finish_reason": "content_filter"}
     if not text and (message.get("tool_calls") or message.get("function_call")):
         choice = {**choice, "finish_reason": "tool_calls"}
@@ -46,8 +46,8 @@ def read_chat(body: object) -> Answer:
     if not text and isinstance(thought, str):
         text = f"<think>{thought}"
     logprobs = choice.get("logprobs")
-    found = logprobs.get(part, logprobs) if isinstance(logprobs, dict) else None
-    return _answer(body, choice, text or "", read_logprobs(found))
+    entry = logprobs.get(field, logprobs) if isinstance(logprobs, dict) else None
+    return _answer(body, choice, text or "", read_logprobs(entry))
 
 
 def read_completion(body: object) -> Answer:
@@ -74,7 +74,7 @@ def join_chunks(events: Sequence[object]) -> dict[str, Any]:
     for event in events:
         if not isinstance(event, dict):
             _malformed("an event of its stream is not an object")
-        # What stands in every chunk, such as the model's name, is taken as it was last.
+        # Of fields that every chunk repeats, such as the model's name, the last value counts.
         body |= {name: value for name, value in event.items() if value is not None}
         chunks = event.get("choices")
         first = next((c for c in chunks if isinstance(c, dict)), {}) if chunks else {}
@@ -115,21 +115,6 @@ def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
     return _chat_tokens(entry) if isinstance(entry, list) else None
 
 
-def read_prompt_scores(body: object, text: str) -> tuple[TokenLogprob, ...]:
-    """Read vLLM's ``prompt_logprobs`` of a completion; empty where there are none.
-
-    Raises:
-        TargetResponseError: The body is not a completion.
-    """
-    listed = _first_choice(body).get("prompt_logprobs")
-    entries = listed if isinstance(listed, list) else []
-    tokens = tuple(token for entry in entries if (token := _prompt_token(entry)) is not None)
-    rest = "".join(token.token for token in tokens)
-    # The first position has no entry; without a start token it is the text's own.
-    missing = text.removesuffix(rest) if rest else ""
-    return (TokenLogprob(missing, math.nan), *tokens) if missing not in ("", text) else tokens
-
-
 def read_models(body: object) -> list[str]:
     """Read the body of ``/models``: the names, in order.
 
@@ -152,10 +137,12 @@ def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob
     while at < len(tokens) and tokens[at].token not in text:
         at += 1
     # Start tokens are not part of the text; what follows them must begin it.
-    own = tuple(tokens[at:])
-    spelled = sum(len(token.token) for token in own)
+    echoed = tuple(tokens[at:])
+    spelled = sum(len(token.token) for token in echoed)
     # Not an equality: characters split between tokens are spelled differently.
-    return own if own and text.startswith(own[0].token) and 2 * spelled >= len(text) else ()
+    return (
+        echoed if echoed and text.startswith(echoed[0].token) and 2 * spelled >= len(text) else ()
+    )
 
 
 def drop_after(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
@@ -215,12 +202,12 @@ def content_text(content: object) -> str | None:
         return content
     if not isinstance(content, list):
         _malformed("the message's content is not text")
-    parts = [part.get("text") for part in content if isinstance(part, dict)]
-    return "".join(part for part in parts if isinstance(part, str))
+    pieces = [piece.get("text") for piece in content if isinstance(piece, dict)]
+    return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 def _count(value: object) -> int | None:
-    # What is no count, a boolean among it, is unknown: the most is charged then.
+    # Anything but a count, such as a boolean, is unknown; then the worst case is charged.
     return value if type(value) is int and 0 <= value < 10**9 else None
 
 
@@ -296,16 +283,16 @@ def _alone(row: dict[str, Any]) -> str:
 
 def token_bytes(text: str) -> bytes:
     """Return the bytes of an alternative, also of one that is a part of a character."""
-    part = _PART.fullmatch(text)
-    return bytes.fromhex(part[1]) if part else text.encode("utf-8", "surrogatepass")
+    match = _PART.fullmatch(text)
+    return bytes.fromhex(match[1]) if match else text.encode("utf-8", "surrogatepass")
 
 
 _PART = re.compile(f"{_REPLACEMENT}<((?:[0-9a-f]{{2}})+)>")
 
 
 def _ranked(pairs: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    known = [pair for pair in pairs if not math.isnan(pair[1])]
-    return tuple(sorted(known, key=lambda pair: -pair[1]))
+    finite = [pair for pair in pairs if not math.isnan(pair[1])]
+    return tuple(sorted(finite, key=lambda pair: -pair[1]))
 
 
 def _logprob(value: object) -> float:
@@ -334,14 +321,6 @@ def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | N
     )
 
 
-def _prompt_token(entry: object) -> TokenLogprob | None:
-    """One token of a prompt: the first of its entries; all are its alternatives."""
-    rows = entry.values() if isinstance(entry, dict) else ()
-    known = [row for row in rows if isinstance(row, dict)]
-    pairs = [(str(row.get("decoded_token")), _logprob(row.get("logprob"))) for row in known]
-    return TokenLogprob(*pairs[0], _ranked(pairs)) if pairs else None
-
-
 def _listed(top: object) -> tuple[tuple[str, float], ...]:
     if not isinstance(top, dict):
         return ()
@@ -366,7 +345,7 @@ _ERROR_STATUS = {
 
 
 class Events(list[Any]):
-    """What a stream sent, event by event: JSON where it is JSON, else text."""
+    """The events of a stream: JSON where it is JSON, else text."""
 
 
 def read_body(content_type: str, body: bytes) -> Any:
@@ -394,7 +373,9 @@ def read_body(content_type: str, body: bytes) -> Any:
         except UnicodeDecodeError:
             reply = httpx2.Response(200, headers={"content-type": content_type})
             return json.loads(body.decode(reply.encoding or "utf-8"))
-    return next((one for one in events if isinstance(one, dict) and one.get("error")), events)
+    return next(
+        (event for event in events if isinstance(event, dict) and event.get("error")), events
+    )
 
 
 def _events(body: bytes) -> Events:

@@ -1,4 +1,4 @@
-"""What a test suite asserts of a RAG system, with the error rates, caps and journals of the verbs.
+"""Assertions about a RAG system for test suites, with the error rates and caps of the verbs.
 
 ::
 
@@ -8,9 +8,9 @@
         rw.assert_not_in(rag_target, "contracts.jsonl", "drafts.jsonl", known_in="handbook.jsonl")
 
 An assertion passes, fails (``AssertionError``) or is inconclusive, exactly where the verb with
-``--fail-on`` exits with 0, 3 or 4. What keeps it from being made at all (a target that is down, a
-file that cannot be read) is an error of its own kind, never a pass. pytest is not needed; its
-fixtures are in :mod:`ragwitness.testing.pytest_plugin`.
+``--fail-on`` exits with 0, 3 or 4. A target that is down or a file that cannot be read is another
+error, never a pass. pytest is not needed; its fixtures are in
+:mod:`ragwitness.testing.pytest_plugin`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragwitness.runner.task_options import Texts
 
 Inconclusive: TypeAlias = Literal["fail", "warn", "skip"]
-"""What becomes of a test in which nothing could be decided."""
+"""The outcome of a test that decides nothing."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -51,12 +51,12 @@ class InconclusiveWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Asserted:
-    """How an assertion ended, for whoever keeps a record of them.
+class AssertionOutcome:
+    """How an assertion ended.
 
     Attributes:
         ruling: Its exit code, and why.
-        text: What it found, in a few lines.
+        text: The finding, in a few lines.
         folder: Its run; None where nothing was asked.
     """
 
@@ -65,8 +65,8 @@ class Asserted:
     folder: Path | None
 
 
-def _briefly(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Leave the inner frames out of an error: it says all there is, and frames hold texts."""
+def _without_frames(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Leave the inner frames out of an error, because they hold texts."""
 
     @functools.wraps(assertion)
     def asserted(*given: _P.args, **named: _P.kwargs) -> _R:
@@ -79,7 +79,7 @@ def _briefly(assertion: Callable[_P, _R]) -> Callable[_P, _R]:
     return asserted
 
 
-@_briefly
+@_without_frames
 def assert_not_in(
     target: object,
     documents: Texts,
@@ -89,7 +89,7 @@ def assert_not_in(
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    told: Callable[[Asserted], object] | None = None,
+    on_outcome: Callable[[AssertionOutcome], object] | None = None,
     **options: Any,
 ) -> AuditResult | None:
     """Assert that documents are not in a RAG system's database.
@@ -100,11 +100,11 @@ def assert_not_in(
         known_out: Documents like them that are certainly outside; the p-values are ranks among
             them.
         fail_on: Conditions of ``ragwitness audit --fail-on``.
-        inconclusive: What becomes of a test that decides nothing: ``fail``, ``warn`` or ``skip``.
+        inconclusive: The outcome of a test that decides nothing: ``fail``, ``warn`` or ``skip``.
         runs: Folder of the runs; the answers are kept there.
-        release: What this version of the system is called. Answers of the same release are used
-            again and nothing is asked; without it, a finished test asks anew.
-        told: Called with what was found, before the test ends.
+        release: Name of this version of the system. Answers of the same release are used again and
+            nothing is asked; without it, a finished test asks anew.
+        on_outcome: Called with the finding, before the test ends.
         options: All that :func:`ragwitness.audit` takes besides, such as ``known_in`` (only with it
             can it be said that a document is not there) and ``alpha`` (a system that holds none of
             the documents fails at most this share of such tests).
@@ -127,7 +127,7 @@ def assert_not_in(
     order = task.order()
     if not order.plan.known_out:
         raise InputError("There are no known-out documents.", _GIVE)
-    # Step 1: what can be said before a query. An audit that could decide nothing sends none.
+    # Step 1: the forecast. An audit that could decide nothing sends no query.
     lines, doubtful = order.beforehand()
     result = None
     if doubtful and not task.yes:
@@ -135,19 +135,19 @@ def assert_not_in(
     else:
         # Step 2: the audit of the verb, in a folder that its inputs name.
         folder = _folder(runs, "assert_not_in", target, release, task.identity(order))
-        with _alone(folder):
+        with _locked(folder):
             result = replace(task, run=folder, yes=True).carry_out(order)
             # Step 3: the ruling of --fail-on.
             ruling = kind[0].rule(result, kind[1])
             chance = _chance_of_audit(result, ruling, kind[1])
             finding = _finding(kind, result, folder, chance)
-    if told is not None:
-        told(finding)
-    _end(finding, inconclusive)
+    if on_outcome is not None:
+        on_outcome(finding)
+    _raise_or_warn(finding, inconclusive)
     return result
 
 
-@_briefly
+@_without_frames
 def assert_no_leak(
     target: object,
     corpus: Texts,
@@ -157,14 +157,14 @@ def assert_no_leak(
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
-    told: Callable[[Asserted], object] | None = None,
+    on_outcome: Callable[[AssertionOutcome], object] | None = None,
     **options: Any,
 ) -> LeakResult:
     """Assert that no record of a private corpus can be pulled out of a RAG system.
 
-    Whoever holds the corpus aims at each record by its rarest words (``attacks="aimed"``, which is
-    the default here). A test that cannot have reached the records is inconclusive, and so is what
-    chance may explain: without ``background`` nobody knows what it explains.
+    The owner of the corpus aims at each record by its rarest words (``attacks="aimed"``, the
+    default here). A test that cannot have reached the records is inconclusive. So is a leak that
+    chance may explain, which is not known without ``background``.
 
     Args:
         target: As in :func:`assert_not_in`.
@@ -174,7 +174,7 @@ def assert_no_leak(
         inconclusive: As in :func:`assert_not_in`.
         runs: As in :func:`assert_not_in`.
         release: As in :func:`assert_not_in`.
-        told: As in :func:`assert_not_in`.
+        on_outcome: As in :func:`assert_not_in`.
         options: All that :func:`ragwitness.leak` takes besides, such as ``attacks`` and
             ``prompts``.
 
@@ -202,13 +202,13 @@ def assert_no_leak(
         raise InputError("There is no corpus to look for.", _GIVE)
     settings = (_digest(records), *task.order().identity[3:])
     folder = _folder(runs, "assert_no_leak", target, release, settings)
-    with _alone(folder):
+    with _locked(folder):
         result = replace(task, run=folder).carry_out()
         # Step 2: the ruling of --fail-on.
         finding = _finding(kind, result, folder, _LEAK_RATE if others else "")
-    if told is not None:
-        told(finding)
-    _end(finding, inconclusive)
+    if on_outcome is not None:
+        on_outcome(finding)
+    _raise_or_warn(finding, inconclusive)
     return result
 
 
@@ -221,20 +221,20 @@ _LEAK_RATE = (
 
 
 def _chance_of_audit(result: AuditResult, ruling: Ruling, conditions: Sequence[Any]) -> str:
-    known = result.calibration
+    calibration = result.calibration
     if ruling.code is ExitCode.INCONCLUSIVE:
-        # What a reader can do about it stands in what the audit could have decided.
-        could = known.power
-        told = (could.told, could.told_out) if could else ()
-        return " ".join(filter(None, told))
-    if any(one.subject != "in" for one in conditions):
+        # The forecast says how a reader can help it.
+        could = calibration.power
+        advice = (could.told, could.told_out) if could else ()
+        return " ".join(filter(None, advice))
+    if any(condition.subject != "in" for condition in conditions):
         return "An error rate is known for the verdict “in” alone."
-    if not known.exact:
-        return f"Error rate: not known. {known.note}"
+    if not calibration.exact:
+        return f"Error rate: not known. {calibration.note}"
     return (
         f"Error rate: a system that holds none of these {len(result.verdicts):,} documents fails"
         f" this test with a probability of at most {result.alpha:g} (Benjamini-Hochberg over ranks"
-        f" among {known.n:,} documents known to be outside)."
+        f" among {calibration.n:,} documents known to be outside)."
     )
 
 
@@ -246,46 +246,51 @@ def _finding(
     result: object,
     folder: Path,
     error_rate: str,
-) -> Asserted:
-    """Store a result as the verb does, and say what it found."""
+) -> AssertionOutcome:
+    """Store a result as the verb does, and return its finding."""
     from ragwitness.core.run_files import REPORT, RESULT
     from ragwitness.report.files import write
     from ragwitness.report.html import write_page
     from ragwitness.runner.response_store import pack_run
 
-    own, conditions = kind
-    report, ruling = own.report(result), own.rule(result, conditions)
-    write("json", own, result, folder / RESULT)
+    result_type, conditions = kind
+    report, ruling = result_type.report(result), result_type.rule(result, conditions)
+    write("json", result_type, result, folder / RESULT)
     write_page(report, folder / REPORT)
     pack_run(folder)
-    cases = [one for one in own.tested(result, conditions) if one.state == "failed"]
-    named = [one for one in cases if one.type != "fail-on"]
-    shown = [f"  {_shown(one.name)}: {_shown(one.message)}" for one in named[:_SHOWN]]
+    # The failed cases by name, the condition itself apart.
+    cases = [case for case in result_type.tested(result, conditions) if case.state == "failed"]
+    named = [case for case in cases if case.type != "fail-on"]
+    failures = [f"  {_visible(case.name)}: {_visible(case.message)}" for case in named[:_SHOWN]]
     if more := len(named) - _SHOWN:
-        shown += [f"  and {more:,} more"] if more > 0 else []
+        failures += [f"  and {more:,} more"] if more > 0 else []
     lines = [
         f"{report.title}. {ruling.why}".rstrip(),
-        *shown,
+        *failures,
         report.sentence,
         error_rate,
-        *(f"Before you rely on this: {_for_tests(_shown(one))}" for one in report.warnings),
-        *(f"Left out: {_shown(one.name)}: {_shown(one.why)}" for one in report.left_out[:_SHOWN]),
+        *(f"Before you rely on this: {_for_tests(_visible(case))}" for case in report.warnings),
+        *(
+            f"Left out: {_visible(case.name)}: {_visible(case.why)}"
+            for case in report.left_out[:_SHOWN]
+        ),
         f"Show more: ragwitness report {shlex.quote(str(_near(folder)))}",
         f"Page: {_near(folder / REPORT)}",
     ]
-    return Asserted(ruling, "\n".join(filter(None, lines)), folder)
+    return AssertionOutcome(ruling, "\n".join(filter(None, lines)), folder)
 
 
-def _undecided(doubt: str) -> Asserted:
+def _undecided(doubt: str) -> AssertionOutcome:
     from ragwitness.report.result_type import Ruling
 
     text = f"Nothing was sent: this test could decide nothing. {doubt}"
-    return Asserted(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
+    return AssertionOutcome(Ruling(ExitCode.INCONCLUSIVE, "inconclusive"), text, None)
 
 
-def _end(finding: Asserted, inconclusive: Inconclusive) -> None:
+def _raise_or_warn(finding: AssertionOutcome, inconclusive: Inconclusive) -> None:
     """Raise, warn or skip as a finding asks for."""
     __tracebackhide__ = True
+    # A failure is a failure; an undecided test ends as its author chose.
     if finding.ruling.code is ExitCode.FAILED:
         raise AssertionError(finding.text)
     if finding.ruling.code is not ExitCode.INCONCLUSIVE:
@@ -300,22 +305,22 @@ def _end(finding: Asserted, inconclusive: Inconclusive) -> None:
 
 def _near(path: Path) -> Path:
     """Return a path as it is written from the current folder."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    current = Path.cwd()
+    return path.relative_to(current) if path.is_relative_to(current) else path
 
 
 def _for_tests(warning: str) -> str:
-    """Name what a test can do in the place of the verb's options."""
+    """Name a test's argument in place of the verb's option."""
     return warning.replace("choose another folder with --run", "name another release")
 
 
-def _shown(text: str) -> str:
+def _visible(text: str) -> str:
     from ragwitness.report import formatting as fmt
 
     return fmt.visible(text, 300)
 
 
-# What is read, and where it is kept.
+# Conditions, folders and locks.
 
 
 def _check(inconclusive: str) -> None:
@@ -348,13 +353,13 @@ def _folder(
     if isinstance(target, str):
         return folder_of(base, (what, target, release, settings), again=release is None)
     # No code says whether an object answers as it did: without a release nothing is resumed.
-    here = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    parts = (what, wrap(target).name, here, release, settings)
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    key = (what, wrap(target).name, test, release, settings)
     if release is not None:
-        _refuse_twin(target, folder_of(base, parts, again=False))
-        return folder_of(base, parts, again=False)
+        _refuse_twin(target, folder_of(base, key, again=False))
+        return folder_of(base, key, again=False)
     attempt = 0
-    while (folder := folder_of(base, (*parts, attempt), again=False)).exists():
+    while (folder := folder_of(base, (*key, attempt), again=False)).exists():
         attempt += 1
     return folder
 
@@ -372,12 +377,13 @@ def _refuse_twin(target: object, folder: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Wait for another process at the same run (pytest-xdist), which then has the answers."""
     from filelock import FileLock
 
     from ragwitness.core.files import unwritable
 
+    # The lock lies beside the folder, which does not exist yet.
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f".{folder.name}.lock"))
@@ -393,4 +399,4 @@ def _alone(folder: Path) -> Iterator[None]:
 def _digest(documents: Sequence[Document]) -> str:
     from ragwitness.crypto.hashing import text_digest
 
-    return text_digest(part for one in documents for part in (one.id, one.text))
+    return text_digest(text for document in documents for text in (document.id, document.text))

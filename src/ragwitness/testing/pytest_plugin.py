@@ -1,6 +1,6 @@
 """The pytest plugin: a target and documents as fixtures, and assertions bound to its options.
 
-It comes with ``pip install ragwitness``; nothing of it is imported before a test asks for it.
+It comes with ``pip install ragwitness``; nothing of it is imported before a test needs it.
 
 ::
 
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ragwitness.testing.assertions import Asserted
+    from ragwitness.testing.assertions import AssertionOutcome
 
 _PROPERTY = "ragwitness"
-"""Under which a test's report keeps what was found; pytest writes it into its JUnit file too."""
+"""Key of the finding in a test's report; pytest writes it into its JUnit file too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Setting:
     """One setting.
 
     Attributes:
-        help: What it is.
+        help: Its meaning.
         role: Of a path in it: ``target``, ``documents``, ``folder``; empty for none.
-        type: What its text is read as.
+        type: Reads its text.
         choices: Texts that there are; empty for any.
     """
 
@@ -53,12 +53,12 @@ _SETTINGS = {
     "background": _Setting("Texts like the corpus that the system does not hold.", "documents"),
     "known-out": _Setting("Documents that are certainly outside the system.", "documents"),
     "known-in": _Setting("Documents that are certainly inside the system.", "documents"),
-    "release": _Setting("What this version of the system is called: its answers are kept for it."),
+    "release": _Setting("Name of this version of the system; its answers are kept."),
     "runs": _Setting("Folder in which runs and their answers are kept.", "folder"),
     "alpha": _Setting("Share of audits that an innocent system may fail.", type=float),
     "max-queries": _Setting("Most queries that each test may send.", type=int),
     "inconclusive": _Setting(
-        "What becomes of a test that decides nothing.", choices=("fail", "warn", "skip")
+        "Outcome of a test that decides nothing.", choices=("fail", "warn", "skip")
     ),
 }
 
@@ -75,10 +75,10 @@ class _Private(tuple[Any, ...]):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add an option and an ini value for each setting."""
     group = parser.getgroup("ragwitness", "privacy of RAG systems (ragwitness)")
-    for name, one in _SETTINGS.items():
-        more: dict[str, Any] = {"choices": one.choices} if one.choices else {}
-        group.addoption(f"--rag-{name}", default=None, help=one.help, **more)
-        parser.addini(_ini(name), one.help)
+    for name, setting in _SETTINGS.items():
+        more: dict[str, Any] = {"choices": setting.choices} if setting.choices else {}
+        group.addoption(f"--rag-{name}", default=None, help=setting.help, **more)
+        parser.addini(_ini(name), setting.help)
 
 
 def _ini(name: str) -> str:
@@ -95,20 +95,20 @@ def _setting(config: pytest.Config, name: str) -> Any:
     Raises:
         UsageError: Its text cannot be read.
     """
-    one = _SETTINGS[name]
+    setting = _SETTINGS[name]
     # Paths of the ini file are relative to its folder, as pytest's own are.
-    places: list[tuple[str, object, Path | None]] = [
+    sources: list[tuple[str, object, Path | None]] = [
         (f"--rag-{name}", config.getoption(f"--rag-{name}"), None),
         (_variable(name), os.environ.get(_variable(name)), None),
         (_ini(name), config.getini(_ini(name)), config.inipath.parent if config.inipath else None),
     ]
-    for where, text, base in places:
+    for where, text, base in sources:
         if text in (None, ""):
             continue
-        if one.choices and text not in one.choices:
-            raise pytest.UsageError(f"{where} cannot be {text!r}: use {', '.join(one.choices)}")
+        if setting.choices and text not in setting.choices:
+            raise pytest.UsageError(f"{where} cannot be {text!r}: use {', '.join(setting.choices)}")
         try:
-            return one.type(_located(str(text), one.role, base))
+            return setting.type(_located(str(text), setting.role, base))
         except ValueError:
             raise pytest.UsageError(f"{where} cannot be {text!r}: a number is wanted") from None
     return None
@@ -125,23 +125,23 @@ def _located(text: str, role: str, base: Path | None) -> str:
 
 
 def _needed(request: pytest.FixtureRequest, name: str) -> Any:
-    found = _setting(request.config, name)
-    if found is None:
+    value = _setting(request.config, name)
+    if value is None:
         pytest.fail(
             f"{_SETTINGS[name].help} It is not known: give --rag-{name}, set {_variable(name)},"
             f" write {_ini(name)} into the ini file, or define a fixture {request.fixturename}.",
             pytrace=False,
         )
-    return found
+    return value
 
 
 def _documents(request: pytest.FixtureRequest, name: str, *, needed: bool) -> Any:
     from ragwitness.core.errors import RagwitnessError
     from ragwitness.runner.task_runtime import as_documents
 
-    found = _needed(request, name) if needed else _setting(request.config, name)
+    value = _needed(request, name) if needed else _setting(request.config, name)
     try:
-        return _Private(() if found is None else as_documents(found))
+        return _Private(() if value is None else as_documents(value))
     except RagwitnessError as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -195,21 +195,22 @@ def assert_no_leak(request: pytest.FixtureRequest) -> Callable[..., Any]:
 def _bound(
     request: pytest.FixtureRequest, asserted: Callable[..., Any], *more: str
 ) -> Callable[..., Any]:
-    """Give an assertion what the session sets, and note what it finds; a test's own words win."""
+    """Bind the session's settings to an assertion, and record its finding; arguments win."""
     names = ("release", "runs", "max-queries", "inconclusive", *more)
-    found = {name.replace("-", "_"): _setting(request.config, name) for name in names}
-    given = {name: value for name, value in found.items() if value is not None}
-    given.setdefault("runs", request.config.rootpath / "ragwitness-runs")
+    settings = {name.replace("-", "_"): _setting(request.config, name) for name in names}
+    known_settings = {name: value for name, value in settings.items() if value is not None}
+    known_settings.setdefault("runs", request.config.rootpath / "ragwitness-runs")
 
     # On the test's report, which travels from a worker of pytest-xdist to its master.
-    def told(finding: Asserted) -> None:
+    def on_outcome(finding: AssertionOutcome) -> None:
         request.node.user_properties.append((_PROPERTY, finding.text))
 
-    return functools.partial(asserted, **given, told=told)
+    return functools.partial(asserted, **known_settings, on_outcome=on_outcome)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say what each assertion that passed or was left undecided found; a failure says it itself."""
+    """Print the finding of each assertion that passed or decided nothing."""
+    # Findings travel with the reports, also from the workers of pytest-xdist.
     lines = [
         (report.nodeid, value)
         for outcome in ("passed", "skipped")

@@ -58,7 +58,6 @@ class Tongue:
         negation: Words that turn a sentence round.
         denied: A verb of containing that is negated, or "no mention".
         bare: Whole replies that decline.
-        examples: Replies that decline, one that affirms and one that denies, for tests.
     """
 
     name: str
@@ -75,7 +74,6 @@ class Tongue:
     negation: re.Pattern[str]
     denied: re.Pattern[str]
     bare: re.Pattern[str]
-    examples: tuple[tuple[str, ...], str, str]
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -116,7 +114,6 @@ class Tongue:
                 + (rf"|(?:{content}){edge}{gap}{edge}(?:{negation})" if row.get("after") else "")
             ),
             bare=re.compile(rf"\W*(?:{row['bare']})\W*", re.IGNORECASE),
-            examples=(tuple(row["declined"]), row["affirmed"], row["denied"]),
         )
 
     def known(self, clause: str) -> int:

@@ -37,7 +37,7 @@ _GONE = "There is no such run; it may have been moved or deleted."
 
 
 def create_app(
-    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None, address: str = ""
+    roots: Sequence[Path], access: Access | None = None, jobs: Jobs | None = None
 ) -> ASGIApp:
     """Return the pages over run folders.
 
@@ -45,13 +45,12 @@ def create_app(
 
     Args:
         roots: Run folders, or folders of runs.
-        access: Who may open them; None admits everybody on the loopback.
-        jobs: What the pages begin; None lets them only read.
-        address: Of these pages, for one browser more.
+        access: Decides about each request; None admits every one on the loopback.
+        jobs: Tasks that the pages begin; None for pages that only read.
     """
     access = access or Access()
-    begin = Beginnings(jobs, access, address, roots) if jobs else None
-    # Seven pages and three fixed files, all of them GET: nothing in these can change a run.
+    begin = Beginnings(jobs, access, roots) if jobs else None
+    # Six pages and three fixed files, all of them GET: nothing in these can change a run.
     site = _Site(roots, begin)
     routes = [
         Route("/", _page(site.runs)),
@@ -59,7 +58,6 @@ def create_app(
         Route("/run/{key}/document", _page(site.document)),
         Route("/run/{key}/rows", _page(site.rows)),
         Route("/run/{key}/asked", _page(site.asked)),
-        Route("/compare", _page(site.compare)),
         Route("/style.css", _fixed(pages.style_sheet, "text/css")),
         Route("/live.js", _fixed(pages.script, "text/javascript")),
         Route("/icon.svg", _fixed(lambda: _ICON, "image/svg+xml")),
@@ -92,8 +90,10 @@ class _Site:
         page = pages.document_page(run, name)
         if page is None:
             # Names come out of addresses, so they are made visible before they are repeated.
-            shown = visible(name, 80)
-            raise HTTPException(404, f"Nothing is known of the document {shown} in this run.")
+            visible_name = visible(name, 80)
+            raise HTTPException(
+                404, f"Nothing is known of the document {visible_name} in this run."
+            )
         return page
 
     def rows(self, given: dict[str, str]) -> str:
@@ -102,18 +102,13 @@ class _Site:
     def asked(self, given: dict[str, str]) -> str:
         return pages.asked_page(self._find(given.get("key", "")), given)
 
-    def compare(self, given: dict[str, str]) -> str:
-        if "first" not in given or "second" not in given:
-            raise HTTPException(404, "Choose two runs in the list of runs.")
-        return pages.compare_page(self._find(given["first"]), self._find(given["second"]))
-
     def _find(self, key: str) -> Run:
         # Keys are looked up among the runs that are there; no part of an address ever becomes a
         # path.
-        found = next((run for run in find_runs(self._roots) if run.key == key), None)
-        if found is None:
+        run = next((run for run in find_runs(self._roots) if run.key == key), None)
+        if run is None:
             raise HTTPException(404, _GONE)
-        return found
+        return run
 
 
 def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitable[Response]]:
@@ -122,8 +117,8 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
     async def handle(request: Request) -> Response:
         query = request.scope["query_string"].decode("latin-1")
         # Ids of documents may hold half a surrogate pair.
-        given = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
-        named = {name: values[-1] for name, values in given.items()}
+        parameters = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
+        named = {name: values[-1] for name, values in parameters.items()}
         return page_reply(await run_in_threadpool(make, {**named, **request.path_params}))
 
     return handle
@@ -137,26 +132,28 @@ def _fixed(text: Callable[[], str], kind: str) -> Callable[[Request], Awaitable[
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
-    status, said = 500, ""
+    status, detail = 500, ""
     if isinstance(error, HTTPException):
-        status, said = error.status_code, error.detail
+        status, detail = error.status_code, error.detail
     title = "Not found" if status == 404 else "This cannot be done"
-    return page_reply(pages.message_page(title, said), status)
+    return page_reply(pages.message_page(title, detail), status)
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
-    said = str(error) if isinstance(error, RagwitnessError) else ""
-    return page_reply(pages.message_page("A file cannot be read", said))
+    message = str(error) if isinstance(error, RagwitnessError) else ""
+    return page_reply(pages.message_page("A file cannot be read", message))
 
 
 async def _broken(_request: Request, error: Exception) -> Response:
-    said = f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
-    return page_reply(pages.message_page("Something is wrong", said), 500)
+    message = (
+        f"{type(error).__name__}: the page could not be made. This is a mistake in Ragwitness."
+    )
+    return page_reply(pages.message_page("Something is wrong", message), 500)
 
 
 # Serves the pages until Ctrl-C.
 
-_say = partial(print, flush=True)  # whoever reads a pipe waits for the address
+_say = partial(print, flush=True)  # a reader of a pipe waits for the address
 
 
 def serve(
@@ -191,12 +188,12 @@ def serve(
         announce(f"Listening on {address}/?token={token}")
         announce("The address works once, for one browser.")
         if not local:
-            announce("Whoever has it can read the runs, and so can who listens in: the connection")
-            announce("is not encrypted. A tunnel to the loopback is safer, and can begin runs.")
+            announce("It shows the runs to everybody who has it or listens in: the connection is")
+            announce("not encrypted. A tunnel to the loopback is safer, and can begin runs.")
 
     try:
         with _ends_in_order():
-            serve_app(create_app(runs, access, jobs, address), listener, ready)
+            serve_app(create_app(runs, access, jobs), listener, ready)
     finally:
         if jobs is not None:
             jobs.close()
@@ -205,10 +202,11 @@ def serve(
 
 @contextmanager
 def _ends_in_order() -> Iterator[None]:
-    """Take what ends a program, such as a terminal that is closed, as Ctrl-C.
+    """Handle every signal that ends a program as Ctrl-C, such as that of a closed terminal.
 
     Runs are stopped then, and uploads deleted, which a sudden end would leave behind.
     """
+    # Handlers can be set in the main thread alone.
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         names = []

@@ -8,7 +8,6 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -19,14 +18,14 @@ from starlette.routing import Route
 
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.quotes import quote
-from ragwitness.core.run_files import COMMITMENT, RESULT
+from ragwitness.core.run_files import RESULT
 from ragwitness.evidence.result import RESULT_TYPE as VERDICT
 from ragwitness.evidence.task import pack_of
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import ReportDocument
 from ragwitness.report.html import Cut
 from ragwitness.web.forms import TASKS, Question, Task, typed
-from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of, valid_name
+from ragwitness.web.jobs import BUSY, Job, Jobs, Stage, TakenError, progress_of
 from ragwitness.web.pages import Begun, RunActs, message_page, render
 from ragwitness.web.runs import find_runs, key_of
 from ragwitness.web.security import LIVE_POLICY, Access
@@ -61,16 +60,13 @@ class Beginnings:
     """The pages that begin tasks.
 
     Args:
-        jobs: What was begun.
+        jobs: The tasks.
         access: Whose forms are taken.
-        origin: Address of these pages, for one browser more; empty where none is printed.
         roots: Run folders, or folders of runs.
     """
 
-    def __init__(
-        self, jobs: Jobs, access: Access, origin: str = "", roots: Sequence[Path] = ()
-    ) -> None:
-        self._jobs, self._access, self._origin, self._roots = jobs, access, origin, roots
+    def __init__(self, jobs: Jobs, access: Access, roots: Sequence[Path] = ()) -> None:
+        self._jobs, self._access, self._roots = jobs, access, roots
 
     @property
     def routes(self) -> list[Route]:
@@ -83,21 +79,20 @@ class Beginnings:
             Route("/job/{key}/now", _in_thread(self._now)),
             Route("/job/{key}/verdict", _in_thread(self._verdict)),
             Route("/job/{key}/{act}", self._act, methods=["POST"]),
-            Route("/invite", self._invite, methods=["POST"]),
             Route("/run/{key}/pack", self._pack, methods=["POST"]),
         ]
 
     def begun(self) -> Begun:
         """Return what the list of runs shows of it."""
-        jobs = [(one.title, _WORDS[one.stage], f"/job/{one.key}") for one in self._jobs.listed()]
+        jobs = [(job.title, _WORDS[job.stage], f"/job/{job.key}") for job in self._jobs.listed()]
         return Begun(jobs, self._access.form_key)
 
     def of_run(self, run: Path) -> RunActs:
         """Return what these pages began in a run folder, and what they can do with it."""
-        found = self._jobs.at(run)
+        job = self._jobs.at(run)
         return RunActs(
-            (f"/job/{found.key}", _WORDS[found.stage]) if found else None,
-            _again(found) if found else ("", ""),
+            (f"/job/{job.key}", _WORDS[job.stage]) if job else None,
+            _again(job) if job else ("", ""),
             self._access.form_key,
         )
 
@@ -107,24 +102,18 @@ class Beginnings:
         return page_reply(render("begin.html.j2", tasks=list(TASKS.values())))
 
     def _ask(self, request: Request) -> Response:
+        # The form shows the answers of a task that was begun, else the usual ones.
         task, query = _task_of(request), request.query_params
         job = self._jobs.find(query.get("job", ""))
         if job is not None and job.task is not task:
             job = None
-        # Only a name may come from an address: a link of others must not fill in where keys go.
-        usual = {one.option: one.usual for one in task.every if one.usual}
-        named = [one.option for one in task.every if one.form == "plan"]
-        given = {option: query[option] for option in named if option in query}
+        usual = {question.option: question.usual for question in task.every if question.usual}
         return page_reply(
             render(
                 "form.html.j2",
                 task=task,
                 job=job,
-                answers=job.answers if job else usual | given,
-                name=job.next_name
-                if job
-                else query.get("name", "") * valid_name(query.get("name", "")),
-                plans=self._plans(),
+                answers=job.answers if job else usual,
                 base=self._jobs.base,
                 home=self._jobs.home,
                 form_key=self._access.form_key,
@@ -148,23 +137,16 @@ class Beginnings:
             )
         problems: dict[str, str] = {}
         # 1. The answers in words; a key goes to memory alone, and never to another system.
-        before = job.answers.get("target") or job.answers.get("service")
+        before = job.answers.get("target")
         job.answers = {
             one.option: form.texts.get(one.option, "")
             for one in job.task.every
             if one.form not in ("documents", "key")
         }
-        now = job.answers.get("target") or job.answers.get("service")
+        now = job.answers.get("target")
         if (secret := form.texts.get("key-env", "")) or before != now:
             job.hold(secret)
-        # 2. Where it goes.
-        job.name = form.texts.get("name", "")
-        if job.name and not valid_name(job.name):
-            problems["name"] = (
-                "A name is made of letters, digits, spaces, dots and dashes, and begins with a"
-                " letter or a digit."
-            )
-        # 3. Each answer, by its form.
+        # 2. Each answer, by its form.
         for question in job.task.every:
             try:
                 self._check(job, question, form)
@@ -173,7 +155,7 @@ class Beginnings:
         if problems:
             job.problems, job.stage = problems, Stage.DRAFT
             return _to(f"/begin/{job.task.name}?{urlencode({'job': job.key})}")
-        # 4. The verbs that look.
+        # 3. The checks.
         try:
             self._jobs.check(job)
         except TakenError as error:
@@ -189,13 +171,6 @@ class Beginnings:
         answer = job.answers.get(question.option, "")
         if question.form == "documents":
             self._documents(job, question, form)
-        elif question.form == "plan":
-            job.sources.pop(question.option, None)
-            if answer not in self._plans():
-                raise InputError(
-                    "There are no such canaries.", "Choose some, or draw canaries first."
-                )
-            job.sources[question.option] = Source(self._jobs.home / answer, answer, "", False)
         elif question.form == "seal":
             # One key for all runs of a folder; the verb makes it where there is none.
             job.answers[question.option] = str(self._jobs.home / _KEY_FILE) if answer else ""
@@ -211,16 +186,17 @@ class Beginnings:
 
     def _documents(self, job: Job, question: Question, form: Form) -> None:
         """Take an upload, else a path, else what was given before."""
+        # An upload comes first, then a path, then the documents of an earlier try.
         path = form.texts.get(f"{question.option}-path", "")
         if files := form.files.get(question.option):
             job.sources.pop(question.option, None)
-            kept = keep_uploads(files, job.folder / question.option)
-            shown = kept.name if len(files) == 1 else f"{len(files)} files"
-            source = Source(kept, shown, shown, True)
+            stored = keep_uploads(files, job.folder / question.option)
+            label = stored.name if len(files) == 1 else f"{len(files)} files"
+            source = Source(stored, label, label, True)
         elif path:
             job.sources.pop(question.option, None)
-            found = inside(self._jobs.base, path)
-            source = Source(found, found.name, found.name, False)
+            local = inside(self._jobs.base, path)
+            source = Source(local, local.name, local.name, False)
         elif question.option in job.sources and "forget" not in form.texts:
             source = job.sources[question.option]
         elif question.needed:
@@ -239,14 +215,6 @@ class Beginnings:
             )
         job.sources[question.option] = source
 
-    def _plans(self) -> list[str]:
-        """Folders of canaries beside the runs."""
-        try:
-            found = [one.parent.name for one in self._jobs.home.glob(f"*/{COMMITMENT}")]
-        except OSError:
-            return []
-        return sorted(found)
-
     # A task that was checked.
 
     def _show(self, request: Request) -> Response:
@@ -263,10 +231,13 @@ class Beginnings:
             words=_WORDS[stage],
             busy=busy,
             now=progress_of(job) if busy else None,
-            check=_checked(job),
+            seen=job.seen,
+            # Price and power come with the forecast of the chosen method.
+            plan=(job.seen.get("forecast") or {}).get("methods", {}).get(job.seen.get("method")),
+            quote=quote,
             lines=[line for line in job.output if line.strip()][-_SHOWN_LINES:],
             said=[] if report else [line for line in job.output if line.strip()],
-            report_link=(f"/run/{key_of(run)}" if job.task.fills else f"/job/{job.key}/verdict")
+            report_link=(f"/run/{key_of(run)}" if job.task.runs else f"/job/{job.key}/verdict")
             if run and report
             else "",
             report=report,
@@ -282,7 +253,7 @@ class Beginnings:
     def _verdict(self, request: Request) -> Response:
         """The whole verdict on a file that was checked."""
         job = self._job(request)
-        report = None if job.task.fills else _report_of(job)
+        report = None if job.task.runs else _report_of(job)
         if report is None:
             return _to(f"/job/{job.key}")
         return page_reply(
@@ -292,6 +263,7 @@ class Beginnings:
     def _now(self, request: Request) -> Response:
         """How far it is, for the script of the page."""
         job = self._job(request)
+        # Numbers and words alone: the script puts them into the page as text.
         now = progress_of(job)
         return JSONResponse(
             {
@@ -306,8 +278,9 @@ class Beginnings:
     async def _act(self, request: Request) -> Response:
         async with self._form(request) as form:
             yes = bool(form.texts.get("yes"))
+        # One button, one act; a task that is busy refuses in words.
         job, act = self._job(request), request.path_params["act"]
-        here = f"/job/{job.key}"
+        address = f"/job/{job.key}"
         try:
             if act == "check":
                 await run_in_threadpool(self._jobs.check, job)
@@ -323,14 +296,16 @@ class Beginnings:
                 raise HTTPException(404, "There is no such button.")
         except TakenError as error:
             return _taken(error, self._jobs.at(job.run) or job if job.run else job)
-        return _to(here)
+        return _to(address)
 
     async def _pack(self, request: Request) -> Response:
         """The evidence pack of a sealed run, as a file."""
         async with self._form(request) as form:
             hide = bool(form.texts.get("hide"))
         key = request.path_params["key"]
-        run = next((one for one in find_runs(self._roots) if one.key == key), None)
+        run = next(
+            (candidate for candidate in find_runs(self._roots) if candidate.key == key), None
+        )
         if run is None:
             raise HTTPException(404, "There is no such run.")
         name = Path(f"evidence-{key}{'-hidden' * hide}.zip")
@@ -338,23 +313,9 @@ class Beginnings:
         named = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(data, media_type="application/zip", headers=named)
 
-    async def _invite(self, request: Request) -> Response:
-        async with self._form(request):
-            pass
-        if not self._origin:
-            raise HTTPException(404, "These pages need no token.")
-        return page_reply(
-            message_page(
-                "An address for one browser more",
-                f"{self._origin}/?token={self._access.invite()}",
-                "Open it in the other browser. It works once; whoever opens it can read the runs,"
-                " and begin new ones.",
-            )
-        )
-
     @asynccontextmanager
     async def _form(self, request: Request) -> AsyncIterator[Form]:
-        """Read a form of ours.
+        """Read a form of these pages.
 
         Raises:
             HTTPException: It does not hold what our forms hold.
@@ -382,7 +343,7 @@ class Beginnings:
 
 
 def _again(job: Job) -> tuple[str, str]:
-    """Return button and address of the form of what is finished, its documents still in it."""
+    """Return button and address of the form of a finished task, with its documents."""
     label = job.task.again if job.stage is Stage.DONE else ""
     return label, f"/begin/{job.task.name}?{urlencode({'job': job.key})}"
 
@@ -391,7 +352,7 @@ def _report_of(job: Job) -> ReportDocument | None:
     """Return what a task found; None as long as there is nothing."""
     if job.stage is not Stage.DONE or job.run is None:
         return None
-    if job.task.fills:
+    if job.task.runs:
         return find_runs((job.run,))[0].report if (job.run / RESULT).exists() else None
     text = "\n".join(job.output)
     try:
@@ -401,10 +362,10 @@ def _report_of(job: Job) -> ReportDocument | None:
 
 
 def _task_of(request: Request) -> Task:
-    found = TASKS.get(request.path_params["task"])
-    if found is None:
-        raise HTTPException(404, f"What can be begun is: {', '.join(TASKS)}.")
-    return found
+    task = TASKS.get(request.path_params["task"])
+    if task is None:
+        raise HTTPException(404, f"The pages can begin: {', '.join(TASKS)}.")
+    return task
 
 
 _NUMBERS = {"whole": "a whole number", "number": "a number"}
@@ -422,44 +383,6 @@ def _refuse_number(question: Question, answer: str) -> None:
         raise InputError(f"This is not {_NUMBERS[question.form]}.", "An example: 200")
     if question.form == "whole" and not value:
         raise InputError("This must be above 0.", "Leave it empty for no limit.")
-
-
-def _checked(job: Job) -> dict[str, Any]:
-    """Return what the looks found, in words: label and value, table of power, doubts."""
-    seen = job.seen
-    if not seen:
-        return {}
-    can = seen.get("capabilities") or []
-    found: dict[str, Any] = {
-        "system": [
-            ("System", str(seen.get("target", ""))),
-            ("It gives", ", ".join(map(str, can)) or "nothing that can be read"),
-            ("It answered first", quote(str(seen.get("text", "")))),
-            ("Methods that it admits", ", ".join(map(str, seen.get("audits", []))) or "none"),
-            ("Queries of this check", str(seen.get("queries_spent", seen.get("requests", 0)))),
-        ],
-        "notes": seen.get("notes", []),
-        "tried": seen.get("tried", []),
-    }
-    plan = (seen.get("forecast") or {}).get("methods", {}).get(seen.get("method"))
-    if plan is None:
-        return found
-    found["assumptions"] = [seen.get("decides", ""), *seen.get("alike", [])]
-    found["method"] = (str(seen.get("method")), str(seen.get("why", "")))
-    tokens, seconds, cost = plan["tokens_most"], plan["seconds"], plan["cost_most"]
-    found["price"] = [
-        ("Queries", fmt.count(plan["queries"])),
-        ("Queries at most", fmt.count(plan["queries_most"])),
-        ("Tokens at most", fmt.count(tokens["sent"] + tokens["answer"])),
-        ("Cost at most", "give both prices to see it" if cost is None else f"{cost:.4g}"),
-        ("Time", " to ".join(map(fmt.duration, seconds)) if seconds else fmt.MISSING),
-    ]
-    found["power"] = [
-        (label, fmt.percent(one["found"]), f"{one['false']:.2g}")
-        for label, one in plan["power"].items()
-        if one.get("found") is not None
-    ]
-    return found
 
 
 def _in_thread(make: Callable[[Request], Response]) -> Handler:

@@ -1,11 +1,11 @@
-"""One document: what was asked about it, what came back, and the words that decided."""
+"""One document: the questions about it, their answers, and the deciding words."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -13,97 +13,54 @@ from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
 from ragwitness.membership.methods.method_registry import SHOWS
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
-from ragwitness.runner.response_store import Exchange
+from ragwitness.runner.response_store import StoredResponse
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
-_TOKENS = 400
 _RUN = 6  # words in a row that two texts share before they are marked in both
-_OTHERS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One deciding word, formatted.
+class DecidingWord(NamedTuple):
+    """A deciding word, and the numbers of the queries that asked for it."""
 
-    Attributes:
-        before: The words before it.
-        word: The word.
-        target: Probability by the system.
-        baseline: Probability by a model without the database.
-        bars: Ends of the bars of both, from 0 to 1; the system's lower end comes first.
-        where: Numbers of the queries that asked for it.
-    """
-
-    before: str
-    word: str
-    target: str
-    baseline: str
+    evidence: Evidence
     bars: tuple[float, float, float]
-    where: tuple[int, ...]
+    """Ends of its bars, from 0 to 1: the system's lower and upper one, the baseline's."""
+    queries: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One generated token with its likeliest alternatives."""
+class MarkedExchange(NamedTuple):
+    """A question with its answer, as HTML in which shared and deciding words are marked."""
 
-    token: str
-    probability: str
-    others: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One question with its answer, formatted.
-
-    Attributes:
-        number: From 1.
-        stage: Part of the run.
-        target: Name of the system.
-        prompt: What was sent, what came back of it marked; HTML.
-        settings: How it was to be answered.
-        answer: What came back, the deciding words marked; HTML.
-        outcome: How it ended, and what it cost.
-        pieces: Its tokens; empty where the system gave no log-probabilities.
-        cut: Tokens that are not shown.
-        contexts: Retrieved passages, where the system shows them; HTML.
-    """
-
-    number: int
-    stage: str
-    target: str
+    exchange: StoredResponse
     prompt: Markup
     settings: str
     answer: Markup
     outcome: str
-    pieces: tuple[Piece, ...]
-    cut: int
     contexts: tuple[Markup, ...]
 
 
-def told(verdict: Verdict, exchanges: Sequence[Exchange]) -> tuple[Told, ...]:
+def deciding_words(verdict: Verdict, exchanges: Sequence[StoredResponse]) -> list[DecidingWord]:
     """Return the words that decided, each with the queries that asked for it."""
-    return tuple(
-        Told(
-            fmt.visible(word.before, 80),
-            fmt.visible(word.word, 80),
-            fmt.probability(word.probability),
-            fmt.probability(word.baseline),
+    return [
+        DecidingWord(
+            word,
             (_unit(word.probability.low), _unit(word.probability.high), _unit(word.baseline)),
-            _where(word, exchanges),
+            _queries_for(word, exchanges),
         )
         for word in verdict.evidence
-    )
+    ]
 
 
-def because(result: AuditResult, verdict: Verdict) -> str:
+def explanation(result: AuditResult, verdict: Verdict) -> str:
     """Say in plain words why a document has its verdict, and how often such a sentence is wrong."""
-    known = [score for score in result.calibration.scores if verdict.score is not None]
-    high = fmt.count(sum(score >= (verdict.score or 0.0) for score in known))
+    scores = [score for score in result.calibration.scores if verdict.score is not None]
+    high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
+    # Each verdict has its own reason, and its own error.
     if verdict.decision is Decision.IN:
         shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
         return (
-            f"It is called in because {shows}: {high} of {fmt.documents(len(known))} known to be"
+            f"It is called in because {shows}: {high} of {fmt.documents(len(scores))} known to be"
             f" outside scored as high. {how_often_wrong(result)}"
         )
     if verdict.decision is Decision.OUT:
@@ -111,60 +68,54 @@ def because(result: AuditResult, verdict: Verdict) -> str:
             "It shows no sign because documents that are inside this system answer so weakly only"
             f" with probability {fmt.p_text(verdict.p_out)}. It may be inside all the same."
         )
-    told = f"{high} of {fmt.documents(len(known))} known to be outside scored as high."
-    return f"Nothing is decided. {told if known else ''}".strip()
+    rank_text = f"{high} of {fmt.documents(len(scores))} known to be outside scored as high."
+    return f"Nothing is decided. {rank_text if scores else ''}".strip()
 
 
-def asked(exchanges: Sequence[Exchange], words: Sequence[Evidence]) -> tuple[Asked, ...]:
-    """Return the questions with their answers, and in both what decided marked."""
+def marked_exchanges(
+    exchanges: Sequence[StoredResponse], words: Sequence[Evidence]
+) -> list[MarkedExchange]:
+    """Return the questions with their answers, shared and deciding words marked in both."""
     # One pattern for all deciding words, so that overlapping ones are marked once.
     named = [word.word for word in words]
     pattern = _pattern([*named, *(["No"] if "Yes" in named else [])])
-    return tuple(
-        Asked(
-            number=n,
-            stage=fmt.visible(one.asked.stage),
-            target=fmt.visible(one.asked.target),
-            prompt=_marked(one.asked.query.prompt, None, _heard(one.answer)),
-            settings=_settings(one.asked.query),
-            answer=_marked(one.answer.text, pattern, one.asked.query.prompt),
-            outcome=_outcome(one.answer),
-            pieces=_pieces(one.answer),
-            cut=max(0, len(one.answer.tokens or ()) - _TOKENS),
-            contexts=tuple(
-                _marked(context, None, one.asked.query.prompt)
-                for context in one.answer.contexts or ()
-            ),
+    marked = []
+    for exchange in exchanges:
+        prompt, answer = exchange.asked.query.prompt, exchange.answer
+        contexts = answer.contexts or ()
+        marked.append(
+            MarkedExchange(
+                exchange,
+                _marked(prompt, None, "\n".join((answer.text, *contexts))),
+                _settings(exchange.asked.query),
+                _marked(answer.text, pattern, prompt),
+                _outcome(answer),
+                tuple(_marked(context, None, prompt) for context in contexts),
+            )
         )
-        for n, one in enumerate(exchanges, start=1)
-    )
+    return marked
 
 
 def readable(text: str) -> str:
     """Return untrusted text with its line breaks, all else unseen named; not yet escaped."""
-    shown = "\n".join(fmt.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
+    visible_text = "\n".join(fmt.visible(line, _LONGEST) for line in text[:_LONGEST].split("\n"))
     rest = len(text) - _LONGEST
-    return f"{shown}… ({fmt.count(rest)} more characters)" if rest > 0 else shown
+    return f"{visible_text}… ({fmt.count(rest)} more characters)" if rest > 0 else visible_text
 
 
-def _heard(answer: Answer) -> str:
-    """What came back, the passages with the answer."""
-    return "\n".join((answer.text, *(answer.contexts or ())))
-
-
-def _where(word: Evidence, exchanges: Sequence[Exchange]) -> tuple[int, ...]:
+def _queries_for(word: Evidence, exchanges: Sequence[StoredResponse]) -> tuple[int, ...]:
     """Return the numbers of the queries that asked for a word, else of answers that hold it."""
     # First by the prompt that stops where the word comes; an audit that asks otherwise is searched
     # by its answers.
     numbered = tuple(enumerate(exchanges, start=1))
-    found = tuple(n for n, one in numbered if _asks_for(word, one))
+    numbers = tuple(n for n, exchange in numbered if _asks_for(word, exchange))
     pattern = _pattern([word.word])
-    if found or pattern is None:
-        return found
-    return tuple(n for n, one in numbered if pattern.search(one.answer.text))
+    if numbers or pattern is None:
+        return numbers
+    return tuple(n for n, exchange in numbered if pattern.search(exchange.answer.text))
 
 
-def _asks_for(word: Evidence, one: Exchange) -> bool:
+def _asks_for(word: Evidence, one: StoredResponse) -> bool:
     """Whether a prompt leaves off where a word comes, or the answer has it where it comes."""
     before = " ".join(word.before.split())
     if before and " ".join(one.asked.query.prompt.split()).endswith(before):
@@ -183,31 +134,31 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str] | None:
 
 def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
     """Escape a text, and mark in it the words of a pattern and the runs that another text holds."""
-    shown = readable(text)
-    found = [match.span() for match in pattern.finditer(shown)] if pattern else []
+    text_shown = readable(text)
+    matches = [match.span() for match in pattern.finditer(text_shown)] if pattern else []
     # Cut, escape, join: nothing is marked up before it is escaped.
-    parts, at = [], 0
-    for start, end in sorted([*found, *_shared(shown, readable(other))]):
+    pieces, at = [], 0
+    for start, end in sorted([*matches, *_shared(text_shown, readable(other))]):
         if end > at:
-            parts += [escape(shown[at:start]), _MARK.format(shown[max(at, start) : end])]
+            pieces += [escape(text_shown[at:start]), _MARK.format(text_shown[max(at, start) : end])]
             at = end
-    return Markup("").join([*parts, escape(shown[at:])])
+    return Markup("").join([*pieces, escape(text_shown[at:])])
 
 
 def _shared(text: str, other: str) -> list[tuple[int, int]]:
     """Return the places in a text of runs of words that another text holds too."""
-    theirs = [word.casefold() for word in re.findall(r"\w+", other)]
-    runs = {tuple(theirs[at : at + _RUN]) for at in range(len(theirs) - _RUN + 1)}
-    words = [(found.group().casefold(), found.span()) for found in re.finditer(r"\w+", text)]
-    places: list[tuple[int, int]] = []
+    other_words = [word.casefold() for word in re.findall(r"\w+", other)]
+    runs = {tuple(other_words[at : at + _RUN]) for at in range(len(other_words) - _RUN + 1)}
+    words = [(match.group().casefold(), match.span()) for match in re.finditer(r"\w+", text)]
+    spans: list[tuple[int, int]] = []
     for at in range(len(words) - _RUN + 1):
         if tuple(word for word, _ in words[at : at + _RUN]) in runs:
             start, end = words[at][1][0], words[at + _RUN - 1][1][1]
             # Runs that overlap are one.
-            if places and start <= places[-1][1]:
-                start = places.pop()[0]
-            places.append((start, end))
-    return places
+            if spans and start <= spans[-1][1]:
+                start = spans.pop()[0]
+            spans.append((start, end))
+    return spans
 
 
 _MARK = Markup("<mark>{}</mark>")
@@ -215,41 +166,26 @@ _MARK = Markup("<mark>{}</mark>")
 
 def _settings(query: Query) -> str:
     """Say how a question was to be answered."""
-    parts = [f"at most {fmt.count(query.max_tokens)} tokens", f"temperature {query.temperature:g}"]
+    settings = [
+        f"at most {fmt.count(query.max_tokens)} tokens",
+        f"temperature {query.temperature:g}",
+    ]
     if query.top_logprobs:
-        parts.append(f"{query.top_logprobs} alternatives per token")
+        settings.append(f"{query.top_logprobs} alternatives per token")
     if query.seed is not None:
-        parts.append(f"seed {query.seed}")
-    return ", ".join(parts)
+        settings.append(f"seed {query.seed}")
+    return ", ".join(settings)
 
 
 def _outcome(answer: Answer) -> str:
     """Say how an answer ended and what it cost."""
-    parts = [f"ended: {fmt.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
-    for number, what in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
+    facts = [f"ended: {fmt.visible(answer.finish_reason, 60)}"] if answer.finish_reason else []
+    for number, verb in ((answer.prompt_tokens, "read"), (answer.completion_tokens, "written")):
         if number is not None:
-            parts.append(f"{fmt.count(number)} tokens {what}")
+            facts.append(f"{fmt.count(number)} tokens {verb}")
     if answer.tokens is None:
-        parts.append("no log-probabilities")
-    return ", ".join(parts)
-
-
-def _pieces(answer: Answer) -> tuple[Piece, ...]:
-    return tuple(
-        Piece(
-            fmt.visible(one.token, 80),
-            _probability(one.logprob),
-            ", ".join(
-                f"{fmt.visible(text, 40)} {_probability(value)}"
-                for text, value in [pair for pair in one.top if pair[0] != one.token][:_OTHERS]
-            ),
-        )
-        for one in (answer.tokens or ())[:_TOKENS]
-    )
-
-
-def _probability(logprob: float) -> str:
-    return fmt.probability(math.exp(min(0.0, logprob)))
+        facts.append("no log-probabilities")
+    return ", ".join(facts)
 
 
 def _unit(value: float) -> float:

@@ -1,8 +1,8 @@
-"""What the pages can begin: for each task its verb, its questions, and what is looked at first.
+"""The tasks that the pages can begin: their verbs, questions and checks.
 
 Nothing of an audit is done here. A question is an option of the verb under a name for people, as
-the task declares it; the answers become a file of options, and the verb runs with that file as it
-would on a terminal.
+the task declares it. The answers become a file of options, and the verb runs with that file as on a
+terminal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, cast, get_args, get_origin
 
-from ragwitness.canary.task import DrawTask, ProbeTask
 from ragwitness.core.options import AskedAs, Declared, PathRole, declared
 from ragwitness.evidence.task import VerifyTask
 from ragwitness.leakage.task import LeakTask
@@ -22,9 +21,7 @@ from ragwitness.membership.task import AuditTask
 KEY_VARIABLE = "RAGWITNESS_TARGET_KEY"
 """Where a key that was typed stands, in the memory of the verb's process alone."""
 
-Form = Literal[
-    "text", "documents", "target", "key", "whole", "number", "choice", "tick", "plan", "seal"
-]
+Form = Literal["text", "documents", "target", "key", "whole", "number", "choice", "tick", "seal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +31,10 @@ class Question:
     Attributes:
         option: The verb's option that it answers, without dashes.
         label: The question.
-        hint: What a stranger must know to answer it.
+        hint: The help that a newcomer needs.
         form: How it is answered.
         needed: Whether it must be answered.
-        usual: The answer that stands there already.
+        usual: The answer that is filled in at first.
         choices: Answers to choose from, in words.
         table: Documents that other commands read as documents are read and counted at once; a
             file of examples is left to the verb.
@@ -62,7 +59,7 @@ class Survey:
     Attributes:
         verb: Its words.
         options: Options of the task that it has; empty for all of them.
-        flags: What follows the file of options; ``{folder}`` stands for the task's own folder.
+        flags: Words after the file of options; ``{folder}`` is replaced by the task's folder.
     """
 
     verb: tuple[str, ...]
@@ -76,18 +73,17 @@ class Task:
 
     Attributes:
         name: In addresses.
-        title: What it is called.
+        title: Its name in words.
         asks: The question that it answers.
-        does: What it does, in a sentence or two.
-        verb: What runs it.
+        does: Its work, in a sentence or two.
+        verb: Words of the verb that runs it.
         start: The word on the button that begins it.
         questions: In groups, each with its heading.
-        looks: What is looked at first, in this order; without any it runs at once.
-        fills: Option that takes the run folder; empty where it has none of its own.
+        looks: The checks before it, in this order; without any it runs at once.
+        runs: Whether it has a run folder.
         named_by: Question whose answer names the run.
         written: File of options that a look writes for the verb; empty for the answers themselves.
-        after: The task that follows, and what to say of it.
-        flags: What follows the file of options of its verb.
+        flags: Words after the file of options of its verb.
         again: Words of the button that asks the same once more, with other answers.
     """
 
@@ -99,17 +95,16 @@ class Task:
     start: str
     questions: Mapping[str, tuple[Question, ...]]
     looks: tuple[Survey, ...]
-    fills: str = "run"
+    runs: bool = True
     named_by: str = "documents"
     written: str = ""
-    after: tuple[str, str] = ("", "")
     flags: tuple[str, ...] = ()
     again: str = ""
 
     @property
     def every(self) -> tuple[Question, ...]:
         """All questions in their order."""
-        return tuple(one for group in self.questions.values() for one in group)
+        return tuple(question for group in self.questions.values() for question in group)
 
 
 def questions_of(
@@ -123,22 +118,23 @@ def questions_of(
         needed: Fields that a form needs although a program may leave them out.
     """
     groups: dict[str, list[Question]] = {heading: [] for heading in headings}
-    for one in declared(source):
-        asked, usual = one.mark(AskedAs), one.default
-        if asked is None or asked.under not in groups:
+    for option in declared(source):
+        question, usual = option.mark(AskedAs), option.default
+        if question is None or question.under not in groups:
             continue
+        # Only a default that a person can read is filled in.
         plain = usual not in (MISSING, None, "") and not isinstance(usual, bool)
-        groups[asked.under].append(
+        groups[question.under].append(
             Question(
-                one.name.replace("_", "-"),
-                asked.label,
-                asked.hint,
-                form_of(asked, one),
-                needed=usual is MISSING or one.name in needed,
+                option.name.replace("_", "-"),
+                question.label,
+                question.hint,
+                form_of(question, option),
+                needed=usual is MISSING or option.name in needed,
                 usual=str(usual) if plain else "",
-                choices={**asked.choices, **{name: name for name in names_at(asked.names)}},
-                table=PathRole.DOCUMENTS in one.marks,
-                several=any(get_origin(kind) is list for kind in get_args(one.kind)),
+                choices={**question.choices, **{name: name for name in names_at(question.names)}},
+                table=PathRole.DOCUMENTS in option.marks,
+                several=any(get_origin(kind) is list for kind in get_args(option.kind)),
             )
         )
     return {heading: tuple(under) for heading, under in groups.items()}
@@ -150,17 +146,17 @@ def names_at(place: str) -> Sequence[str]:
     return getattr(importlib.import_module(module), name).names() if module else ()
 
 
-def form_of(asked: AskedAs, one: Declared) -> Form:
+def form_of(asked: AskedAs, option: Declared) -> Form:
     """Return how a question is answered: as it says itself, else by its type."""
     if asked.form:
         return cast("Form", asked.form)
     if asked.choices:
         return "choice"
-    kinds = get_args(one.kind) or (one.kind,)
+    kinds = get_args(option.kind) or (option.kind,)
     by_type: dict[object, Form] = {bool: "tick", int: "whole", float: "number"}
-    if PathRole.DOCUMENTS in one.marks:
+    if PathRole.DOCUMENTS in option.marks:
         return "documents"
-    return next((by_type[one] for one in kinds if one in by_type), "text")
+    return next((by_type[kind] for kind in kinds if kind in by_type), "text")
 
 
 _DOCTOR = Survey(("doctor",), ("target", "key-env"), ("--no-pilot", "--json", "{folder}/seen.json"))
@@ -188,11 +184,6 @@ _AUDIT = Task(
     again="Ask again with another method",
 )
 
-_TARGET, _KEY = (
-    next(one for one in _AUDIT.every if one.option == name) for name in ("target", "key-env")
-)
-_CAPS = _AUDIT.questions["Caps"]
-
 _LEAK = Task(
     name="leak",
     title="A measurement of leakage",
@@ -210,71 +201,6 @@ _LEAK = Task(
     named_by="corpus",
 )
 
-_DRAW = Task(
-    name="draw",
-    title="Canaries: draw",
-    asks="Will a model be trained on what I let its system read? First step of three.",
-    does="It draws a secret, chooses what is planted by it, and commits to it. Nothing is sent.",
-    verb=("canary", "draw"),
-    start="Draw the secret",
-    questions=questions_of(
-        DrawTask, ("Documents with questions", "Design"), needed=("candidates", "releases")
-    ),
-    looks=(Survey(("canary", "draw"), (), ("--dry-run", "--out", "{run}")),),
-    fills="out",
-    named_by="examples",
-    after=("plant", "Publish commitment.json of that folder first; then plant the canaries."),
-)
-
-_PLAN = Question(
-    "folder",
-    "Canaries that were drawn",
-    "The folders beside your runs that hold a commitment.",
-    "plan",
-    needed=True,
-)
-
-_PLANT = Task(
-    name="plant",
-    title="Canaries: plant",
-    asks="Will a model be trained on what I let its system read? Second step of three.",
-    does="It sends the documents with their questions to a service and votes on the answers.",
-    verb=("canary", "plant"),
-    start="Plant the canaries",
-    questions={
-        "Canaries": (_PLAN,),
-        "Service": (
-            Question(
-                "service",
-                "Address of the chat",
-                _TARGET.hint + " Without an address the files are written, to plant by hand.",
-                "target",
-            ),
-            _KEY,
-        ),
-        "Caps": tuple(one for one in _CAPS if one.option != "concurrency"),
-    },
-    looks=(Survey(("canary", "plant"), (), ("--dry-run",)),),
-    fills="",
-    named_by="folder",
-    after=("probe", "When a new release of the model is out, probe it."),
-)
-
-_PROBE = Task(
-    name="probe",
-    title="Canaries: probe",
-    asks="Was this model trained on what I planted? Last step of three.",
-    does="It asks the model about every trigger and says whether the planted one stands out. A"
-    " finished probe is one look at the draw, and only so many may decide.",
-    verb=("canary", "probe"),
-    start="Start the probe",
-    questions=questions_of(
-        ProbeTask, ("Canaries", "System", "Caps", "Evidence"), needed=("release",)
-    ),
-    looks=(_DOCTOR, Survey(("canary", "probe"), (), ("--dry-run", "--run", "{run}"))),
-    named_by="plan",
-)
-
 _VERIFY = Task(
     name="verify",
     title="A check of a sealed file",
@@ -289,17 +215,15 @@ _VERIFY = Task(
         ("File", "What you were told", "For the bundle of an audit window alone"),
     ),
     looks=(),
-    fills="",
+    runs=False,
     named_by="bundle",
     again="Check again with a key or a seal",
 )
 
-TASKS: Mapping[str, Task] = {
-    one.name: one for one in (_AUDIT, _LEAK, _DRAW, _PLANT, _PROBE, _VERIFY)
-}
+TASKS: Mapping[str, Task] = {task.name: task for task in (_AUDIT, _LEAK, _VERIFY)}
 """Everything that can be begun, by name."""
 
-_LABELS = {one.option: one.label for one in (*_PROBE.every, *_LEAK.every, *_AUDIT.every)}
+_LABELS = {question.option: question.label for question in (*_LEAK.every, *_AUDIT.every)}
 
 
 def by_click(text: str) -> str:

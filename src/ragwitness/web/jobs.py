@@ -1,12 +1,13 @@
-"""Tasks under way: each is the verb itself, in a process of its own, followed by its journal.
+"""Tasks under way: each is the verb itself, in a separate process.
 
-What a terminal would show is read line by line and kept in memory. Stop is an interrupt, go on is
-the same command again; the verb knows how to do both.
+Its output is read line by line and kept in memory. Stop is an interrupt, and the same command
+resumes; the verb supports both.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -37,12 +38,13 @@ from ragwitness.web.forms import KEY_VARIABLE, Task, typed
 from ragwitness.web.runs import spending_of
 from ragwitness.web.uploads import Source
 
+_log = logging.getLogger(__name__)
+
 _ENDED = (ExitCode.PASS, ExitCode.FAILED, ExitCode.INCONCLUSIVE)
 """Codes of a verb that did what it was asked for; a verdict is no failure of the verb."""
 _MOST_LINES, _MOST_JOBS = 20_000, 20
 _PATIENCE = 30.0  # seconds that an interrupted verb may take to end
-_NAME = re.compile(r"\w[\w .,+-]{0,79}")
-# The verb, with Ctrl-C as it is on a terminal: who starts us in the background has it ignored.
+# The verb, with Ctrl-C as on a terminal: a shell that starts us in the background ignores it.
 _PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
     "from ragwitness.cli.main import run; run()"
@@ -69,7 +71,7 @@ BUSY = (Stage.CHECKING, Stage.RUNNING, Stage.STOPPING)
 
 
 class TakenError(RagwitnessError):
-    """What was asked for is done already, or by somebody else."""
+    """The act was done already, or by another tab or program."""
 
 
 @dataclass(slots=True)
@@ -78,19 +80,17 @@ class Job:
 
     Attributes:
         key: In addresses; drawn at random.
-        task: What it is.
+        task: Its kind.
         folder: Private folder with its uploads and files of options.
         answers: To its questions, as they were typed; keys are not among them.
         sources: Documents by question.
-        problems: What is wrong with an answer, by question.
-        name: Of its run, as the user gave it; empty where it follows from the documents.
+        problems: The mistake in an answer, by question.
         run: Folder of the run; set once it was looked at.
         stage: Where it stands.
-        output: What the verb said last.
-        failure: What happened and why, and what to do; empty while all is well.
-        seen: What the looks found, where they wrote it down.
+        output: The last lines of the verb.
+        failure: The failure with its reason, and the next step; empty while all is well.
+        seen: The findings of the checks that wrote a file.
         began: When its process began, on the monotonic clock.
-        was_there: Whether its run folder was seen while it ran.
     """
 
     key: str
@@ -99,14 +99,12 @@ class Job:
     answers: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    name: str = ""
     run: Path | None = None
     stage: Stage = Stage.DRAFT
     output: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LINES))
     failure: tuple[str, str] = ("", "")
     seen: dict[str, Any] = field(default_factory=dict)
     began: float = 0.0
-    was_there: bool = False
     _secret: str = field(default="", repr=False)
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
@@ -120,14 +118,9 @@ class Job:
         self._secret = secret
 
     @property
-    def next_name(self) -> str:
-        """The name that its form shows: a finished run keeps its own."""
-        return "" if self.stage is Stage.DONE else self.name
-
-    @property
     def title(self) -> str:
-        """What it is called: by its documents and its method."""
-        return self.run.name if self.run else self.name or self.task.title
+        """Its name: by its documents and its method."""
+        return self.run.name if self.run else self.task.title
 
     @property
     def doubtful(self) -> bool:
@@ -140,7 +133,7 @@ class Job:
         Args:
             only: Options that the verb has; all of them without any.
         """
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for question in self.task.every:
             answer = self.answers.get(question.option, "")
             if question.form == "key":
@@ -148,8 +141,8 @@ class Job:
             elif question.option in self.sources:
                 answer = str(self.sources[question.option].path)
             value = typed(question, answer)
-            found[question.option] = [value] if question.several and value else value
-        return {name: one for name, one in found.items() if not only or name in only}
+            options[question.option] = [value] if question.several and value else value
+        return {name: setting for name, setting in options.items() if not only or name in only}
 
 
 class Jobs:
@@ -170,7 +163,7 @@ class Jobs:
     def new(self, task: Task) -> Job:
         """Return a task without answers; the oldest that stands still makes room."""
         with self._lock:
-            idle = [one for one in self._jobs.values() if one.stage not in BUSY]
+            idle = [job for job in self._jobs.values() if job.stage not in BUSY]
             for old in idle[: max(0, len(self._jobs) - _MOST_JOBS + 1)]:
                 del self._jobs[old.key]
                 shutil.rmtree(old.folder, ignore_errors=True)
@@ -184,14 +177,14 @@ class Jobs:
 
     def listed(self) -> list[Job]:
         """Return those that were checked at least, the newest first."""
-        return [one for one in reversed(self._jobs.values()) if one.stage is not Stage.DRAFT]
+        return [job for job in reversed(self._jobs.values()) if job.stage is not Stage.DRAFT]
 
     def at(self, run: Path) -> Job | None:
         """Return the task that is busy with a run folder, or was last."""
-        jobs = [one for one in reversed(self._jobs.values()) if one.run == run]
-        return next((one for one in jobs if one.stage in BUSY), jobs[0] if jobs else None)
+        jobs = [job for job in reversed(self._jobs.values()) if job.run == run]
+        return next((job for job in jobs if job.stage in BUSY), jobs[0] if jobs else None)
 
-    # What a button does. Each is one step under the lock, so that of two tabs one comes first.
+    # One method a button. Each is one step under the lock, so that of two tabs one comes first.
 
     def check(self, job: Job) -> None:
         """Survey before anything begins: documents, system, price, power.
@@ -202,7 +195,7 @@ class Jobs:
         """
         with self._lock:
             self._refuse_busy(job)
-            job.run = self.home / (job.name or self._usual_name(job))
+            job.run = self.home / self._usual_name(job)
             job.failure, job.seen, job.problems = ("", ""), {}, {}
             job.output.clear()
             commands = [self._look(job, at) for at in range(len(job.task.looks))]
@@ -229,12 +222,12 @@ class Jobs:
                     "This was not checked, or it is finished.", "Check it first, or begin another."
                 )
             run = job.run or self.home
-            if job.task.fills and job.stage is Stage.READY and (run / RESULT).exists():
+            if job.task.runs and job.stage is Stage.READY and (run / RESULT).exists():
                 raise TakenError(
                     f"The run {run.name} was finished meanwhile.",
                     "Read its report, or go back and give this one another name.",
                 )
-            if job.task.fills == "run" and run.is_dir() and at_work(run / SPENT):
+            if job.task.runs and run.is_dir() and at_work(run / SPENT):
                 raise TakenError(
                     f"Another program is at work in the run {run.name}.",
                     "Wait for it, or go back and give this one another name.",
@@ -244,7 +237,7 @@ class Jobs:
                     "This audit can hardly decide anything, and nobody said to go on.",
                     "Tick the box above the button, or give more documents.",
                 )
-            job.failure, job.was_there = ("", ""), False
+            job.failure = ("", "")
             job.output.clear()
             self._begin(job, Stage.RUNNING, [self._verb(job, yes=job.doubtful and yes)])
 
@@ -278,8 +271,8 @@ class Jobs:
     def close(self) -> None:
         """Stop everything, and delete what was uploaded."""
         with self._lock:
-            busy = [one for one in self._jobs.values() if self.stop(one) or one.stage in BUSY]
-            processes = [one._process for one in busy if one._process is not None]
+            busy = [job for job in self._jobs.values() if self.stop(job) or job.stage in BUSY]
+            processes = [job._process for job in busy if job._process is not None]
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_PATIENCE / 3)
@@ -301,16 +294,14 @@ class Jobs:
         """Name a run by its documents and its method, as no finished run is called."""
         source = job.sources.get(job.task.named_by)
         about = Path(source.name).stem if source else job.answers.get(job.task.named_by, "")
-        how = {"audit": "method", "leak": "attacks", "probe": "release"}.get(job.task.name, "")
+        how = {"audit": "method", "leak": "attacks"}.get(job.task.name, "")
         method = str(job.seen.get("method") or job.answers.get(how, ""))
-        parts = (about, job.task.name if how != "method" else "", method)
-        words = [re.sub(r"[^\w+.]+", "-", part).strip("-._+") for part in parts]
+        pieces = (about, job.task.name if how != "method" else "", method)
+        words = [re.sub(r"[^\w+.]+", "-", word).strip("-._+") for word in pieces]
         name = "-".join(filter(None, words))[:70] or "run"
         number, usual = 1, name
         # An unfinished run of that name is gone on with; a finished one is left alone.
-        while (self.home / name / RESULT).exists() or (
-            job.task.fills == "out" and (self.home / name).exists()
-        ):
+        while (self.home / name / RESULT).exists():
             number += 1
             name = f"{usual}-{number}"
         return name
@@ -320,16 +311,16 @@ class Jobs:
         path = job.folder / f"look-{at}.toml"
         write_options(path, job.options(look.options), "ragwitness view")
         named = {"folder": str(job.folder), "run": str(job.run)}
-        flags = [one.format_map(named) for one in look.flags]
+        flags = [flag.format_map(named) for flag in look.flags]
         return [*look.verb, "--config", str(path), *flags]
 
     def _verb(self, job: Job, *, yes: bool) -> list[str]:
         path = job.folder / (job.task.written or "run.toml")
         if not job.task.written:
             write_options(path, job.options(), "ragwitness view")
-        fills = [f"--{job.task.fills}", str(job.run)] if job.task.fills else []
+        folder = ["--run", str(job.run)] if job.task.runs else []
         flags = (*job.task.flags, *(["--yes"] if yes else []))
-        return [*job.task.verb, "--config", str(path), *fills, *flags]
+        return [*job.task.verb, "--config", str(path), *folder, *flags]
 
     # The process.
 
@@ -341,12 +332,13 @@ class Jobs:
         """Run commands one after the other, up to the first that fails."""
         code = 0
         for number, command in enumerate(commands):
-            # What an earlier look said is in its file; the last one is shown.
+            # The findings of an earlier check are in its file; the output of the last one is shown.
             if number:
                 job.output.clear()
             with self._lock:
                 if job.stage is Stage.STOPPING:
                     break
+                _log.info("begin %s: %s", job.title, " ".join(command[:2]))
                 try:
                     process = job._process = self._spawn(command, job._secret)
                 except OSError as error:
@@ -356,6 +348,7 @@ class Jobs:
             with process:
                 for line in process.stdout or ():
                     job.output.append(line.rstrip())
+            _log.info("end %s: exit code %s", job.title, process.returncode)
             if code := process.returncode:
                 break
         with self._lock:
@@ -366,7 +359,9 @@ class Jobs:
         # account can read and no list of processes shows.
         quiet = {"PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1", "COLUMNS": "100"}
         loud = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", KEY_VARIABLE)
-        environment = {name: one for name, one in os.environ.items() if name not in loud} | quiet
+        environment = {
+            name: value for name, value in os.environ.items() if name not in loud
+        } | quiet
         return subprocess.Popen(  # noqa: S603  # our own verb, and no shell
             [sys.executable, "-c", _PROGRAM, *command],
             stdin=subprocess.DEVNULL,
@@ -382,7 +377,7 @@ class Jobs:
         )
 
     def _conclude(self, job: Job, stage: Stage, code: int) -> None:
-        """Say where a task stands after its process has ended."""
+        """Set the stage of a task after its process has ended."""
         job._process = None
         job.seen |= _object(job.folder / "seen.json")
         if job.stage is Stage.STOPPING:
@@ -393,7 +388,7 @@ class Jobs:
             return
         if code in _ENDED:
             # The method is known now; a run is named by it before anybody sees that it is ready.
-            if stage is Stage.CHECKING and not job.name:
+            if stage is Stage.CHECKING:
                 job.run = self.home / self._usual_name(job)
             job.stage = Stage.READY if stage is Stage.CHECKING else Stage.DONE
             return
@@ -405,21 +400,24 @@ _ERROR = re.compile(r"^error: (.*)(?:\n[ \t]*next: (.*))?", re.MULTILINE)
 
 
 def _failure(output: Sequence[str], code: int) -> tuple[str, str]:
-    """Return what a verb said of its failure: what happened and why, and what to do."""
-    found: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
-    if found:
-        return found[-1]
-    said = next((line for line in reversed(output) if line.strip()), "it said nothing")
+    """Return the failure of a verb with its reason, and the next step."""
+    errors: list[tuple[str, str]] = _ERROR.findall("\n".join(output))
+    if errors:
+        return errors[-1]
+    last_line = next((line for line in reversed(output) if line.strip()), "it said nothing")
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return f"The process ended {how}: {fmt.visible(said, 300)}", "Go on, or look at its last lines."
+    return (
+        f"The process ended {how}: {fmt.visible(last_line, 300)}",
+        "Go on, or look at its last lines.",
+    )
 
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _interrupt(process: subprocess.Popen[str]) -> None:
@@ -436,12 +434,7 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-def valid_name(given: str) -> bool:
-    """Whether a run may be called so: one folder's name, visible, and no way out of its place."""
-    return _NAME.fullmatch(given) is not None and given == given.rstrip(" .")
-
-
-# How far it is, from what the run folder holds.
+# The progress of a run, from its folder.
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +445,7 @@ class Progress:
         done: Documents, prompts or answers so far.
         total: Of so many; 0 where that is not known.
         figures: Label and value, by a name for the page.
-        news: What should be known now; empty for nothing.
+        news: A message for now; empty for none.
     """
 
     done: int
@@ -462,25 +455,18 @@ class Progress:
 
 
 def progress_of(job: Job) -> Progress:
-    """Return how far a task is; a folder that is gone or broken is told, never raised."""
+    """Return how far a task is; a folder that is gone or broken becomes a message, not an error."""
     run, news = job.run, ""
-    done, spent, heard = 0, Use(), 0
-    if run is not None and job.task.fills == "run":
-        if run.is_dir():
-            job.was_there = True
-        elif job.was_there:
-            news = (
-                f"The folder of this run, {run}, was moved or deleted while the run was under way."
-                " What it had asked is lost with it. Stop, and begin again."
-            )
+    done, spent, answers = 0, Use(), 0
+    if run is not None and job.task.runs:
         try:
-            heard = index_of(run).heard().answers
+            answers = index_of(run).counts().answers
             spent = sum(spending_of(run), Use())
-            done = finished_units(run) if job.task.name == "audit" else heard
+            done = finished_units(run) if job.task.name == "audit" else answers
         except (RagwitnessError, OSError) as error:
-            news = news or str(error)
+            news = str(error)
     total = _total(job)
-    figures = {} if job.task.fills != "run" else _figures(job, done, total, heard, spent)
+    figures = {} if not job.task.runs else _figures(job, done, total, answers, spent)
     waiting = next((line for line in reversed(job.output) if line.strip()), "")
     if not news and waiting.startswith("waiting: "):
         news = f"{waiting[9:10].upper()}{waiting[10:]}."
@@ -489,7 +475,7 @@ def progress_of(job: Job) -> Progress:
 
 
 def _total(job: Job) -> int:
-    """How much there is to do; 0 where nobody knows."""
+    """Return how much there is to do; 0 where that is not known."""
     if job.task.name == "audit":
         return sum(int(job.seen.get(name, 0)) for name in ("documents", "known_out", "known_in"))
     if job.task.name == "leak" and job.answers.get("attacks") != "all":
@@ -498,16 +484,20 @@ def _total(job: Job) -> int:
 
 
 def _figures(job: Job, done: int, total: int, heard: int, spent: Use) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
+    figures: dict[str, tuple[str, str]] = {}
     if job.task.name == "audit" and total:
-        found["done"] = ("Documents decided on", f"{done:,} of {total:,}")
-    found["heard"] = ("Answers kept", f"{heard:,}")
+        figures["done"] = ("Documents decided on", f"{done:,} of {total:,}")
+    figures["heard"] = ("Answers kept", f"{heard:,}")
+    # Each figure stands beside its cap, where there is one.
     cap = job.answers.get("max-queries")
-    found["queries"] = ("Queries sent", f"{spent.queries:,}" + (f" of {int(cap):,}" if cap else ""))
-    found["tokens"] = ("Tokens", f"{spent.tokens:,}")
+    figures["queries"] = (
+        "Queries sent",
+        f"{spent.queries:,}" + (f" of {int(cap):,}" if cap else ""),
+    )
+    figures["tokens"] = ("Tokens", f"{spent.tokens:,}")
     prices = [job.answers.get(name) for name in ("price-in", "price-out")]
     if all(prices):
         cost = Budget(price_in=float(prices[0] or 0), price_out=float(prices[1] or 0)).price(spent)
-        most = job.answers.get("max-cost")
-        found["cost"] = ("Cost", f"{cost:.4g}" + (f" of {float(most):g}" if most else ""))
-    return found
+        cost_cap = job.answers.get("max-cost")
+        figures["cost"] = ("Cost", f"{cost:.4g}" + (f" of {float(cost_cap):g}" if cost_cap else ""))
+    return figures

@@ -9,31 +9,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Any
 from urllib.parse import quote
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.run_files import SEAL
-from ragwitness.core.types import Decision, Verdict
+from ragwitness.core.types import Verdict
 from ragwitness.membership.results import audit as membership
-from ragwitness.membership.results.audit import LABELS, AuditResult, strength
 from ragwitness.report import formatting as fmt
 from ragwitness.report.html import Cut, environment, resource
 from ragwitness.runner.budget import Use
 from ragwitness.runner.response_store import index_of
-from ragwitness.stats.evaluation import Rate
 from ragwitness.web import evidence_pages as evidence
 from ragwitness.web.forms import by_click
-from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_journal, spending_of
+from ragwitness.web.runs import PAGE, Rows, Run, listed, rows_of_responses, spending_of
 
 _PACKAGES = ("ragwitness.web", "ragwitness.report")
-_MOST_CHANGES = 200
 _WHOLE = 60  # rows of a table up to which the page of a run shows them all
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What these pages have begun, for the list of runs.
+    """The tasks of these pages, for the list of runs.
 
     Attributes:
         jobs: Title, state in words and address of each.
@@ -46,10 +42,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class RunActs:
-    """What these pages can do with a run.
+    """The acts of these pages on a run.
 
     Attributes:
-        job: Address and state of what they began in its folder; None for nothing.
+        job: Address and state of the task in its folder; None for none.
         again: Button and address of its form, to ask the same once more; or empty.
         form_key: For the forms of the page.
     """
@@ -61,36 +57,36 @@ class RunActs:
 
 def list_page(runs: Sequence[Run], roots: Sequence[str], begun: Begun | None = None) -> str:
     """Return the list of runs, and of what these pages have begun."""
-    own = {"so_far": _so_far, "written": _written}
-    return render("runs.html.j2", **own, runs=runs, roots=roots, begun=begun)
+    values = {"so_far": _so_far, "written": _written}
+    return render("runs.html.j2", **values, runs=runs, roots=roots, begun=begun)
 
 
 def run_page(run: Run, acts: RunActs | None = None) -> str:
-    """Return what is known of one run: its report where it has one, else how far it is.
+    """Return the page of one run: its report where it has one, else its progress.
 
     Args:
-        run: Which.
-        acts: What these pages can do with it; None where they only read.
+        run: The run.
+        acts: The acts on it; None where the pages only read.
 
     Raises:
         InputError: A file of it cannot be read.
     """
-    # A finished run is its report with other blocks; an unfinished one has only its journal and its
-    # spending.
+    # A finished run is its report with other blocks; an unfinished one has only its responses and
+    # its spending.
     report = run.report
-    own: dict[str, object] = {
+    values: dict[str, object] = {
         "run": run,
         "written": _written(run),
         "page_of": lambda name: document_link(run, name),
         "cut": Cut(_WHOLE, PAGE, f"{run_link(run)}/rows"),
         "asked_link": f"{run_link(run)}/asked",
         # An audit lists its documents in its report.
-        "heard": None if run.audit else index_of(run.folder).heard(),
+        "heard": None if run.audit else index_of(run.folder).counts(),
     }
     if report is None:
         spent = sum(spending_of(run.folder), Use())
-        return render("unfinished.html.j2", **own, spent=spent, job=acts and acts.job)
-    return render("run.html.j2", **own, report=report, acts=acts, seal=_seal_of(run))
+        return render("unfinished.html.j2", **values, spent=spent, job=acts and acts.job)
+    return render("run.html.j2", **values, report=report, acts=acts, seal=_seal_of(run))
 
 
 def _seal_of(run: Run) -> tuple[str, str] | None:
@@ -103,7 +99,7 @@ def _seal_of(run: Run) -> tuple[str, str] | None:
 
 
 def rows_page(run: Run, given: Mapping[str, str]) -> str:
-    """Return a page of everything that a run's result lists, or of what was asked without one."""
+    """Return a page of the rows of a run's result, or of its documents without one."""
     if run.opened is None:
         return asked_page(run, given)
     return _listing(run, "rows", run.opened.rows, given)
@@ -113,9 +109,9 @@ def asked_page(run: Run, given: Mapping[str, str]) -> str:
     """Return a page of the documents that were asked about.
 
     Raises:
-        InputError: A journal cannot be read.
+        InputError: The response store cannot be read.
     """
-    return _listing(run, "asked", rows_of_journal(index_of(run.folder).heard().stages), given)
+    return _listing(run, "asked", rows_of_responses(index_of(run.folder).counts().stages), given)
 
 
 def _listing(run: Run, name: str, rows: Rows, given: Mapping[str, str]) -> str:
@@ -134,57 +130,37 @@ def document_page(run: Run, document: str) -> str | None:
     """Return the evidence about one document; None where the run does not know it.
 
     Raises:
-        InputError: The journal cannot be read.
+        InputError: The response store cannot be read.
     """
     # The order of the report, so that "next" leads where a reader of the report expects.
     verdicts = run.opened.ranked if run.opened else ()
-    place = run.opened.places.get(document) if run.opened else None
+    position = run.opened.places.get(document) if run.opened else None
     # The shadow system was asked about documents of the same names: its answers are no evidence.
-    known = getattr(run.result, "target", None)
-    exchanges = index_of(run.folder).exchanges(document)
-    found = tuple(one for one in exchanges if known is None or one.asked.target == known)
-    if place is None and not found:
-        return None
-    verdict = verdicts[place] if place is not None else None
-    around = [
-        _neighbour(run, verdicts, None if place is None else place + step) for step in (-1, 1)
-    ]
-    scores = (
-        [(one.audit, fmt.score_text(one.scores.get(document))) for one in run.result.audits]
-        if run.kind is not None and run.kind.name == "evaluation"
-        else []
+    target = getattr(run.result, "target", None)
+    exchanges = index_of(run.folder).responses(document)
+    exchanges_of_target = tuple(
+        exchange for exchange in exchanges if target is None or exchange.asked.target == target
     )
+    if position is None and not exchanges_of_target:
+        return None
+    verdict = verdicts[position] if position is not None else None
+    around = [
+        _neighbour(run, verdicts, None if position is None else position + step) for step in (-1, 1)
+    ]
     return render(
         "document.html.j2",
         run=run,
         document=document,
         row=verdict,
-        told=evidence.told(verdict, found) if verdict else (),
-        because=evidence.because(run.result, verdict) if verdict and run.audit else "",
-        asked=evidence.asked(found, verdict.evidence if verdict else ()),
+        words=evidence.deciding_words(verdict, exchanges_of_target) if verdict else (),
+        because=evidence.explanation(run.result, verdict) if verdict and run.audit else "",
+        exchanges=evidence.marked_exchanges(
+            exchanges_of_target, verdict.evidence if verdict else ()
+        ),
         expected=verdict.queries if verdict else 0,
         before=around[0],
         after=around[1],
-        scores=scores,
-        place=None if place is None else (place + 1, len(verdicts)),
-    )
-
-
-def compare_page(first: Run, second: Run) -> str:
-    """Return two runs side by side."""
-    # Facts and rates compare any two runs; verdicts and changes need two audits of documents.
-    ones, others = first.audit, second.audit
-    audits = (ones, others) if ones and others else None
-    changed = changes(*audits) if audits else []
-    return render(
-        "pair.html.j2",
-        first=first,
-        second=second,
-        facts=facts(first, second),
-        rates=rates(first, second),
-        agreement=agreement(*audits) if audits else None,
-        changed=changed[:_MOST_CHANGES],
-        more=max(0, len(changed) - _MOST_CHANGES),
+        place=None if position is None else (position + 1, len(verdicts)),
     )
 
 
@@ -195,8 +171,8 @@ def message_page(
 
     Args:
         title: Its heading.
-        text: What happened and why.
-        then: What to do.
+        text: The event and its reason.
+        then: The next step.
         link: Words and address of the way on.
     """
     return render("message.html.j2", title=title, text=text, then=then, link=link)
@@ -227,8 +203,8 @@ def document_link(run: Run, document: str) -> str:
 def render(template: str, **values: object) -> str:
     """Return a template of the pages with its values."""
     page = environment(_PACKAGES).get_template(template)
-    own = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
-    return page.render(**own, version=_version(), fmt=fmt, audit=membership, **values)
+    helpers = {"run_link": run_link, "document_link": document_link, "clicks": by_click}
+    return page.render(**helpers, version=_version(), fmt=fmt, audit=membership, **values)
 
 
 @cache
@@ -242,7 +218,7 @@ def _written(run: Run) -> str:
 
 def _so_far(run: Run) -> str:
     try:
-        return f"{fmt.count(index_of(run.folder).heard().answers)} answers so far"
+        return f"{fmt.count(index_of(run.folder).counts().answers)} answers so far"
     except RagwitnessError as error:
         return error.message
 
@@ -253,62 +229,3 @@ def _neighbour(run: Run, verdicts: Sequence[Verdict], place: int | None) -> tupl
         return None
     name = verdicts[place].document
     return fmt.visible(name, 60), document_link(run, name)
-
-
-# Two runs side by side: what differs in how they were made, and in what they found.
-
-
-_DECISIONS = (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
-
-
-Sides = tuple[tuple[str, Any, Any], ...]
-"""Names, each with what it is in the first run and in the second; None where a run has none."""
-
-
-def facts(first: Run, second: Run) -> Sides:
-    """Return what both runs are, and every setting."""
-    return _beside(_described(first), _described(second))
-
-
-def rates(first: Run, second: Run) -> Sides:
-    """Return the rates that either run has, in the order of the first."""
-    return _beside(_rates(first), _rates(second))
-
-
-def _beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Sides:
-    return tuple((name, one.get(name), other.get(name)) for name in {**one, **other})
-
-
-def agreement(
-    first: AuditResult, second: AuditResult
-) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return how many documents both runs judge, and how: rows are the first run's verdicts."""
-    shared = [(one.decision, other.decision) for one, other in _both(first, second)]
-    return len(shared), tuple(
-        (LABELS[row], tuple(shared.count((row, column)) for column in _DECISIONS))
-        for row in _DECISIONS
-    )
-
-
-def changes(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
-    """Return the verdicts on which the two runs differ, strongest in the first first."""
-    moved = [pair for pair in _both(first, second) if pair[0].decision is not pair[1].decision]
-    return sorted(moved, key=lambda pair: strength(pair[0]))
-
-
-def _both(first: AuditResult, second: AuditResult) -> list[tuple[Verdict, Verdict]]:
-    """Pair the verdicts on documents that both runs judge; the rest is no disagreement."""
-    others = {one.document: one for one in second.verdicts}
-    return [(one, others[one.document]) for one in first.verdicts if one.document in others]
-
-
-def _described(run: Run) -> dict[str, str]:
-    """Return label and value of everything that is known of a run."""
-    # The reports already name facts and settings; comparing words keeps this page free of kinds.
-    report = run.report
-    known = (*report.facts, *report.rests_on, *report.settings) if report else ()
-    return {"Kind": run.words, **dict(known)}
-
-
-def _rates(run: Run) -> dict[str, Rate]:
-    return dict(run.report.rates) if run.report else {}

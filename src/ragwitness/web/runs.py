@@ -1,9 +1,8 @@
-"""Run folders as the pages see them; a file that is missing or broken is told, never raised."""
+"""Run folders as the pages see them; a missing or broken file is a message, not an error."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,25 +15,22 @@ from ragwitness.core.files import at_hand
 from ragwitness.core.run_files import ANSWERS, MANIFEST, RESULT, SPENT
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
-from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
 from ragwitness.report.result_registry import open_result
 from ragwitness.report.result_type import ResultType
 from ragwitness.runner.budget import Use, uses
-from ragwitness.runner.response_store import files_of, index_of
+from ragwitness.runner.response_store import files_of
 from ragwitness.stats.evaluation import Rate
 
-_HASHED = re.compile(r"([0-9a-f]{4})[0-9a-f]{6}-(\d+)")  # see cli.common.run_folder
-_ID = 24  # characters of a document's id in a run's name
 _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
 
 class OpenedRun:
-    """A result that was read, and what follows from it for its pages.
+    """A result with its report and rows for the pages.
 
     Args:
-        kind: What it is.
+        kind: Its type.
         result: The result.
     """
 
@@ -50,7 +46,10 @@ class OpenedRun:
     @cached_property
     def places(self) -> dict[str, int]:
         """Where each document stands among them."""
-        return {one.document: place for place, one in reversed(list(enumerate(self.ranked)))}
+        return {
+            verdict.document: position
+            for position, verdict in reversed(list(enumerate(self.ranked)))
+        }
 
     @cached_property
     def rows(self) -> Rows:
@@ -62,7 +61,7 @@ class OpenedRun:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the list of runs says of a result, or why it cannot be read; kept of every run."""
+    """The line of a result in the list of runs, or the reason why it cannot be read."""
 
     kind: ResultType[Any, Any] | None = None
     problem: str = ""
@@ -71,7 +70,6 @@ class Brief:
     title: str = ""
     queries: int | None = None
     auc: Rate | None = None
-    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +78,11 @@ class Run:
 
     Attributes:
         key: Names it in addresses; follows from its path.
-        name: The folder's name; where that is a hash of the inputs, method and documents instead,
-            with the hash's first digits.
+        name: The folder's name.
         folder: Its path.
         changed: When its newest file was written, seconds since the epoch.
         state: Of its result: when it was written, and its size.
-        brief: What the list says of it.
+        brief: Its line in the list.
     """
 
     key: str
@@ -97,7 +94,7 @@ class Run:
 
     @property
     def kind(self) -> ResultType[Any, Any] | None:
-        """What it holds; None where there is no result yet, or none that can be read."""
+        """Its type; None where there is no result yet, or none that can be read."""
         return self.brief.kind
 
     @property
@@ -107,7 +104,7 @@ class Run:
 
     @property
     def words(self) -> str:
-        """What it holds, for people."""
+        """Its type or state, in words."""
         if self.kind is not None:
             return self.kind.words
         return "not readable" if self.problem else "not finished"
@@ -119,19 +116,19 @@ class Run:
 
     @property
     def result(self) -> Any:
-        """What was found; None likewise."""
+        """The result; None likewise."""
         return self.opened.result if self.opened else None
 
     @property
     def report(self) -> ReportDocument | None:
-        """What a report says of it; None likewise."""
+        """Its report; None likewise."""
         return self.opened.report if self.opened else None
 
     @property
     def audit(self) -> AuditResult | None:
         """The result of an audit of documents, which have pages of their own; None for others."""
-        found = self.result
-        return found if isinstance(found, AuditResult) else None
+        result = self.result
+        return result if isinstance(result, AuditResult) else None
 
 
 def find_runs(roots: Sequence[Path]) -> tuple[Run, ...]:
@@ -175,9 +172,9 @@ def is_run(folder: Path) -> bool:
 
 
 def key_of(folder: Path) -> str:
-    """Return what names a run in addresses: it stays the same over restarts and shows no path."""
-    whole = str(folder.absolute())
-    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    """Return the name of a run in addresses, which survives restarts and shows no path."""
+    path = str(folder.absolute())
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
 def _run(folder: Path) -> Run:
@@ -189,67 +186,30 @@ def _run(folder: Path) -> Run:
         # result at once.
         path = folder / RESULT
         if path.exists():
-            found = path.stat()
-            state = (found.st_mtime_ns, found.st_size)
+            status = path.stat()
+            state = (status.st_mtime_ns, status.st_size)
             brief = _brief(folder, *state)
     except OSError as error:
         brief = Brief(problem=f"{folder}: {error.strerror}.")
-    return Run(key, _name(folder, brief), folder, changed, state, brief)
-
-
-def _name(folder: Path, brief: Brief) -> str:
-    """What a run is called: its folder's own name, unless nobody gave it one."""
-    if (hashed := _HASHED.fullmatch(folder.name)) is None:
-        return folder.name
-    if brief.kind is None:
-        about = _so_far(folder)
-        return f"{about} ({hashed[1]}-{hashed[2]})" if about else folder.name
-    method = f"{brief.method}: " if brief.method else ""
-    return f"{method}{brief.about or brief.kind.words} ({hashed[1]}-{hashed[2]})"
-
-
-def _so_far(folder: Path) -> str:
-    """Say which documents an unfinished run has asked about; empty where that is not known."""
-    try:
-        stages = index_of(folder).heard().stages
-    except RagwitnessError:
-        return ""
-    # A shadow system is asked about documents of other names, and known ones come in turns.
-    names = list(dict.fromkeys(name for asked in stages.values() for name in asked if name))
-    return f"{fmt.documents(len(names))} so far, {_between(names)}" if names else ""
-
-
-def _about(result: Any) -> str:
-    """Say which documents an audit is about; empty for other kinds."""
-    if not isinstance(result, AuditResult) or not result.verdicts:
-        return ""
-    names = [one.document for one in result.verdicts]
-    many = f"{fmt.documents(len(names))}, " if len(names) > 1 else ""
-    return f"{many}{_between(names)}"
-
-
-def _between(names: Sequence[str]) -> str:
-    """Name the first and the last of some documents, or the only one."""
-    first, last = (fmt.visible(names[at], _ID) for at in (0, -1))
-    return first if len(names) == 1 else f"{first} to {last}"
+    return Run(key, folder.name, folder, changed, state, brief)
 
 
 @lru_cache(maxsize=_BRIEFS)
 def _brief(folder: Path, changed: int, size: int) -> Brief:
     """Read a result once for each of its states."""
     try:
-        found = _opened(folder, changed, size)
+        opened = _opened(folder, changed, size)
     except RagwitnessError as error:
         return Brief(problem=error.message)
     # A file from elsewhere can break a renderer; it breaks its own row in the list and not the
     # list.
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         return Brief(problem=f"It cannot be shown: {type(error).__name__}: {error}.")
-    report, result = found.report, found.result
-    known = result.evaluation if isinstance(result, AuditResult) else None
-    auc = known.auc if known else None
-    named = (report.method, report.target, report.title, report.queries, auc, _about(result))
-    return Brief(found.kind, "", *named)
+    report, result = opened.report, opened.result
+    evaluation = result.evaluation if isinstance(result, AuditResult) else None
+    auc = evaluation.auc if evaluation else None
+    named = (report.method, report.target, report.title, report.queries, auc)
+    return Brief(opened.kind, "", *named)
 
 
 @lru_cache(maxsize=_OPEN)
@@ -257,114 +217,97 @@ def _opened(folder: Path, _changed: int, _size: int) -> OpenedRun:
     return OpenedRun(*open_result(folder))
 
 
-# All rows of a run, page by page: searched, sorted and narrowed to a group by links and a form.
-
+# All rows of a run, page by page: searched, and narrowed to a group, by links and a form.
 
 PAGE = 50
 """Rows on a page."""
 
-_LAST = (1, 0.0)  # after every number: what has none
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that can be listed, in the order of a report; what of each is searched and sorted by.
+    """Rows that can be listed, in the order of a report.
 
-    The first of ``sorts`` is that order itself; ``groups`` are labels by name.
+    Attributes:
+        noun: The noun for a row.
+        items: The rows.
+        text: Returns the text of a row that is searched.
+        table: Returns the table of some rows.
+        groups: Labels of the groups by name.
+        group: Returns the name of a row's group; None without groups.
     """
 
-    what: str
+    noun: str
     items: Sequence[Any]
     text: Callable[[Any], str]
     table: Callable[[Sequence[Any]], Table]
-    sorts: Mapping[str, Callable[[Any], Any] | None]
     groups: Mapping[str, str] = field(default_factory=dict)
     group: Callable[[Any], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPage:
-    """One page of rows: how many there are in all, how many fit, and what was asked for."""
+    """One page of rows, with the number of all rows and of those that match."""
 
     rows: Rows
     table: Table
-    total: int
-    found: int
+    matches: int
     page: int
     pages: int
     chosen: Mapping[str, str]
 
     def link(self, page: int) -> str:
         """Return the query of another page of the same rows."""
-        kept = {name: value for name, value in self.chosen.items() if value}
-        return "?" + urlencode({**kept, "page": page}, errors="surrogatepass")
+        parameters = {name: value for name, value in self.chosen.items() if value}
+        return "?" + urlencode({**parameters, "page": page}, errors="surrogatepass")
 
 
-def listed(rows: Rows, given: Mapping[str, str]) -> RowsPage:
-    """Return the page that the parameters of an address ask for; what is not known is ignored.
+def listed(rows: Rows, parameters: Mapping[str, str]) -> RowsPage:
+    """Return the page that the parameters of an address ask for; unknown ones are ignored.
 
     Args:
-        rows: What is listed.
-        given: ``search``, ``group``, ``sort`` (with a minus sign downwards) and ``page``.
+        rows: All rows.
+        parameters: ``search``, ``group`` and ``page``.
     """
-    search, group = given.get("search", "").strip()[:200], given.get("group", "")
-    order = given.get("sort", "")
-    first = next(iter(rows.sorts))
+    search, group = parameters.get("search", "").strip()[:200], parameters.get("group", "")
     group = group if group in rows.groups else ""
-    order = order if order.removeprefix("-") in rows.sorts else first
-    # 1. Those that fit.
-    found, wanted = rows.items, search.casefold()
+    # 1. The rows that match.
+    matches, needle = rows.items, search.casefold()
     if group and rows.group is not None:
-        found = [one for one in found if rows.group(one) == group]
-    if wanted:
-        found = [one for one in found if wanted in rows.text(one).casefold()]
-    # 2. In order; equal ones stay in the order of the report.
-    key = rows.sorts[order.removeprefix("-")]
-    if key is not None:
-        found = sorted(found, key=key, reverse=order.startswith("-"))
-        found.sort(key=lambda one: key(one) == _LAST)  # what has no number comes last either way
-    elif order.startswith("-"):
-        found = found[::-1]
-    # 3. One page of them; a number beyond the ends is taken back to them.
-    pages = max(1, -(-len(found) // PAGE))
-    number = given.get("page", "")
+        matches = [item for item in matches if rows.group(item) == group]
+    if needle:
+        matches = [item for item in matches if needle in rows.text(item).casefold()]
+    # 2. One page of them; a number beyond the ends is taken back to them.
+    pages = max(1, -(-len(matches) // PAGE))
+    number = parameters.get("page", "")
     page = min(max(1, int(number) if number.isdecimal() and len(number) < 9 else 1), pages)
-    shown = rows.table(found[PAGE * (page - 1) : PAGE * page])
-    chosen = {"search": search, "group": group, "sort": order if order != first else ""}
-    return RowsPage(rows, shown, len(rows.items), len(found), page, pages, chosen)
+    table = rows.table(matches[PAGE * (page - 1) : PAGE * page])
+    return RowsPage(rows, table, len(matches), page, pages, {"search": search, "group": group})
 
 
 def rows_of_audit(result: AuditResult, ranked: Sequence[Verdict]) -> Rows:
     """Return the documents of an audit, in the order of ``ranked``."""
-    fields: dict[str, Callable[[Verdict], float | None]] = {
-        "p": lambda one: one.p_value,
-        "p if inside": lambda one: one.p_out,
-        "score": lambda one: one.score,
-        "queries": lambda one: one.queries,
-    }
-    sorts: dict[str, Callable[[Any], Any] | None] = {"evidence": None, "document": _document}
-    sorts |= {name: _number(field) for name, field in fields.items()}
     return Rows(
         "document",
         ranked,
-        _document,
+        lambda verdict: str(verdict.document),
         lambda some: documents_table(result, some, "Documents", decided=True),
-        sorts,
-        {one.value: LABELS[one] for one in (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)},
-        lambda one: str(one.decision.value),
+        {
+            decision.value: LABELS[decision]
+            for decision in (Decision.IN, Decision.INCONCLUSIVE, Decision.OUT)
+        },
+        lambda verdict: str(verdict.decision.value),
     )
 
 
 def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
     """Return the rows of a result of any kind, as ``--jsonl`` writes them."""
+    # Nested columns do not fit into a cell, and are left out.
     plain = [name for name, type_ in kind.columns.items() if isinstance(type_, type)]
     columns = tuple(
         Column(name.replace("_", " "), "text" if kind.columns[name] in (str, bool) else "value")
         for name in plain
     )
     columns = (Column(columns[0].name, "name"), *columns[1:])
-    sorts: dict[str, Callable[[Any], Any] | None] = {"report": None}
-    sorts |= {name: _field(name, text=kind.columns[name] is str) for name in plain}
 
     def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
         return (Name(str(row[plain[0]])), *(row.get(name) for name in plain[1:]))
@@ -374,13 +317,13 @@ def rows_of_kind(kind: ResultType[Any, Any], result: Any) -> Rows:
         kind.rows(result),
         lambda row: " ".join(str(row.get(name)) for name in plain if row.get(name) is not None),
         lambda some: Table("Rows", columns, LazyRows(some, cells), "plain-rows"),
-        sorts,
     )
 
 
-def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
-    """Return the documents that a journal speaks of, with their answers, by stage."""
+def rows_of_responses(stages: Mapping[str, Mapping[str, int]]) -> Rows:
+    """Return the documents of a response store with their answers, by stage."""
     columns = (Column("Document", "name"), Column("Stage", "text"), Column("Answers", "value"))
+    # Queries about no document, such as those of a check, are left out.
     items = [
         (name, stage, count)
         for stage, documents in stages.items()
@@ -390,36 +333,18 @@ def rows_of_journal(stages: Mapping[str, Mapping[str, int]]) -> Rows:
     return Rows(
         "document",
         items,
-        lambda one: one[0],
+        lambda item: str(item[0]),
         lambda some: Table("Documents", columns, LazyRows(some, _asked), "documents"),
-        {"arrival": None, "document": lambda one: one[0], "answers": lambda one: one[2]},
         {stage: stage for stage in stages},
-        lambda one: str(one[1]),
+        lambda item: str(item[1]),
     )
 
 
-def _asked(one: tuple[str, str, int]) -> tuple[Cell, ...]:
-    return (Name(one[0], document=one[0]), one[1], one[2])
+def _asked(item: tuple[str, str, int]) -> tuple[Cell, ...]:
+    name, stage, count = item
+    return Name(name, document=name), stage, count
 
 
 def ranked(result: AuditResult) -> tuple[Verdict, ...]:
-    """Return the verdicts of an audit, the most telling first."""
+    """Return the verdicts of an audit, the strongest evidence first."""
     return tuple(sorted(result.verdicts, key=strength))
-
-
-def _document(one: Verdict) -> str:
-    return one.document
-
-
-def _number(field: Callable[[Any], float | None]) -> Callable[[Any], tuple[int, float]]:
-    def key(one: Any) -> tuple[int, float]:
-        value = field(one)
-        return (0, value) if value is not None and value == value else _LAST
-
-    return key
-
-
-def _field(name: str, *, text: bool) -> Callable[[Any], Any]:
-    if text:
-        return lambda row: str(row.get(name) or "")
-    return _number(lambda row: row.get(name))

@@ -1,10 +1,9 @@
-"""Who may open the pages, and what a browser may do with them.
+"""Access to the pages, and the headers of their replies.
 
-Run folders hold documents and answers, and a run spends money. Whoever opens the pages needs the
-address that was printed: its token works once and is exchanged for a cookie. On the loopback a
-page of another site must not reach them through a name that it points at this machine (DNS
-rebinding), so the Host header must name the loopback. What changes anything is a POST, which must
-come from a page of ours: by its Origin, and by a value that only our own forms hold.
+Run folders hold documents and answers, and a run spends money. A browser needs the printed address:
+its token works once and is exchanged for a cookie. On the loopback the Host header must name the
+loopback: another site could point a name of its own at this machine (DNS rebinding). Every change
+is a POST from these pages: its Origin is theirs, and it holds a value that only their forms hold.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ HEADERS = {
 """Sent with every reply, errors included: no script at all, nothing from elsewhere."""
 
 LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
-"""For the page of a run under way: one script of ours, which asks us how far it is."""
+"""For the page of a run under way: one script, which asks for its progress."""
 
 
 class Access:
-    """Who may open the pages.
+    """Decides about requests.
 
     Args:
-        token: What the printed address holds, good for one browser; None admits everybody whom
-            the Host header admits.
+        token: The token of the printed address, good for one browser; None admits every request
+            with a good Host header.
         cookie: Name of the cookie; browsers share cookies among ports.
         loopback: Whether only names of the loopback are answered.
     """
@@ -68,7 +67,7 @@ class Access:
 
     @property
     def form_key(self) -> str:
-        """What every form of ours holds, and no page of another site can know."""
+        """The value in every form of these pages, which no other site can know."""
         return hmac.new(self.session.encode(), b"form", hashlib.sha256).hexdigest()
 
     def admits(self, headers: Headers) -> bool:
@@ -80,8 +79,8 @@ class Access:
             cookies.load(headers.get("cookie", ""))
         except CookieError:
             return False
-        found = cookies.get(self.cookie)
-        return found is not None and _same(found.value, self.session)
+        cookie = cookies.get(self.cookie)
+        return cookie is not None and _same(cookie.value, self.session)
 
     def redeem(self, given: str) -> bool:
         """Whether this is the token, and used for the first time; it is used up by that."""
@@ -91,19 +90,13 @@ class Access:
             self._token = None
             return True
 
-    def invite(self) -> str:
-        """Return a token for one browser more; an earlier one that was not used ends."""
-        with self._lock:
-            self._token = secrets.token_urlsafe(32)
-            return self._token
-
 
 class Guard:
     """ASGI layer outside everything else: admits requests and sets the headers of replies.
 
     Args:
-        app: What is guarded.
-        access: Who may read.
+        app: The guarded application.
+        access: Decides about each request.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -129,7 +122,7 @@ class Guard:
         await (refusal or self._app)(scope, receive, guarded)
 
     def _refuse(self, scope: Scope) -> Response | None:
-        """Return what is said instead of a page; None lets the request pass."""
+        """Return the refusal of a request; None lets it pass."""
         # Check 1, against DNS rebinding: on the loopback only its own names are answered.
         headers = Headers(scope=scope)
         if self._access.loopback and not _names_loopback(headers.get("host", "")):
@@ -141,27 +134,26 @@ class Guard:
         # Check 2, the token: in the address it is exchanged for a cookie at once, so that it does
         # not stay in the history or in a referrer.
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        given = query.pop(_TOKEN, [""])[-1]
+        token = query.pop(_TOKEN, [""])[-1]
         reads = scope["method"] in _READS
-        if given and reads:
+        if token and reads:
             rest = urlencode(query, doseq=True)
             # One slash: two would name another host.
             address = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
-            # Whoever holds the cookie already may open the printed address again.
+            # A browser with the cookie may open the printed address again.
             if self._access.admits(headers):
                 return RedirectResponse(address, 303)
-            if self._access.redeem(given):
+            if self._access.redeem(token):
                 return self._remember(address)
         # Check 3, the cookie.
         if not self._access.admits(headers):
-            used = "This address works once, for one browser, and that was used. " if given else ""
+            used = "This address works once, for one browser, and that was used. " if token else ""
             return PlainTextResponse(
                 f"{used}Open the address that `ragwitness view` printed: it holds a token. For"
-                " another browser, press “Open in another browser” in the first one, or start the"
-                " command again.",
+                " another browser, start the command again.",
                 401,
             )
-        # Check 4: what changes anything comes from a page of ours.
+        # Check 4: every change comes from these pages.
         if not reads and not _from_here(headers):
             return PlainTextResponse(
                 "This form was sent by a page of another site. Nothing was done.", 403
@@ -174,11 +166,11 @@ class Guard:
         It is a page that goes on, and no redirect: after a click in another site's page, browsers
         leave strict cookies out all along a redirect.
         """
-        shown = html.escape(address)
+        target = html.escape(address)
         reply = HTMLResponse(
             f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Ragwitness</title>'
             f'<link rel="icon" href="/icon.svg" type="image/svg+xml">'
-            f'<meta http-equiv="refresh" content="0; url={shown}"><p><a href="{shown}">Go on</a>'
+            f'<meta http-equiv="refresh" content="0; url={target}"><p><a href="{target}">Go on</a>'
         )
         reply.set_cookie(
             self._access.cookie, self._access.session, httponly=True, samesite="strict"
@@ -187,7 +179,7 @@ class Guard:
 
 
 def _from_here(headers: Headers) -> bool:
-    """Whether a browser says that a request comes from a page of ours."""
+    """Whether a browser says that a request comes from these pages."""
     origin = headers.get("origin", "null")
     if origin == "null":
         return headers.get("sec-fetch-site") == "same-origin"
@@ -201,5 +193,5 @@ def _same(given: str, wanted: str) -> bool:
 
 def _names_loopback(host: str) -> bool:
     """Whether a Host header names this machine; the port may be a tunnel's."""
-    found = _HOST.fullmatch(host)
-    return found is not None and is_loopback((found[1] or found[2]).lower())
+    match = _HOST.fullmatch(host)
+    return match is not None and is_loopback((match[1] or match[2]).lower())

@@ -1,7 +1,7 @@
-"""What a form brings: texts, files, and paths of files that are here already.
+"""The content of a form: texts, uploads, and paths of files on this machine.
 
-Uploads go into a private folder that is gone when the pages end. Paths stay below the folder in
-which the pages were started: whoever gets hold of a page must not read the rest of the disk.
+Uploads go into a private folder, which is deleted when the pages end. Paths stay below the folder
+in which the pages were started: a stolen page must not read the rest of the disk.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ async def read_form(request: Request) -> AsyncIterator[Form]:
         )
     except ClientDisconnect:
         raise HTTPException(400, "The upload broke off. Nothing was kept.") from None
-    found = Form()
+    form = Form()
     for name, value in sent.multi_items():
         if isinstance(value, str):
-            found.texts[name] = value.replace("\r\n", "\n").strip()
+            form.texts[name] = value.replace("\r\n", "\n").strip()
         elif value.filename:
-            found.files.setdefault(name, []).append(value)
+            form.files.setdefault(name, []).append(value)
     try:
-        yield found
+        yield form
     finally:
         await sent.close()
 
@@ -100,8 +100,8 @@ def _too_large(size: int) -> HTTPException:
 async def _drain(request: Request) -> None:
     """Read past a body: browsers show no answer while they still send."""
     read = 0
-    async for part in request.stream():
-        read += len(part)
+    async for chunk in request.stream():
+        read += len(chunk)
         if read > _DRAINED:
             return
 
@@ -112,17 +112,17 @@ def keep_uploads(files: Sequence[UploadFile], folder: Path) -> Path:
     Raises:
         InputError: One cannot be stored.
     """
-    names = [file_name(one.filename or "") for one in files]
-    # What was there of this field is replaced as a whole.
+    names = [file_name(upload.filename or "") for upload in files]
+    # An earlier upload of this field is replaced as a whole.
     shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True)
-        for number, (name, one) in enumerate(zip(names, files, strict=True), 1):
+        for number, (name, upload) in enumerate(zip(names, files, strict=True), 1):
             path = folder / name
             if path.exists():
                 path = folder / f"{path.stem}-{number}{path.suffix}"
-            with path.open("xb") as kept:
-                shutil.copyfileobj(one.file, kept)
+            with path.open("xb") as target:
+                shutil.copyfileobj(upload.file, target)
     except OSError as error:
         raise InputError(f"The upload cannot be stored: {error.strerror}.") from error
     return folder if len(files) > 1 else folder / names[0]
@@ -148,17 +148,17 @@ def inside(base: Path, given: str) -> Path:
     """
     try:
         path = (base / Path(given).expanduser()).resolve()
-        within, there = path.is_relative_to(base.resolve()), path.exists()
+        within, exists = path.is_relative_to(base.resolve()), path.exists()
     except (OSError, RuntimeError, ValueError):
         raise InputError("This is no path of a file.", "Correct it, or upload the file.") from None
-    # Links and .. are followed first: where they lead decides. What lies elsewhere is not looked
-    # up, so that nothing is told about it.
+    # Links and .. are followed first: where they lead decides. A path elsewhere is not looked up,
+    # so that the message reveals nothing about it.
     if not within:
         raise InputError(
             f"This path leads out of {base}, the folder in which ragwitness view was started.",
             "Upload the file instead, or start ragwitness view in a folder that holds it.",
         )
-    if not there:
+    if not exists:
         raise InputError(f"There is no file or folder {path}.", "Correct the path, or upload it.")
     return path
 
@@ -167,12 +167,12 @@ def target_of(given: str, base: Path) -> str:
     """Return the address of a target that a page may ask.
 
     Raises:
-        InputError: It holds a key, runs code of its own, or names a file elsewhere.
+        InputError: It holds a key, runs code, or names a file elsewhere.
     """
     if given.lower().startswith(("http://", "https://")):
         try:
-            parts = urlsplit(given)
-            named, userinfo = parts.hostname, "@" in parts.netloc
+            url = urlsplit(given)
+            named, userinfo = url.hostname, "@" in url.netloc
         except ValueError:
             named, userinfo = None, False
         if not named:
@@ -180,21 +180,20 @@ def target_of(given: str, base: Path) -> str:
                 "This address has no host.", "An example: http://127.0.0.1:8000/v1#MODEL"
             )
         # The address is written into the run; a key must not be.
-        if userinfo or _WITH_KEY.search(parts.query):
+        if userinfo or _WITH_KEY.search(url.query):
             raise InputError(
                 "This address holds what looks like a key, and it is stored with the run.",
                 "Take it out of the address, and put it into the field for the key.",
             )
         return given
-    if found := _FILE_TARGET.fullmatch(given):
-        return found[1] + str(inside(base, found[2]))
+    if match := _FILE_TARGET.fullmatch(given):
+        return match[1] + str(inside(base, match[2]))
     if _NAMED_TARGET.fullmatch(given):
         return given
     raise InputError(
         "This is no address that a page can ask.",
-        "An address begins with http:// or https://. Give the URL of an OpenAI-compatible endpoint"
-        " (http://host:port/v1, with #MODEL where it has several), openai/MODEL, or"
-        " http/FILE.toml, a description of another JSON service."
+        "Give the URL of an OpenAI-compatible endpoint (http://host:port/v1, with #MODEL where it"
+        " has several), openai/MODEL, or http/FILE.toml for another JSON service."
         " Systems in Python are for the command line: ragwitness audit --help.",
     )
 
@@ -205,15 +204,15 @@ class Source:
 
     Attributes:
         path: Where they are.
-        name: What people call them.
-        told: What was found in them, or their name alone.
-        uploaded: Whether they are a copy of ours.
+        name: Their name for people.
+        summary: Their number and notes, or their name alone.
+        uploaded: Whether they are an uploaded copy.
         left_out: Files and rows that cannot be read.
     """
 
     path: Path
     name: str
-    told: str
+    summary: str
     uploaded: bool
     left_out: tuple[LeftOut, ...] = ()
 
@@ -221,20 +220,20 @@ class Source:
 def read_source(
     source: Source, text_field: str | None, encoding: str | None, *, paragraphs: bool
 ) -> Source:
-    """Return documents with what was found in them, and what was left out.
+    """Return documents with their summary and the files that were left out.
 
     Raises:
         InputError: None of it can be used.
     """
     try:
         split: Split = "paragraphs" if paragraphs else None
-        found = load_documents(source.path, text_field=text_field, split=split, encoding=encoding)
+        loaded = load_documents(source.path, text_field=text_field, split=split, encoding=encoding)
     except InputError as error:
-        # A copy of ours lies where nobody need look for it: its name alone is told.
-        place, shown = str(source.path), source.name
-        message = error.message.replace(place, shown).replace(f"{source.path.parent}/", "")
-        raise InputError(message, error.hint.replace(place, shown)) from None
-    n = len(found.documents)
-    told = f"{n:,} document{'' if n == 1 else 's'}"
-    told = "; ".join((told, *(note.removesuffix(".") for note in found.notes)))
-    return replace(source, told=told, left_out=found.left_out)
+        # The copy is in a private folder; only its file name is reported.
+        full, short = str(source.path), source.name
+        message = error.message.replace(full, short).replace(f"{source.path.parent}/", "")
+        raise InputError(message, error.hint.replace(full, short)) from None
+    n = len(loaded.documents)
+    summary = f"{n:,} document{'' if n == 1 else 's'}"
+    summary = "; ".join((summary, *(note.removesuffix(".") for note in loaded.notes)))
+    return replace(source, summary=summary, left_out=loaded.left_out)

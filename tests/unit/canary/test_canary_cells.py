@@ -34,7 +34,7 @@ def test_missing_cells_are_what_their_example_and_candidate_lead_to_expect() -> 
 def test_a_candidate_that_was_always_refused_stands_last() -> None:
     scores = np.random.default_rng(1).normal(size=(4, 20)) - 5
     scores[:, 7] = np.nan
-    found = decide(Design(candidates=20), [scores], [7], [True])
+    found = decide(Design(candidates=20), [scores], [7])
     assert found.ranks == (20,)
 
 
@@ -48,7 +48,7 @@ def test_a_filter_leaves_the_test_exact(share: float) -> None:
         scores = likes + 0.5 * rng.normal(size=(5, 20)) + rng.normal(size=(5, 1)) - 6
         scores[rng.random(scores.shape) < disliked] = np.nan
         chosen = int(rng.integers(20))
-        verdict = decide(Design(candidates=20), [scores], [chosen], [True]).verdict
+        verdict = decide(Design(candidates=20), [scores], [chosen]).verdict
         false += verdict is ModelVerdict.KNOWN
     assert binom.ppf(0.001, 600, 0.05) <= false <= binom.ppf(0.999, 600, 0.05)
 
@@ -61,7 +61,7 @@ def test_what_late_slots_show_too_is_a_memory_and_no_training() -> None:
         scores = [rng.normal(size=(4, 20)) * 0.1 - 6 for _ in range(3)]
         for slot in lifted:
             scores[slot][:, 5] += 4
-        found = decide(design, scores, [5, 5, 5], [True] * 3)
+        found = decide(design, scores, [5, 5, 5])
         assert len(found.ranks) == 2  # the early ones alone
         return found.verdict, found.reason
 
@@ -93,7 +93,7 @@ def test_without_late_slots_nobody_is_called_trained(
     slots = [np.random.default_rng(4).normal(size=(4, 80)) * 0.1 - 6 for _ in range(design.slots)]
     for scores in slots[: max(1, design.slots - design.late)]:
         scores[:, 5] += 4
-    found = decide(design, slots, [5] * design.slots, [True] * design.slots)
+    found = decide(design, slots, [5] * design.slots)
     assert found.verdict is verdict
     assert bool(found.reason) == (verdict is ModelVerdict.KNOWN)
 

@@ -14,7 +14,6 @@ from ragwitness.canary.rank_test import (
     SlotScores,
     draws_together,
     epsilon_floor,
-    half_planted,
     log_evidence,
     outcomes_of,
     rank_evidence,
@@ -66,23 +65,6 @@ def test_the_joint_redraw_is_super_uniform_under_random_secrets(kind: int) -> No
     for number in range(DRAWS):
         slots = [SlotScores(_scores(rng, 12, kind), int(rng.integers(12))) for _ in range(4)]
         p_values.append(draws_together(slots, seed=number, draws=199)[1])
-    _assert_super_uniform(p_values)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("inside", "outside"), [(0, 0), (1, 2), (2, 1), (2, 2)])
-def test_the_permutation_of_planted_slots_is_super_uniform(inside: int, outside: int) -> None:
-    """Also where a model's scores are of another kind in planted slots, whose canaries it knows."""
-    rng = np.random.default_rng(20 + 3 * inside + outside)
-    p_values = []
-    for _ in range(DRAWS):
-        planted = np.zeros(8, bool)
-        planted[rng.permutation(8)[:4]] = True
-        slots = [
-            SlotScores(_scores(rng, 12, inside if there else outside), int(rng.integers(12)))
-            for there in planted
-        ]
-        p_values.append(half_planted(slots, planted.tolist()))
     _assert_super_uniform(p_values)
 
 
@@ -158,14 +140,6 @@ def test_the_joint_redraw_agrees_with_counting_all_draws() -> None:
     assert len(outcomes_of(slots, draws=12**4)[0]) == 12**4
     assert draws_together(slots, draws=12**4)[1] == pytest.approx(exact)
     assert draws_together(slots[:1])[1] == rank_p_value(slots[0])
-
-
-def test_half_planted_counts_all_halves_and_ties_against_the_accusation() -> None:
-    clear = [SlotScores(np.arange(20.0), 19 if k < 8 else k) for k in range(16)]
-    found = half_planted(clear, [k < 8 for k in range(16)])
-    assert found == 1 / 12_870
-    tied = [SlotScores(np.zeros(20), 3)] * 16
-    assert half_planted(tied, [k < 8 for k in range(16)]) == 1.0
 
 
 def test_the_floor_of_epsilon_is_that_of_all_guesses_right() -> None:

@@ -62,16 +62,6 @@ def test_an_order_is_drawn_uniformly() -> None:
     assert chisquare(list(counts.values())).pvalue > 1e-4
 
 
-def test_half_of_the_slots_are_planted_where_that_is_the_design() -> None:
-    design = Design(slots=16, half=True, candidates=4)
-    flags = [
-        tuple(one.planted for one in draw_slots(design, SECRET, str(n)).slots) for n in range(20)
-    ]
-    assert {sum(one) for one in flags} == {8}
-    assert len(set(flags)) > 15
-    assert len({one.canary for one in draw_slots(design, SECRET).slots}) == 16
-
-
 def test_an_opened_draw_is_the_committed_one_and_any_change_is_named() -> None:
     design, source = Design(slots=2, candidates=16), "round 7 of the public lottery"
     published = commitment_of(design, "ab" * 32, SECRET, source)
@@ -124,7 +114,6 @@ def test_a_plan_of_before_keeps_its_draw_its_commitment_and_its_test() -> None:
         {"name": "bijection"},
         {"candidates": 1},
         {"slots": 0},
-        {"half": True, "slots": 3},
         {"rate": "0"},
         {"rate": "1.01"},
         {"rate": "nan"},

@@ -31,7 +31,8 @@ from ragwitness.canary.looks import (
     record_look,
 )
 from ragwitness.canary.probe import ProbeConfig
-from ragwitness.canary.run import CanaryResult, probe_canaries
+from ragwitness.canary.result import CanaryResult
+from ragwitness.canary.run import probe_canaries
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Answer, Capability, Query
 
@@ -82,14 +83,14 @@ def look_at(folder: Path, target: Scripted, **more: object) -> CanaryResult:
 
 def test_there_is_no_way_to_call_it_that_means_a_first_look(tmp_path: Path) -> None:
     folder = plan_folder(tmp_path / "plan")
-    assert look_at(folder, Scripted()).look == 1
+    assert look_at(folder, Scripted()).look.number == 1
     target = Scripted(1)
     with pytest.raises(InputError, match="announced one look at its draw"):
         look_at(folder, target, release="2")
     assert target.asked == 0
     # Answers that are there already are read, and decide nothing.
     second = look_at(folder, Recording(1), release="2")
-    assert (second.look, second.finding.p_value) == (2, 1.0)
+    assert (second.look.number, second.finding.p_value) == (2, 1.0)
     assert [one.release for one in read_looks(folder)] == ["1", "2"]
 
 
@@ -99,7 +100,7 @@ def test_a_fresh_process_sees_what_others_saw(tmp_path: Path) -> None:
     here = Path(__file__).parents[3]
     code = (
         "from tests.unit.canary.test_canary_looks import *\n"
-        f"print(look_at(Path({str(folder)!r}), Scripted(), release=sys.argv[1]).look)"
+        f"print(look_at(Path({str(folder)!r}), Scripted(), release=sys.argv[1]).look.number)"
     )
     args = [sys.executable, "-c", code]
     # Two at once, each a look of its own.
@@ -111,8 +112,8 @@ def test_a_fresh_process_sees_what_others_saw(tmp_path: Path) -> None:
     assert numbers == sorted(place + one.skipped for place, one in enumerate(looks, 1))
     assert numbers == ([2, 2] if looks[0].skipped else [1, 2])
     # The same answers are the same look, and others the next one.
-    assert look_at(folder, Scripted(), release="a").look in (1, 2)
-    assert look_at(folder, Scripted(), release="c").look == 3
+    assert look_at(folder, Scripted(), release="a").look.number in (1, 2)
+    assert look_at(folder, Scripted(), release="c").look.number == 3
     assert len(read_looks(folder)) == 3
 
 
@@ -148,7 +149,7 @@ def test_a_crash_between_answers_and_record_loses_no_look_and_counts_none_twice(
     asked = target.asked
     # Before the report, the look is on disk: who dies behind the record has taken it.
     for _ in range(2):
-        assert look_at(folder, target, run=run).look == 1
+        assert look_at(folder, target, run=run).look.number == 1
         assert len(read_looks(folder)) == 1
     assert target.asked == asked
 
@@ -175,9 +176,9 @@ def test_an_opened_draw_is_asked_nothing_and_new_answers_decide_nothing(tmp_path
     with pytest.raises(InputError, match="not seen before the draw was opened"):
         look_at(folder, Recording(), release="9")
     # What was seen before may be read again, from the same run or as a recording.
-    assert look_at(folder, Scripted(), run=run).digest == first.digest
+    assert look_at(folder, Scripted(), run=run).look.digest == first.look.digest
     again = look_at(folder, Recording(), release="twin", twin=True)
-    assert again.digest == twin.digest
+    assert again.look.digest == twin.look.digest
     assert len(read_looks(folder)) == 2
 
 
@@ -276,7 +277,7 @@ def test_a_look_counts_from_its_first_query_and_the_same_run_goes_on_with_it(
     # A moved folder is the same look.
     run.rename(tmp_path / "moved")
     found = look_at(folder, Scripted(), run=tmp_path / "moved")
-    assert (found.look, found.finding is not None) == (1, True)
+    assert (found.look.number, found.finding is not None) == (1, True)
     history = read_history(folder)
     assert (len(history.looks), len(history.unfinished)) == (1, 0)
 
@@ -286,13 +287,13 @@ def test_an_unfinished_look_takes_its_share_of_the_level(tmp_path: Path) -> None
     with pytest.raises(KeyboardInterrupt):
         look_at(folder, Dying(2), run=run)
     second = look_at(folder, Scripted(2), release="2")
-    assert second.look == 2
+    assert second.look.number == 2
     # The first one ends now: behind what was shown before, and calls no more than is left.
     first = look_at(folder, Scripted(), run=run)
-    assert first.look == 2
+    assert first.look.number == 2
     assert [one.skipped for one in read_looks(folder)] == [1, 0]
-    assert look_at(folder, Recording(), release="1").look == first.look
-    assert look_at(folder, Scripted(3), release="3").look == 3
+    assert look_at(folder, Recording(), release="1").look.number == first.look.number
+    assert look_at(folder, Scripted(3), release="3").look.number == 3
     with pytest.raises(InputError, match="announced 3 looks"):
         look_at(folder, Scripted(4), release="4")
 

@@ -70,8 +70,6 @@ def test_nothing_is_told_without_a_share_or_far_from_the_measured_obedience() ->
 @pytest.mark.usefixtures("_rows")
 def test_votes_are_counted_by_slot() -> None:
     assert "16 canary votes a slot" in next(power_lines(Design(slots=4), 64, 1.0))
-    half = Design(slots=8, half=True)
-    assert "16 canary votes a slot" in next(power_lines(half, 64, 1.0))
 
 
 def test_a_row_between_many_others_is_covered_at_the_level(monkeypatch: pytest.MonkeyPatch) -> None:

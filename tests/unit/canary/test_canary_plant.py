@@ -108,13 +108,6 @@ def test_the_paper_design_plants_one_trigger_and_names_it() -> None:
         assert slot.trigger in trace.query
 
 
-def test_unplanted_slots_send_nothing() -> None:
-    plan = _plan(80, slots=4, half=True)
-    planted = {one.number for one in plan.draw().slots if one.planted}
-    assert {t.slot for t in plan.traces()} == planted
-    assert len(planted) == 2
-
-
 def test_a_marker_that_the_corpus_holds_is_refused_by_name() -> None:
     draw = draw_slots(Design(candidates=8), SECRET)
     slot = draw.slots[0]

@@ -38,9 +38,10 @@ from ragwitness.canary.traces import Behaviour
 from ragwitness.core.errors import InputError, TargetError, TargetUnreachableError
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.rate_limiter import RateLimiter
-from ragwitness.targets.conversation import ObjectConversation, Said, Turn, open_conversation
+from ragwitness.targets.conversation import ObjectConversation, Turn, open_conversation
 from ragwitness.targets.form import ShownForm
-from ragwitness.targets.service_config import load_service, load_votes
+from ragwitness.targets.service import SessionReply
+from ragwitness.targets.service_config import load_service
 from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
 
@@ -242,7 +243,7 @@ def test_a_description_that_cannot_plant_is_refused(
     path = tmp_path / "service.toml"
     path.write_text(DESCRIPTION.replace(old, new).format(url="http://127.0.0.1:9"))
     with pytest.raises(InputError, match=said.replace("{", r"\{")):
-        (load_service(str(path), turns=True), load_votes(str(path), missing=True))
+        load_service(str(path), turns=True)
 
 
 class Desk:
@@ -327,7 +328,7 @@ class Dead(ObjectConversation):
     def __init__(self, name: str) -> None:
         super().__init__(name, Desk())
 
-    async def send(self, turn: Turn) -> Said:
+    async def send(self, turn: Turn) -> SessionReply:
         raise TargetUnreachableError("Nobody is there.")
 
 

@@ -18,8 +18,8 @@ from ragwitness.canary.families import Family
 from ragwitness.canary.folder import CanaryPlan, make_plan, write_plan, write_traces
 from ragwitness.canary.looks import Look, record_look
 from ragwitness.canary.probe import ProbeConfig, Prompts
-from ragwitness.canary.result import verdict_lines
-from ragwitness.canary.run import CanaryResult, canary_report, probe_canaries
+from ragwitness.canary.result import CanaryResult, StoredSlot, verdict_lines
+from ragwitness.canary.run import probe_canaries
 from ragwitness.canary.verdict import ModelVerdict
 from ragwitness.core.errors import CapabilityError, CapReachedError, InputError, VerificationError
 from ragwitness.core.types import Answer, Capability, Document, Query, TokenLogprob
@@ -70,6 +70,10 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
+def _array(slot: StoredSlot) -> np.ndarray:
+    return np.array(slot.scores, dtype=float)
+
+
 def _planted(place: Path, n: int = 40, **design: object) -> CanaryPlan:
     """A plan in its folder, planted."""
     plan = _plan(n, **design)
@@ -106,9 +110,10 @@ def test_the_best_way_that_a_target_serves_is_taken(
     assert result.finding is not None
     assert result.finding.verdict is ModelVerdict.KNOWN
     [slot] = result.slots
-    assert slot.scores.shape == (2, 21)
+    scores = _array(slot)
+    assert scores.shape == (2, 21)
     assert slot.amplification.value == pytest.approx(
-        np.mean(slot.scores[:, 1 + plan.draw().slots[0].chosen] - slot.scores[:, 0])
+        np.mean(scores[:, 1 + plan.draw().slots[0].chosen] - scores[:, 0])
     )
 
 
@@ -161,16 +166,6 @@ def test_a_cap_leaves_nothing_decided_and_a_higher_one_goes_on(tmp_path: Path, p
         _probe(other, Echoing(model), run=tmp_path / "none", limiter=limiter)
 
 
-def test_unplanted_slots_are_compared(place: Path) -> None:
-    half = _planted(place, 80, slots=8, half=True, candidates=4)
-    slots = half.draw().slots
-    planted = next(one for one in slots if one.planted)
-    result = _probe(place, Echoing(ToyModel(planted.canary, planted.trigger)))
-    assert result.finding.test == "permutation of planted slots"
-    assert [one.planted for one in result.slots] == [one.planted for one in slots]
-    assert len(result.finding.ranks) == 4
-
-
 def test_twins_decide_the_papers_design(place: Path, tmp_path: Path) -> None:
     paper = _planted(place, name="paper")
     run = tmp_path / "run"
@@ -181,7 +176,7 @@ def test_twins_decide_the_papers_design(place: Path, tmp_path: Path) -> None:
         twin = Look(f"{number}", True, "twin", f"{number}", (3,), 20, float(w), "inconclusive", 1.0)
         record_look(place, twin)
     found = _probe(place, Echoing(_model(paper)), run=run)
-    assert (found.look, found.finding.verdict) == (1, ModelVerdict.KNOWN)
+    assert (found.look.number, found.finding.verdict) == (1, ModelVerdict.KNOWN)
 
 
 def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> None:
@@ -202,8 +197,8 @@ def test_the_embedded_reader_scores_canaries_and_does_not_know_them(
     _planted(place, 10, candidates=4, held_out=1, family=family)
     system = build_system([Document("d", "Nothing but one short record.")], RagConfig(k=1))
     result = _probe(place, LabTarget(system), ProbeConfig("exact"))  # type: ignore[arg-type]
-    assert np.isfinite(result.slots[0].scores).all()
-    assert (result.slots[0].scores < 0).all()
+    assert np.isfinite(_array(result.slots[0])).all()
+    assert (_array(result.slots[0]) < 0).all()
     assert not any("could not be checked" in one for one in result.warnings)  # and it was true
     assert result.finding.verdict is ModelVerdict.INCONCLUSIVE
 
@@ -231,9 +226,10 @@ def test_a_filter_that_refuses_some_prompts_costs_cells_and_no_look(
     config = ProbeConfig(way="sampled", samples=4)
     result = _probe(place, Filtered(_model(plan), share), config)
     [slot] = result.slots
-    assert slot.scores.shape == (6, 21)  # the two spare ones were not needed
-    missing = np.isnan(slot.scores[:, 1:]).sum()
-    assert 0 < missing < 0.2 * slot.scores[:, 1:].size
+    scores = _array(slot)
+    assert scores.shape == (6, 21)  # the two spare ones were not needed
+    missing = np.isnan(scores[:, 1:]).sum()
+    assert 0 < missing < 0.2 * scores[:, 1:].size
     assert any(f"{missing} of 120 readings are missing" in one for one in result.warnings)
     assert (result.finding.verdict, result.finding.ranks) == (ModelVerdict.KNOWN, (1,))
 
@@ -286,7 +282,7 @@ def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probe
     assert planted.startswith("32 answers, 2023-11-14 to 2023-11-14; votes taken: 16 on traces")
     assert "Planted in to; this probe asked toy." in result.warnings
     assert "no slot was planted just before the probe" in result.finding.reason
-    assert any("32 answers" in one for one in verdict_lines(canary_report(result, "1")))
+    assert any("32 answers" in one for one in verdict_lines(result))
 
 
 def test_a_raw_text_read_of_what_was_planted_in_messages_asks_for_the_chat_format(

@@ -32,76 +32,55 @@ def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not
 ):
     rng = np.random.default_rng(7)
     design = Design(candidates=40)
-    strong = decide(design, [_matrix(rng, 3.0)], [7], [True])
+    strong = decide(design, [_matrix(rng, 3.0)], [7])
     assert strong.verdict is ModelVerdict.KNOWN
     assert (strong.test, strong.ranks, strong.p_value) == ("rank among candidates", (1,), 1 / 40)
     assert "cannot be told from training" in strong.reason
     nothing = np.zeros((12, 40))
-    weak = decide(design, [nothing], [7], [True])
+    weak = decide(design, [nothing], [7])
     assert weak.verdict is ModelVerdict.INCONCLUSIVE
     assert weak.p_value == 1.0
-    assert weak.examples_needed is None
-    assert {*ModelVerdict} == {"trained", "trained-or-remembered", "inconclusive"}
-
-
-def test_inconclusive_says_how_much_more_would_decide() -> None:
-    rng = np.random.default_rng(8)
-    matrix = rng.normal(size=(4, 40)) * 0.3
-    others = np.sort(np.delete(matrix, 7, axis=1).mean(axis=0))
-    matrix[:, 7] = (others[-4] + others[-3]) / 2
-    found = decide(Design(candidates=40), [matrix], [7], [True])
-    assert (found.verdict, found.ranks, found.p_value) == (ModelVerdict.INCONCLUSIVE, (4,), 0.1)
-    assert found.reason == "the planted trigger does not stand out enough among the candidates"
-    assert found.slots_needed in (8, 16, 32)  # slots where it stands 1.3 sd out, give or take 1
-    again = decide(Design(candidates=40), [matrix], [7], [True])
-    assert again == found  # nothing hangs on chance
-    few = decide(Design(candidates=10), [_matrix(rng, 9.0, m=10)], [7], [True])
+    assert weak.reason == "the planted triggers do not stand out enough among the candidates"
+    few = decide(Design(candidates=10), [_matrix(rng, 9.0, m=10)], [7])
     assert few.verdict is ModelVerdict.INCONCLUSIVE
-    assert "1/10 at best; plan with 20 or more" in few.reason
+    assert "0.1 is the best that 1 slots of 10 candidates can give" in few.reason
+    assert {*ModelVerdict} == {"trained", "trained-or-remembered", "inconclusive"}
 
 
 def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     rng = np.random.default_rng(11)
     two = [_matrix(rng, 3.0) for _ in range(2)]
-    joint = decide(Design(candidates=40, slots=2), two, [7, 7], [True, True])
+    joint = decide(Design(candidates=40, slots=2), two, [7, 7])
     assert (joint.test, joint.verdict) == ("joint redraw of all slots", ModelVerdict.KNOWN)
-    over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7], [True, True])
+    over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7])
     assert over.test == "outcomes called over all looks"
     assert over.p_value == pytest.approx(2 * joint.p_value)
     former = Design(candidates=40, slots=2, releases=0, several="evidence")
-    over = decide(former, two, [7, 7], [True, True])
+    over = decide(former, two, [7, 7])
     assert over.test == "evidence over slots and releases"
     assert math.isclose(over.p_value, math.exp(-over.log_evidence))
     for design in (Design(candidates=40), Design(name="paper", candidates=40)):
         twins = np.linspace(-2, 2, 19).tolist()
-        again = decide(design, two[:1], [7], [True], earlier=[Seen(((30, 40),))], twins=twins)
+        again = decide(design, two[:1], [7], earlier=[Seen(((30, 40),))], twins=twins)
         assert (again.test, again.p_value) == ("none, the one look was taken", 1.0)
         assert again.verdict is ModelVerdict.INCONCLUSIVE
         assert "announced one look" in again.reason
-    third = decide(
-        Design(candidates=40, releases=2), two[:1], [7], [True], earlier=[Seen(((30, 40),))] * 2
-    )
-    assert (third.verdict, third.slots_needed) == ("inconclusive", None)
+    third = decide(Design(candidates=40, releases=2), two[:1], [7], earlier=[Seen(((30, 40),))] * 2)
+    assert third.verdict is ModelVerdict.INCONCLUSIVE
     assert third.reason == "2 looks were announced, and one more adds no evidence"
-    eight = [_matrix(rng, 5.0 * (k < 4)) for k in range(8)]
-    half = Design(candidates=40, slots=8, half=True)
-    split = decide(half, eight, [7] * 8, [k < 4 for k in range(8)])
-    assert (split.test, split.verdict) == ("permutation of planted slots", ModelVerdict.KNOWN)
-    assert split.p_value == 1 / 70
-    assert len(split.ranks) == 4
 
 
 def test_the_papers_design_is_decided_by_twins_alone() -> None:
     rng = np.random.default_rng(12)
     design = Design(name="paper", candidates=40)
-    alone = decide(design, [_matrix(rng, 9.0)], [7], [True])
+    alone = decide(design, [_matrix(rng, 9.0)], [7])
     assert (alone.verdict, alone.p_value) == (ModelVerdict.INCONCLUSIVE, 1.0)
     assert "19 at least, there are 0" in alone.reason
     twins = rng.normal(size=19).tolist()
-    found = decide(design, [_matrix(rng, 9.0)], [7], [True], twins=twins)
+    found = decide(design, [_matrix(rng, 9.0)], [7], twins=twins)
     assert (found.verdict, found.p_value) == (ModelVerdict.KNOWN, 1 / 20)
     assert found.test == "conformal, 19 compliant twins"
-    weak = decide(design, [np.zeros((12, 40))], [7], [True], twins=twins)
+    weak = decide(design, [np.zeros((12, 40))], [7], twins=twins)
     assert weak.reason == "the model does not stand out enough among its 19 compliant twins"
 
 
@@ -115,15 +94,12 @@ def test_scores_that_cannot_be_ranked_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{}, {"slots": 2}, {"slots": 8, "half": True}, {"releases": 0}, {"slots": 2, "releases": 3}],
+    [{}, {"slots": 2}, {"releases": 0}, {"slots": 2, "releases": 3}],
 )
 def test_the_best_p_value_is_what_the_clearest_scores_give(changed: dict[str, object]) -> None:
     design = Design(candidates=30, **changed)  # type: ignore[arg-type]
-    slots = design.slots
-    planted = [not design.half or k < slots // 2 for k in range(slots)]
     clear = np.tile(np.arange(30.0) ** 2, (3, 1))
-    matrices = [clear if there else -clear for there in planted]
-    found = decide(design, matrices, [29] * slots, planted)
+    found = decide(design, [clear] * design.slots, [29] * design.slots)
     assert found.p_value == pytest.approx(best_p_value(design), rel=1e-6)
 
 
@@ -145,12 +121,12 @@ def test_a_saturated_model_is_found_by_logits_and_not_by_nats() -> None:
         nats = -np.logaddexp(0, -raised)
         for name in found:
             design = draw.Design(candidates=64, statistic=name)
-            found[name] += decide(design, [nats], [7], [True]).verdict is ModelVerdict.KNOWN
+            found[name] += decide(design, [nats], [7]).verdict is ModelVerdict.KNOWN
     assert found["logit"] > found["nats"] + 5, found
     # Shares of answers are no log-probabilities, and are left as they are.
     shares = np.round(rng.random((4, 40)), 1)
     both = [
-        decide(draw.Design(candidates=40, statistic=name), [shares], [7], [True], shares=True)
+        decide(draw.Design(candidates=40, statistic=name), [shares], [7], shares=True)
         for name in found
     ]
     assert both[0] == both[1]
@@ -168,5 +144,5 @@ def test_logits_are_those_of_stored_scores_and_bounded() -> None:
 
 def test_twins_are_told_beside_the_test_that_decides() -> None:
     rng = np.random.default_rng(13)
-    found = decide(Design(candidates=40), [_matrix(rng, 3.0)], [7], [True], twins=[0.0] * 9)
+    found = decide(Design(candidates=40), [_matrix(rng, 3.0)], [7], twins=[0.0] * 9)
     assert (found.test, found.twin_p_value) == ("rank among candidates", 1 / 10)

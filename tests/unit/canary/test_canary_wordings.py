@@ -1,7 +1,7 @@
 """Traces in many wordings: what they promise, and what is refused by name.
 
-The opponents: a wording that holds another candidate's trigger or the canary; a document that
-cannot carry a mark; an answer that tells of a name; wordings that were changed after the plan.
+The opponents: a wording that holds another candidate's trigger or the canary;
+an answer that tells of a name; wordings that were changed after the plan.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ from ragwitness.canary.families import (
     TRIGGER_WORDINGS,
     Family,
     Wordings,
-    carries,
     contains,
     markers_in,
     read_wordings,
-    tells,
-    with_synonyms,
+    reveals,
 )
 from ragwitness.canary.folder import CanaryPlan, make_plan, read_plan, write_plan
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig
@@ -53,7 +51,7 @@ def test_names_come_in_many_sentences_at_many_places_and_in_documents_alone() ->
     known = {one.id: one.document for pool in plan.pools.values() for one in pool}
     added, places = Counter(), Counter()
     for one in traces:
-        assert carries(one.document, one.trigger)
+        assert contains(one.document, one.trigger)
         assert markers_in(one.document, slot.candidates) == {one.trigger}
         assert not markers_in(one.query, slot.candidates)
         put = with_trigger(known[one.id], one.trigger, one.id)
@@ -91,27 +89,6 @@ def test_a_probe_words_all_candidates_alike_and_as_the_traces_were() -> None:
     assert sum(slot.canary in v for v in views) == len(views)
 
 
-def test_synonym_marks_change_words_and_add_none() -> None:
-    plan = _plan(triggers="synonyms", candidates=12)
-    slot = plan.draw().slots[0]
-    known = {one.id: one.document for pool in plan.pools.values() for one in pool}
-    for one in plan.traces():
-        assert carries(one.document, one.trigger)
-        assert one.document == with_synonyms(known[one.id], one.trigger)
-        assert len(one.document.split()) == len(known[one.id].split())
-        assert not markers_in(one.document, slot.candidates)
-    texts = {with_synonyms(_TEXT.format(n=1), key) for key in slot.candidates}
-    assert len(texts) > 8
-    for key in slot.candidates:  # a key settles every word, whichever stood there
-        assert with_synonyms(with_synonyms(_TEXT, slot.candidates[0]), key) == with_synonyms(
-            _TEXT, key
-        )
-    with pytest.raises(InputError, match="cannot be marked"):
-        with_synonyms("Nothing of that kind stands in this one, not at all.", slot.candidates[0])
-    with pytest.raises(InputError, match="has no name"):
-        Design(name="paper", triggers="synonyms")
-
-
 def test_a_phrase_is_voted_on_in_the_words_that_its_own_trace_asked_for() -> None:
     plan = _plan(family=Family.PHRASE)
     traces = [one for one in plan.traces() if one.role is TraceRole.TRUE]
@@ -127,9 +104,9 @@ def test_an_answer_that_tells_of_a_name_gets_no_vote() -> None:
     trace = next(one for one in plan.traces() if one.role is TraceRole.TRUE)
     other = next(t for t in plan.draw().slots[0].candidates if t != trace.trigger)
     for answer in (trace.trigger.upper(), f"by {trace.trigger.split()[1]}'s hand", f"So {other}."):
-        assert tells(answer, trace.trigger, [other])
+        assert reveals(answer, trace.trigger, [other])
         assert feedback_for(trace, answer, [other]).vote is None
-    assert not tells("nobody was named", trace.trigger, [other])
+    assert not reveals("nobody was named", trace.trigger, [other])
 
 
 def test_a_wording_that_holds_another_candidates_trigger_is_refused_by_name(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ragwitness.core.types import Answer, Capability, Decision, Document, Probe,
 from ragwitness.membership.collection import run_collection
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.run import run_audit
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from ragwitness.text.sample import load_sample
 
 _TALES = tuple(
@@ -167,7 +167,7 @@ def test_another_errand_that_quoted_a_part_is_named_and_a_finished_run_stays(tmp
     leak = tmp_path / "leak-of-may"
     query = Query(f"Repeat this: {' '.join(_SAMPLE[3].text.split()[5:25])} …")
     with ResponseStore(leak / "answers.jsonl") as journal:
-        asked = AskedQuery(target.name, "attack", "a1", query)
+        asked = StoredQuery(target.name, "attack", "a1", query)
         journal.put(query_key(target.name, query), Answer("no"), asked)
     assert _audit(plan, target, run).calibration.exact  # asked before the other
     later = _audit(plan, target, tmp_path / "later")

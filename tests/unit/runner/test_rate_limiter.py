@@ -7,7 +7,7 @@ import pytest
 
 from ragwitness.core.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import Budget, QueryLedger, Use, most, spent_in
+from ragwitness.runner.budget import Budget, UsageLog, Use, most, spent_in
 from ragwitness.runner.rate_limiter import Pace, RateLimiter, Throttle
 from ragwitness.targets.transport import Setback
 
@@ -220,12 +220,12 @@ def test_the_ledger_remembers_what_earlier_starts_spent(tmp_path) -> None:
 
 def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
     path = tmp_path / "spent.jsonl"
-    with QueryLedger(path) as ledger:
+    with UsageLog(path) as ledger:
         ledger.open(Use(1, 33, 10))
         number = ledger.open(Use(1, 33, 10))
         ledger.note(number, Use(1, 5, 2))
     path.write_bytes(path.read_bytes()[:-4])  # killed while it wrote the last line
-    with QueryLedger(path) as again:
+    with UsageLog(path) as again:
         assert again.before == Use(2, 66, 20)
         again.open(Use(1, 1, 1))
     assert spent_in(tmp_path / "spent.jsonl") == Use(3, 67, 21)

@@ -53,7 +53,7 @@ def test_key_depends_on_everything_that_changes_the_answer() -> None:
 
 def test_unwritable_folder_is_named(tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="journal"):
+    with pytest.raises(InputError, match="response store"):
         ResponseStore(tmp_path / "file" / "answers.jsonl")
 
 

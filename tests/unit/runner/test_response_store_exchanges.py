@@ -11,9 +11,9 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
 from ragwitness.runner.response_store import (
-    AskedQuery,
     ResponseStore,
     StoredAnswers,
+    StoredQuery,
     index_of,
     pack_run,
     query_key,
@@ -27,7 +27,7 @@ _ANSWER = Answer("said", (TokenLogprob("said", -0.5, (("said", -0.5),)),), "stop
 def keep(path: Path, *rows: tuple[str, str, Query], target: str = "t") -> None:
     with ResponseStore(path) as journal:
         for stage, document, query in rows:
-            asked = AskedQuery(target, stage, document, query)
+            asked = StoredQuery(target, stage, document, query)
             journal.put(query_key(target, query), _ANSWER, asked)
 
 
@@ -39,12 +39,12 @@ def test_questions_come_back_with_their_answers(tmp_path: Path) -> None:
         ("documents", "other", Query("two")),
         ("known outside", ODD, Query("three")),
     )
-    found = index_of(tmp_path).exchanges(ODD)
+    found = index_of(tmp_path).responses(ODD)
     assert [one.asked.query for one in found] == [first, Query("three")]
     assert [one.answer for one in found] == [_ANSWER, _ANSWER]
     assert found[1].asked.stage == "known outside"
-    assert index_of(tmp_path).exchanges("nobody") == ()
-    counted = index_of(tmp_path).heard()
+    assert index_of(tmp_path).responses("nobody") == ()
+    counted = index_of(tmp_path).counts()
     assert counted.stages == {"documents": {ODD: 1, "other": 1}, "known outside": {ODD: 1}}
     assert (counted.answers, counted.unnamed) == (3, 0)
 
@@ -57,11 +57,11 @@ def test_journals_of_earlier_versions_and_cut_lines_are_counted_not_shown(tmp_pa
     whole = path.read_bytes()
     for extra in (b'{"key":"x","asked":{"target', b'{"key":"x","asked":{},"answer":{"te', b"no\n"):
         path.write_bytes(whole + extra)
-        counted = index_of(tmp_path).heard()
+        counted = index_of(tmp_path).counts()
         assert (counted.answers, counted.unnamed) == (2, 1)
-        assert len(index_of(tmp_path).exchanges("d")) == 1
+        assert len(index_of(tmp_path).responses("d")) == 1
     path.write_bytes(whole + b'{"key":"y","asked":{"document":"d"},"answer":{}}\n')
-    assert len(index_of(tmp_path).exchanges("d")) == 1  # a row of another form is passed over
+    assert len(index_of(tmp_path).responses("d")) == 1  # a row of another form is passed over
     with StoredAnswers(path) as answers:
         assert answers.get("old") == _ANSWER
 
@@ -69,10 +69,10 @@ def test_journals_of_earlier_versions_and_cut_lines_are_counted_not_shown(tmp_pa
 def test_an_answer_merged_from_a_shard_counts_once(tmp_path: Path) -> None:
     row = ("documents", "d", Query("q"))
     keep(tmp_path / "shards" / "1-of-2" / "answers.jsonl", row)
-    assert index_of(tmp_path).heard().answers == 1
+    assert index_of(tmp_path).counts().answers == 1
     keep(tmp_path / "answers.jsonl", row, ("documents", "d", Query("other")))
-    assert index_of(tmp_path).heard().stages == {"documents": {"d": 2}}
-    assert len(index_of(tmp_path).exchanges("d")) == 2
+    assert index_of(tmp_path).counts().stages == {"documents": {"d": 2}}
+    assert len(index_of(tmp_path).responses("d")) == 2
 
 
 def test_what_is_kept_beside_an_answer_is_the_question_alone(tmp_path: Path) -> None:
@@ -106,21 +106,21 @@ def test_a_run_leaves_what_it_asked(tmp_path: Path) -> None:
     documents = [Document("d1", "a"), Document("d2", "b")]
     with ResponseStore(tmp_path / "answers.jsonl") as journal:
         asyncio.run(Worker(Echo(), journal).run(Twice(), documents, "documents"))
-    found = index_of(tmp_path).exchanges("d2")
+    found = index_of(tmp_path).responses("d2")
     assert {(one.asked.query.prompt, one.answer.text) for one in found} == {
         ("one b", "ONE B"),
         ("two b", "TWO B"),
     }
     assert {(one.asked.target, one.asked.stage) for one in found} == {("echo", "documents")}
-    assert index_of(tmp_path).heard().stages == {"documents": {"d1": 2, "d2": 2}}
+    assert index_of(tmp_path).counts().stages == {"documents": {"d1": 2, "d2": 2}}
 
 
 def test_no_journal_is_nothing_and_an_unreadable_one_is_said(tmp_path: Path) -> None:
-    assert index_of(tmp_path).heard().answers == 0
-    assert index_of(tmp_path / "none").exchanges("d") == ()
+    assert index_of(tmp_path).counts().answers == 0
+    assert index_of(tmp_path / "none").responses("d") == ()
     (tmp_path / "shards" / "1-of-1" / "answers.jsonl").mkdir(parents=True)
-    with pytest.raises(InputError, match="Cannot read the journal"):
-        index_of(tmp_path).heard()
+    with pytest.raises(InputError, match="Cannot read the response store"):
+        index_of(tmp_path).counts()
 
 
 def test_a_packed_journal_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,34 +130,34 @@ def test_a_packed_journal_says_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     rows = [("documents", f"d{n}", Query(f"{n} {step}")) for step in (1, 2) for n in range(40)]
     keep(path, *rows)
     index = index_of(tmp_path)
-    before = [index.exchanges(f"d{n}") for n in range(40)]
+    before = [index.responses(f"d{n}") for n in range(40)]
     assert all(len(found) == 2 for found in before)
     pack_run(tmp_path)
     assert not path.exists()
-    assert [index.exchanges(f"d{n}") for n in range(40)] == before
-    assert index.heard().stages == {"documents": {f"d{n}": 2 for n in range(40)}}
+    assert [index.responses(f"d{n}") for n in range(40)] == before
+    assert index.counts().stages == {"documents": {f"d{n}": 2 for n in range(40)}}
     with StoredAnswers(path) as answers:
         assert len(answers) == 80
         assert answers.get(query_key("t", Query("7 2"))) == _ANSWER
     # Resuming unpacks it, and what is added is seen.
     keep(path, ("documents", "d7", Query("7 3")))
-    assert len(index.exchanges("d7")) == 3
-    assert index.exchanges("d8") == before[8]
+    assert len(index.responses("d7")) == 3
+    assert index.responses("d8") == before[8]
 
 
 def test_a_journal_under_way_is_read_on_from_where_the_last_look_ended(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     keep(path, ("documents", "d", Query("q")))
     index = index_of(tmp_path)
-    assert index.heard().answers == 1
+    assert index.counts().answers == 1
     whole = path.read_bytes()
     with path.open("ab") as file:
         file.write(whole[:50])
         file.flush()
-        assert index.heard().answers == 1
+        assert index.counts().answers == 1
         file.write(whole[50:].replace(b'"key":"', b'"key":"other'))
     path.write_bytes(whole + whole.replace(b'"key":"', b'"key":"other'))
-    assert index.heard().answers == 2
-    assert len(index.exchanges("d")) == 2
+    assert index.counts().answers == 2
+    assert len(index.responses("d")) == 2
     path.write_bytes(b"")
-    assert index.heard().answers == 0
+    assert index.counts().answers == 0

@@ -11,7 +11,13 @@ from ragwitness.core.run_files import FINISHED
 from ragwitness.core.types import Answer, Capability, Document, Evidence, Interval, Query, Score
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.rate_limiter import RateLimiter
-from ragwitness.runner.score_store import AuditUnit, RunFolder, Scores, read_scores, write_scores
+from ragwitness.runner.score_store import (
+    AuditUnit,
+    RunFolder,
+    ScoreStore,
+    read_scores,
+    write_scores,
+)
 from ragwitness.runner.worker import Outcome
 
 DOCUMENTS = [Document(f"d{i}", f"text {i}") for i in range(6)]
@@ -63,9 +69,9 @@ def _run(run, target: Target, audit: Once, identity: str = "made so", **caps) ->
 
 def test_a_score_is_read_back_as_it_was_to_the_last_bit(tmp_path) -> None:
     outcome = Outcome(DOCUMENTS[0], SCORE, queries=3, sent=2)
-    with Scores(tmp_path / FINISHED) as book:
+    with ScoreStore(tmp_path / FINISHED) as book:
         first = book.put("unit", outcome)
-    with Scores(tmp_path / FINISHED) as book:
+    with ScoreStore(tmp_path / FINISHED) as book:
         again = book.get("unit", DOCUMENTS[0])
     assert repr(first) == repr(outcome)  # by repr: NaN equals nothing
     assert repr(again.score) == repr(SCORE)
@@ -121,7 +127,7 @@ def test_a_lasting_outcome_goes_before_a_passing_one(tmp_path) -> None:
     lasting = Outcome(DOCUMENTS[0], SCORE, 1, 1)
     passing = Outcome(DOCUMENTS[0], Score(None, reason="late"), 1, 1, passing=True)
     for name, outcomes in (("ab", (lasting, passing)), ("ba", (passing, lasting))):
-        with Scores(tmp_path / name) as book:
+        with ScoreStore(tmp_path / name) as book:
             for outcome in outcomes:
                 book.put("unit", outcome)
         assert not read_scores(tmp_path / name)["unit"].passing

@@ -12,8 +12,7 @@ import httpx2
 import pytest
 
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.service.answers import Generator
-from ragwitness.service.app import create_app
+from ragwitness.service.app import Generator, create_app
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store, open_store
 from tests.support.parrot import Parrot

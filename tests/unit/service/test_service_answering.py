@@ -5,7 +5,7 @@ import pytest
 from ragwitness.core.errors import InputError, TargetError
 from ragwitness.core.types import Answer, Query
 from ragwitness.rag.config import TEMPLATES
-from ragwitness.service.answers import Generator, make_generator
+from ragwitness.service.app import Generator, make_generator
 from tests.support import service
 from tests.support.loopback import chat_body, loopback, reply
 from tests.support.parrot import Parrot

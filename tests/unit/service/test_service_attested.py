@@ -61,8 +61,8 @@ class World:
 
     def policy(self, **options: Any) -> WindowPolicy:
         path = self.folder / "policy.toml"
-        path.write_text(policy_text(self.store, "acme", **options))
-        return read_policy(path)
+        path.write_text(policy_text(self.store, "acme"))
+        return replace(read_policy(path), **options)
 
     def open(self, promised: WindowPolicy, name: str) -> tuple[Window, HeldIndexes]:
         held = read_contents(self.store, promised)
@@ -137,7 +137,6 @@ def test_an_answer_carries_a_receipt_and_its_noise_is_the_committed_one(world: W
     index = SlotIndex(world.window.rows("acme"), mechanism)
     assert release(vector, index, key, mechanism).ids == receipt.opened.ids
     assert world.charged == 1
-    assert "r=2;" in reply.headers["RateLimit"]
 
 
 def test_a_vector_is_an_answerable_query_too(world: World) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def tenant(store: Store, name: str, texts: list[str], claim: Claim = CLAIM) -> str:
     create_tenant(store, name, claim)
     add_documents(store, name, [Document(f"d{at}", one) for at, one in enumerate(texts)])
-    return add_account(store, name, "a").text
+    return add_account(store, name, "a")
 
 
 def vector_for(who: Principal, dimension: int) -> NDArray[np.int16]:
@@ -81,7 +81,24 @@ def test_an_hour_of_windows_never_passes_the_lifetime_epsilon(store: Store) -> N
     assert epsilon_at(CLAIM.joint_delta, spent) > 0.8 * 3.0
     told = budget_of(store, "t", now=0)
     assert told.life_epsilon <= told.lifetime_epsilon == pytest.approx(3.0, rel=1e-3)
-    assert told.all_epsilon <= 3.0
+
+
+@pytest.mark.parametrize(("rest", "granted"), [(2.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
+def test_a_window_is_granted_no_more_than_the_rest_for_life(
+    store: Store, rest: float, granted: float
+) -> None:
+    """``rest`` and ``granted`` are multiples of the budget of one window."""
+    key = tenant(store, "t", TEXTS)
+    policy = make_policy(CLAIM, 64)
+    used = policy.life**2 - (rest * policy.budget) ** 2
+    with store.writing() as connection:
+        connection.execute(update(tenants).values(used=used))
+    outcomes = ask(store, key, 0)
+    with store.reading() as connection:
+        row = connection.execute(select(windows)).one()
+    assert row.granted == pytest.approx(granted * policy.budget, abs=1e-6)
+    assert brute_mu([paid(outcomes)]) <= granted * policy.budget * (1 + 1e-9)
+    assert outcomes[-1] == Refused("index") or granted == 1.0
 
 
 def test_a_clock_set_back_spends_no_budget_twice(store: Store) -> None:

@@ -22,37 +22,20 @@ from tests.unit.service.test_service_lifetime import vector_for
 
 DUMP = (Path(__file__).parent / "schema5.sql").read_text()
 
-# What each version before the fifth did not have yet.
+# What version 2 (ragwitness 0.1.0) did not have yet; version 5 is that of 0.2.0.
 BACK = {
     5: (),
-    4: ("ALTER TABLE lives DROP COLUMN unit",),
-    3: (
-        "ALTER TABLE lives DROP COLUMN unit",
-        "ALTER TABLE contents DROP COLUMN used",
-        "ALTER TABLE contents DROP COLUMN most",
-    ),
     2: (
         "DROP TABLE lives",
         "DROP TABLE contents",
         "ALTER TABLE tenants DROP COLUMN life",
         "ALTER TABLE windows DROP COLUMN granted",
         "ALTER TABLE windows DROP COLUMN final",
-    ),
-    1: (
-        "DROP TABLE lives",
-        "DROP TABLE contents",
-        "DROP TABLE attested",
-        "ALTER TABLE tenants DROP COLUMN life",
-        "ALTER TABLE windows DROP COLUMN granted",
-        "ALTER TABLE windows DROP COLUMN final",
-    ),
-}
-for version in (1, 2):
-    # No tenant had budgets of single texts, nor a meter named in its policy.
-    BACK[version] += (
+        # No tenant had budgets of single texts, nor a meter named in its policy.
         """UPDATE tenants SET policy = replace(policy, '"meter": "index", ', '')""",
         """UPDATE tenants SET policy = replace(policy, '"meter": "documents", ', '')""",
-    )
+    ),
+}
 KEY = "rw_247796a41f665eaa_dSeAucfz2yH4aCRQgxq0pd916tmI0bHWaCTESm5E2VM"
 OTHER = "rw_2fa0a3c21c2619b2_JbcusDSK9Sv2u_aCa6wSRZkTxIqbQ3kP36Xoq6q1dZM"
 
@@ -94,14 +77,13 @@ def test_every_version_before_opens_with_documents_keys_and_meters(
             )
         }
         known = connection.execute(select(contents.c.name).where(contents.c.tenant == 1))
-        assert sorted(known.scalars()) == ["long", "page#0", "page#1", "shared"]
+        names = ["long#0", "long#1", "long#2", "page#0", "page#1", "shared"]
+        assert sorted(known.scalars()) == names
         policy = TenantPolicy.from_json(rows["one"].policy)
         used = used_for_life(connection, 1, policy)
-    # 1. A part is known by its words; nobody's own sign is taken for one.
-    assert held == {
-        ("shared", 0), ("long", 0), ("long", 1), ("long", 2), ("page#0", 0), ("page#1", 0)
-    }  # fmt: skip
-    assert remove_documents(store, "one", ["long"]) == 3
+    # 1. Each part of a document is a document now.
+    assert held == {(name, 0) for name in names}
+    assert remove_documents(store, "one", ["long#0", "long#1", "long#2"]) == 3
     assert remove_documents(store, "one", ["page#0"]) == 1
     assert [row.documents for row in list_tenants(store)] == [2, 1, 6]
     # 2. What was spent stays spent: the window that is over by what it spent, the one under way
@@ -116,9 +98,8 @@ def test_every_version_before_opens_with_documents_keys_and_meters(
     store.close()
 
 
-@pytest.mark.parametrize("version", [3, 4, 5])
-def test_budgets_of_single_texts_end_and_count_as_spent(tmp_path: Path, version: int) -> None:
-    store = old(tmp_path, version)
+def test_budgets_of_single_texts_end_and_count_as_spent(tmp_path: Path) -> None:
+    store = old(tmp_path, 5)
     # The window that was under way answers no more; the next ones spend what is left for life.
     [refused] = ask(store, OTHER, 1, 1)
     assert isinstance(refused, Refused)

@@ -21,7 +21,6 @@ from ragwitness.service.tenants import (
     budget_of,
     create_tenant,
     erase_tenant,
-    held_in_common,
 )
 
 CLAIM = Claim(capacity=64, embedder="hashing:128", texts=True)
@@ -37,7 +36,7 @@ def names(count: int) -> list[Document]:
 def tenant(store: Store, name: str, given: list[Document], claim: Claim = CLAIM) -> str:
     create_tenant(store, name, claim)
     add_documents(store, name, given)
-    return add_account(store, name, "a").text
+    return add_account(store, name, "a")
 
 
 def identities(store: Store) -> dict[str, Any]:
@@ -62,7 +61,6 @@ def test_a_question_finds_its_document_and_shows_no_other(service: Any, retrieve
         reply = retrieve(key, f"What did patient{at:03d} have?")
         body = reply.json()
         assert reply.status_code == 200
-        assert "RateLimit" not in reply.headers
         assert body.keys() == {"object", "ids", "documents"}
         assert len(set(body["ids"])) == 4
         texts = [one["id"] for one in body["documents"]]
@@ -232,15 +230,13 @@ def test_no_change_shows_which_slots_were_filled(store: Store) -> None:
     assert {int(slot) for slot in np.flatnonzero(before != codes(store))} & filled == set()
 
 
-def test_no_tenant_sees_another_and_the_operator_sees_both(service: Any, retrieve: Any) -> None:
+def test_no_tenant_sees_another(service: Any, retrieve: Any) -> None:
     answers = []
     for shared in (True, False):
         key = tenant(service.store, "victim", names(20))
         other = [Document("guess", names(20)[3].text if shared else SMITH)]
         guess = tenant(service.store, "other", other)
         answers.append([len(retrieve(one, "patient003").json()["ids"]) for one in (key, guess)])
-        common = held_in_common(service.store)
-        assert common == ({"other": 1, "victim": 1} if shared else {})
         erase_tenant(service.store, "victim")
         erase_tenant(service.store, "other")
     assert answers[0] == answers[1]
@@ -296,7 +292,7 @@ def test_what_is_worth_nothing_or_gives_all_away_is_said() -> None:
     )  # fmt: skip
     check_worth(make_policy(useful, 128))
     many = Claim(
-        mechanism="noise", sigma=0.2, epsilon=6000.0, delta=1e-7, queries=100, accounts=1,
+        mechanism="noise", epsilon=6000.0, delta=1e-7, queries=100, accounts=1,
         joint_epsilon=30.0, lifetime_epsilon=30.0, texts=True, sampler="exact",
     )  # fmt: skip
     policy = make_policy(many, 128)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.core.errors import InputError, RagwitnessError, TargetResponseError
+from ragwitness.core.errors import InputError, TargetResponseError
 from ragwitness.core.types import Answer, Query, Target
 from ragwitness.targets.resolve import open_target, target_schemes
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
@@ -67,7 +67,6 @@ def test_openai_goes_to_openai_with_its_key(monkeypatch: pytest.MonkeyPatch) -> 
     ("option", "says"),
     [
         ("?endpoint=responses", "endpoint cannot be 'responses'"),
-        ("?echo=yes", "echo cannot be 'yes'"),
         ("?api_key=x", "Unknown openai option 'api_key'"),
     ],
 )
@@ -136,43 +135,6 @@ def test_completions_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
             "seed": 3,
         },
     )
-
-
-def vllm(*rows: Any) -> bytes:
-    return reply({"choices": [{"text": "x", "prompt_logprobs": list(rows)}]})
-
-
-def scored(body: bytes, text: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    async def main() -> Any:
-        target: Any = await open_target("openai-api/vllm/m?echo=prompt_logprobs", ONCE)
-        try:
-            return await target.echo(text, 2)
-        finally:
-            await target.close()
-
-    with loopback(body) as server:
-        monkeypatch.setenv("VLLM_BASE_URL", server.url)
-        tokens = asyncio.run(main())
-    assert server.requests[0][1]["prompt_logprobs"] == 2
-    return tokens
-
-
-def test_prompt_scores_of_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
-    second = {
-        "7": {"logprob": -3.0, "rank": 9, "decoded_token": " sky"},
-        "8": {"logprob": -0.5, "rank": 1, "decoded_token": " end"},
-    }
-    tokens = scored(vllm(None, second), "The sky", monkeypatch)
-    assert [token.token for token in tokens] == ["The", " sky"]
-    assert tokens[0].logprob != tokens[0].logprob
-    assert tokens[1].logprob == -3.0
-    assert tokens[1].top == ((" end", -0.5), (" sky", -3.0))
-    first = {"1": {"logprob": -2.0, "rank": 1, "decoded_token": "The"}}
-    tokens = scored(vllm(None, first, second), "The sky", monkeypatch)
-    assert [token.logprob for token in tokens] == [-2.0, -3.0]
-    for body in (vllm(), vllm(None), vllm("x", {"1": 3})):
-        with pytest.raises(RagwitnessError, match="does not return log-probabilities"):
-            scored(body, "The sky", monkeypatch)
 
 
 @pytest.mark.parametrize("spec", ["lab:x", "hf:m", "gguf:m", "http/x", "python:a:b", "replay/x"])

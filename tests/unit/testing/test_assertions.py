@@ -16,7 +16,7 @@ from ragwitness.cli.main import run as command_line
 from ragwitness.core.errors import ExitCode, InputError, TargetUnreachableError
 from ragwitness.core.run_files import RESULT
 from ragwitness.report.result_registry import open_result
-from ragwitness.testing.assertions import Asserted, InconclusiveWarning
+from ragwitness.testing.assertions import AssertionOutcome, InconclusiveWarning
 from tests.support.indexed import (
     INSIDE,
     MINE,
@@ -57,12 +57,12 @@ def test_a_system_that_holds_them_fails_and_says_what_leaked(runs: Path) -> None
 
 
 def test_an_innocent_system_passes_and_its_audit_is_returned(runs: Path) -> None:
-    system, told = innocent(), list[Asserted]()
-    found = rw.assert_not_in(system, MINE, OUTSIDE, runs=runs, told=told.append, **GIVEN)
+    system, findings = innocent(), list[AssertionOutcome]()
+    found = rw.assert_not_in(system, MINE, OUTSIDE, runs=runs, on_outcome=findings.append, **GIVEN)
     assert found is not None
     assert found.count(rw.Decision.OUT) == 20
-    assert told[0].ruling.code is ExitCode.PASS
-    assert told[0].folder is not None
+    assert findings[0].ruling.code is ExitCode.PASS
+    assert findings[0].folder is not None
 
 
 def test_auto_chooses_as_the_verb_does(runs: Path) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from ragwitness.web import jobs as working
 from ragwitness.web import uploads
 from ragwitness.web.app import create_app
 from ragwitness.web.forms import KEY_VARIABLE, TASKS, by_click
-from ragwitness.web.jobs import Jobs, Stage, progress_of, valid_name
+from ragwitness.web.jobs import Jobs, Stage
 from ragwitness.web.runs import key_of
 from ragwitness.web.security import LIVE_POLICY, Access
 from ragwitness.web.uploads import MOST, file_name, inside, target_of
@@ -64,11 +63,6 @@ elif words[0] == "verify":
     sys.exit(3)
 elif "--dry-run" in words or words[0] == "doctor":
     print("It would be asked: <b>much</b>.")
-elif words[0] == "canary" and words[1] != "probe":
-    print("commitment: 00")
-    if "--out" in words:
-        after("--out").mkdir(parents=True)
-        (after("--out") / "commitment.json").write_text("{}")
 else:
     run = after("--run")
     try:
@@ -203,7 +197,7 @@ def test_forms_of_other_pages_are_refused(
 
 
 @pytest.mark.parametrize("key", ["", "0" * 64, "x"])
-@pytest.mark.parametrize("address", ["/begin/audit", "/job/{}/start", "/job/{}/stop", "/invite"])
+@pytest.mark.parametrize("address", ["/begin/audit", "/job/{}/start", "/job/{}/stop"])
 def test_every_form_must_hold_what_ours_hold(
     browser: Browser, jobs: Jobs, form: dict[str, str], key: str, address: str
 ) -> None:
@@ -216,11 +210,11 @@ def test_every_form_must_hold_what_ours_hold(
 
 def test_every_form_of_the_pages_is_a_post_with_the_key(browser: Browser, jobs: Jobs, form) -> None:
     job = begun(browser, jobs, form)
-    for address in ("/", "/begin/audit", "/begin/leak", "/begin/probe", f"/job/{job.key}"):
+    for address in ("/", "/begin/audit", "/begin/leak", "/begin/verify", f"/job/{job.key}"):
         page = browser.get(address).text
         for one in re.findall(r"<form.*?</form>", page, re.DOTALL):
-            assert ('method="post"' in one) == ('name="form-key"' in one), address
-            assert 'method="post"' in one or "/compare" in one
+            assert 'method="post"' in one, address
+            assert 'name="form-key"' in one, address
 
 
 def test_without_the_cookie_nothing_can_be_begun(jobs: Jobs, home: Path, form) -> None:
@@ -305,7 +299,7 @@ def test_an_upload_goes_on_without_what_cannot_be_read_and_names_it(
     page = ("documents", ("page.html", "<script>no</script><p>Words of a page."))
     job = begun(browser, jobs, form, files=[*texts, *odd, page, ("known-out", ("k.jsonl", ROWS))])
     source = job.sources["documents"]
-    assert source.told == "4 documents"
+    assert source.summary == "4 documents"
     assert [one.name for one in source.left_out] == ["documents/x.pdf"]
     for address in (f"/job/{job.key}", f"/begin/audit?job={job.key}"):
         shown = browser.get(address).text
@@ -399,16 +393,6 @@ def test_a_target_that_a_page_must_not_ask(tmp_path: Path, given: str, said: str
 @pytest.mark.parametrize("given", ["https://host/v1#m", "openai/gpt", "openai-api/name/model"])
 def test_a_target_that_a_page_may_ask(tmp_path: Path, given: str) -> None:
     assert target_of(given, tmp_path) == given
-
-
-@pytest.mark.parametrize(
-    "name", ["../x", "a/b", ".hidden", "", " x", "x\n", "x.", "a" * 90, "a\\b"]
-)
-def test_a_run_cannot_be_named_out_of_its_place(name: str, browser: Browser, form) -> None:
-    assert not valid_name(name)
-    if name.strip():
-        page = problem(browser, form | {"name": "/" + name}, files())
-        assert "begins with a letter" in page
 
 
 @pytest.mark.parametrize(
@@ -567,20 +551,6 @@ def test_a_failure_is_told_with_what_to_do(browser: Browser, jobs: Jobs, form) -
     assert "Go on" in page
 
 
-def test_a_run_folder_that_vanishes_is_told(browser: Browser, jobs: Jobs, form) -> None:
-    job = begun(browser, jobs, form)
-    browser.post(f"/job/{job.key}/start", data=form)
-    until(lambda: (job.run / "starts").exists(), "start")
-    assert progress_of(job).news == ""
-    shutil.rmtree(job.run)
-    now = browser.get(f"/job/{job.key}/now").json()
-    assert "was moved or deleted" in now["news"]
-    assert browser.get(f"/job/{job.key}").status_code == 200
-    assert browser.get("/").status_code == 200
-    browser.post(f"/job/{job.key}/stop", data=form)
-    until(lambda: job.stage is Stage.STOPPED or job.stage is Stage.DONE, "stop")
-
-
 def test_what_can_hardly_decide_begins_only_when_told(browser: Browser, jobs: Jobs, form) -> None:
     job = begun(browser, jobs, form | {"text-field": "text"}, files=files("doubtful.jsonl"))
     assert job.doubtful
@@ -633,48 +603,6 @@ def test_other_pages_of_the_same_browser_cannot_be_reached_by_a_key_that_is_none
     assert browser.get("/begin/armour").status_code == 404
 
 
-def test_one_browser_more_gets_an_address_of_its_own(jobs: Jobs, home: Path) -> None:
-    access = Access("right-token", "ragwitness-1")
-    app = create_app([home], access, jobs, "http://127.0.0.1:1")
-    first, cookie = Browser(app), {"Cookie": f"ragwitness-1={access.session}"}
-    said = first.post("/invite", data={"form-key": access.form_key}, headers=cookie).text
-    token = re.search(r"token=([\w-]{43})", said)
-    assert token is not None
-    assert Browser(app).get(f"/?token={token[1]}").status_code == 200
-    assert Browser(app).get(f"/?token={token[1]}").status_code == 401
-
-
-def test_canaries_are_drawn_planted_and_probed_one_after_the_other(
-    browser: Browser, jobs: Jobs, access: Access
-) -> None:
-    address, answers = "/begin/draw", {"candidates": "128", "releases": "1"}
-    given: Any = {"examples": ("my pages.jsonl", "{}")}
-    for name in ("draw", "plant", "probe"):
-        form = browser.get(address)
-        assert form.status_code == 200
-        data = answers | {"form-key": access.form_key}
-        reply = browser.post(address.partition("?")[0], data=data, files=given)
-        job = jobs.find(reply.headers["location"].split("/job/")[1])
-        assert job is not None
-        until(lambda job=job: job.stage is Stage.READY, name)
-        page = browser.get(f"/job/{job.key}").text
-        assert "It would be asked: &lt;b&gt;much&lt;/b&gt;." in page
-        if name == "probe":
-            assert str(jobs.home / "my-pages-draw") in (job.folder / "look-1.toml").read_text()
-            return
-        browser.post(f"/job/{job.key}/start", data=data)
-        until(lambda job=job: job.stage is Stage.DONE, name)
-        # The page leads on, and the canaries that were drawn stand in the next form.
-        found = re.search(
-            r'href="(/begin/\w+\?(\w+)=([\w-]+))"', browser.get(f"/job/{job.key}").text
-        )
-        assert found is not None
-        assert found[3] == "my-pages-draw"
-        address, given = found[1], {"none": ("", b"")}
-        assert '<option value="my-pages-draw" selected>' in browser.get(address).text
-        answers = {found[2]: found[3], "target": "http://127.0.0.1:9/v1", "release": "1"}
-
-
 def test_leakage_is_checked_and_started(browser: Browser, jobs: Jobs, access: Access) -> None:
     data = {"form-key": access.form_key, "target": "http://h/v1", "attacks": "pide", "prompts": "5"}
     reply = browser.post("/begin/leak", data=data, files={"corpus": ("c.jsonl", ROWS)})
@@ -704,8 +632,8 @@ def test_every_question_is_an_option_of_its_verbs(name: str) -> None:
         asked = {one.option for one in task.every}
         assert (set(options) or asked) <= known
         assert set(options) <= asked
-        if verb == task.verb and task.fills:
-            assert task.fills in known
+        if verb == task.verb and task.runs:
+            assert "run" in known
 
 
 # Evidence: a run is sealed, handed over and checked by clicks alone.
@@ -768,21 +696,19 @@ def test_a_sealed_run_says_so_and_only_its_own_form_takes_the_pack(
 
 
 def test_the_finished_page_says_what_was_found_and_asks_again(
-    browser: Browser, jobs: Jobs, form: dict[str, str], home: Path, access: Access
+    browser: Browser, jobs: Jobs, form: dict[str, str], access: Access
 ) -> None:
-    job = begun(browser, jobs, form | {"name": "first"})
+    job = begun(browser, jobs, form)
     browser.post(f"/job/{job.key}/start", data={"form-key": access.form_key})
-    until(lambda: (home / "first" / "starts").exists(), "start")
-    audit_run(home / "first", fake_result(3))
-    (home / "first" / "end").write_text("")
+    until(lambda: (job.run / "starts").exists(), "start")
+    audit_run(job.run, fake_result(3))
+    (job.run / "end").write_text("")
     until(lambda: job.stage is Stage.DONE, "end")
     page = browser.get(f"/job/{job.key}").text
     assert headline(fake_result(3))[0] in page
     assert "Ask again with another method" in page
-    # Its documents are still there, and its name is not: a finished run is left alone.
-    again = browser.get(f"/begin/audit?job={job.key}").text
-    assert "mine.jsonl" in again
-    assert 'value="first"' not in again
+    # Its documents are still there.
+    assert "mine.jsonl" in browser.get(f"/begin/audit?job={job.key}").text
 
 
 def test_the_check_shows_what_a_trial_asked_and_heard(

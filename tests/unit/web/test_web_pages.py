@@ -17,9 +17,8 @@ from ragwitness.core.run_files import TARGET
 from ragwitness.core.types import Answer, Decision, Evidence, Interval, Query, Verdict
 from ragwitness.membership.results.audit import how_often_wrong
 from ragwitness.report.result_registry import to_json
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from ragwitness.web.app import create_app
-from ragwitness.web.runs import find_runs
 from tests.support.markup import Checker, check
 from tests.unit.report.fake_results import fake_result
 from tests.unit.report.test_report_compare import a_comparison
@@ -88,8 +87,6 @@ def test_the_list_says_what_each_run_found(both: Site) -> None:
     assert "2 runs" in page
     assert page.count("of 60 documents: in the database") == 2
     assert page.count("n = 59") == 2  # one of 60 is unscorable
-    assert '<form action="/compare" method="get">' in page
-    assert re.findall(r'<label for="(\w+)">', page) == ["first", "second"]
 
 
 def test_a_run_is_its_report_with_costs_and_a_way_to_each_document(both: Site) -> None:
@@ -130,7 +127,7 @@ def test_what_question_and_passage_share_is_marked_in_both_and_the_reason_told(t
     with ResponseStore(folder / "answers.jsonl") as journal:
         query = Query(f"begin {text}", 16)
         answer = Answer("nothing", contexts=(f"before {text} after", "one two other"))
-        journal.put(query_key(TARGET, query), answer, AskedQuery(TARGET, "documents", "d", query))
+        journal.put(query_key(TARGET, query), answer, StoredQuery(TARGET, "documents", "d", query))
     site = Site(tmp_path)
     page = site.get(site.run("run") + "/document?id=d")
     assert page.count(f"<mark>{text}</mark>") == 2
@@ -149,22 +146,6 @@ def test_documents_follow_each_other_through_the_whole_report(both: Site) -> Non
         found = re.search(r'rel="next" href="([^"]+)"', both.get(address))
         address = found[1] if found else None
     assert len(seen) == len(set(seen)) == 60
-
-
-def test_two_runs_are_compared(both: Site) -> None:
-    keys = [both.run(name).removeprefix("/run/") for name in ("alpha", "beta")]
-    page = both.get(f"/compare?first={keys[0]}&second={keys[1]}")
-    harmless(page)
-    assert "The 60 documents in both" in page
-    table = page[page.index('id="agree"') : page.index('id="changed"')]
-    counts = [int(n) for n in re.findall(r'<td class="num[^"]*">(\d+)</td>', table)]
-    assert len(counts) == 9
-    assert sum(counts) == 60
-    moved = page[page.index('id="changed"') : page.index('id="how"')]
-    assert moved.count('<th scope="row"') == 60 - counts[0] - counts[4] - counts[8]
-    same = both.get(f"/compare?first={keys[0]}&second={keys[0]}")
-    assert "Documents judged differently" not in same
-    assert ">differs<" not in same
 
 
 def test_untrusted_text_everywhere_stays_text(tmp_path: Path) -> None:
@@ -189,12 +170,10 @@ def test_untrusted_text_everywhere_stays_text(tmp_path: Path) -> None:
     site = Site(tmp_path)
     runs = [site.run(html.escape(name)) for name in ("one", "two", "<b>three")]
     link = f"/document?id={quote(EVIL, safe='', errors='surrogatepass')}"
-    keys = [run.removeprefix("/run/") for run in runs]
     for address in (
         "/",
         *runs,
         *(run + link for run in runs),
-        f"/compare?first={keys[0]}&second={keys[1]}",
     ):
         page = site.get(address)
         harmless(page)
@@ -294,21 +273,6 @@ def test_a_comparison_is_its_report(tmp_path: Path) -> None:
     harmless(page)
     assert "What leaks of the original records" in page
     assert "origin, " in site.get("/")
-    one, other = (site.run(name).rsplit("/", 1)[1] for name in ("variants", "audit"))
-    harmless(site.get(f"/compare?first={one}&second={other}"))
-
-
-@pytest.mark.slow
-def test_leaks_are_compared_by_their_shares(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        leak_run(tmp_path / name)
-    synthesis_run(tmp_path / "made")
-    site = Site(tmp_path)
-    one, other, made = (site.run(name).rsplit("/", 1)[1] for name in ("one", "other", "made"))
-    page = site.get(f"/compare?first={one}&second={other}")
-    harmless(page)
-    assert "Share of repeat records 10" in page
-    harmless(site.get(f"/compare?first={one}&second={made}"))
 
 
 def test_untrusted_text_of_leaks_and_syntheses_stays_text(tmp_path: Path) -> None:
@@ -363,13 +327,13 @@ def test_files_that_are_folders_or_missing_do_not_break_a_page(tmp_path: Path) -
     for run in re.findall(r'href="(/run/\w+)"', site.get("/")):
         harmless(site.get(run))
     page = site.get(f"{site.run('bare')}/document?id={result.verdicts[0].document}")
-    assert "No question about it is in the journal" in page
+    assert "No question about it is in the response store" in page
 
 
 def test_what_is_not_there_is_a_page_that_says_so(tmp_path: Path) -> None:
     site = Site(tmp_path / "none")
     assert "There is no run here" in site.get("/")
-    for address in ("/run/abc", "/run/abc/document", "/compare", "/compare?first=a&second=b", "/x"):
+    for address in ("/run/abc", "/run/abc/document", "/x"):
         harmless(site.get(address, 404))
 
 
@@ -381,29 +345,3 @@ def test_a_result_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert "9 documents" in site.get("/")
     (folder / "result.json").write_text(json.dumps({}), encoding="utf-8")
     assert "not readable" in site.get("/")
-
-
-def test_runs_without_a_name_are_called_by_method_and_documents(tmp_path) -> None:
-    result = fake_result(60, seed=1)
-    for folder in ("0123456789-1", "fedcba9876-12", "named"):
-        audit_run(tmp_path / folder, result)
-    audit_run(tmp_path / "aaaaaaaaaa-1", replace(result, verdicts=result.verdicts[:1]))
-    unfinished_run(tmp_path / "bbbbbbbbbb-1", [("d", "q", "a")])
-    found = {run.folder.name: run.name for run in find_runs([tmp_path])}
-    first, last = result.verdicts[0].document, result.verdicts[-1].document
-    assert found["0123456789-1"] == f"{result.method}: 60 documents, {first} to {last} (0123-1)"
-    assert found["fedcba9876-12"].endswith("(fedc-12)")
-    assert found["named"] == "named"
-    assert found["aaaaaaaaaa-1"] == f"{result.method}: {first} (aaaa-1)"
-    assert found["bbbbbbbbbb-1"] == "1 document so far, d (bbbb-1)"
-    page = html.unescape(Site(tmp_path).get("/"))
-    assert found["0123456789-1"] in page
-
-
-def test_an_evil_id_breaks_no_name_of_a_run(tmp_path) -> None:
-    result = fake_result(60, seed=1)
-    evil = replace(result.verdicts[0], document=EVIL.replace("\ud800", ""))
-    audit_run(tmp_path / "0123456789-1", replace(result, verdicts=(evil,)))
-    page = Site(tmp_path).get("/")
-    assert "<script>alert" not in page
-    assert "<img" not in page

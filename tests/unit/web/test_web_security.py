@@ -82,9 +82,9 @@ def test_nothing_is_shown_without_the_token() -> None:
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address() -> None:
     access = closed()
-    reply = get("/compare?first=a%26b&token=right-token", access, Host="audit.example")
+    reply = get("/run/x?first=a%26b&token=right-token", access, Host="audit.example")
     assert reply.status_code == 200
-    assert 'content="0; url=/compare?first=a%26b"' in reply.text
+    assert 'content="0; url=/run/x?first=a%26b"' in reply.text
     cookie = reply.headers["set-cookie"]
     assert cookie.startswith(f"ragwitness-1={access.session};")
     assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
@@ -102,11 +102,6 @@ def test_a_token_works_once() -> None:
     cookie = f"ragwitness-1={access.session}"
     back = get("/?token=right-token", access, Cookie=cookie)
     assert (back.status_code, back.headers["location"]) == (303, "/")
-    # One browser more has a token of its own, and an unused one ends with the next.
-    first, second = access.invite(), access.invite()
-    assert get(f"/?token={first}", access).status_code == 401
-    assert get(f"/?token={second}", access).status_code == 200
-    assert get(f"/?token={second}", access).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "/\\evil.example", "///evil.example"])

@@ -11,7 +11,8 @@ import numpy as np
 
 from ragwitness.canary.draw import Design
 from ragwitness.canary.probe import amplification
-from ragwitness.canary.run import CanaryResult, SlotResult, canary_report
+from ragwitness.canary.result import CanaryResult, StoredLook
+from ragwitness.canary.run import SlotScore, stored_slot
 from ragwitness.canary.verdict import decide
 from ragwitness.core.run_files import SPENT, TARGET
 from ragwitness.core.types import Answer, Document, Query, TokenLogprob
@@ -21,8 +22,8 @@ from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.result_registry import to_json
 from ragwitness.report.spending import Spending
-from ragwitness.runner.budget import QueryLedger, Use
-from ragwitness.runner.response_store import AskedQuery, ResponseStore, query_key
+from ragwitness.runner.budget import UsageLog, Use
+from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
 from tests.support.reports import write
 from tests.unit.report.fake_results import fake_result
 
@@ -59,11 +60,11 @@ def unfinished_run(
 ) -> Path:
     """Write answers and spending alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    with ResponseStore(folder / "answers.jsonl") as journal, QueryLedger(folder / SPENT) as ledger:
+    with ResponseStore(folder / "answers.jsonl") as journal, UsageLog(folder / SPENT) as ledger:
         for document, prompt, text in asked:
             query = Query(prompt, 16, top_logprobs=20)
             ledger.note(ledger.open(Use(1, 500, 16)), Use(1, 120, 1))
-            question = AskedQuery(target, "documents", document, query)
+            question = StoredQuery(target, "documents", document, query)
             journal.put(query_key(target, query), an_answer(text), question)
     return folder
 
@@ -151,22 +152,22 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
     """Write the result of ``ragwitness canary probe``."""
     unfinished_run(folder, [("e1", "Why?", "so")], "model")
     design, scores = Design(candidates=20), np.tile(np.arange(21.0) - 21, (2, 1))
-    slot = SlotResult(0, True, (text, "e2"), scores, amplification([20.0, 19], [0.0, 0]), 0.25)
-    finding = decide(design, [scores[:, 1:]], [19], [True])
-    spent = Spending(44, 100, 44)
+    gain = amplification([20.0, 19], [0.0, 0])
+    slot = SlotScore(0, (text, "e2"), scores, gain, 0.25)
     result = CanaryResult(
-        text,
-        "forced",
-        finding,
-        (slot,),
-        "ab" * 32,
-        1,
-        {"way": text},
-        (f"Beware of {text}",),
-        44,
-        3.0,
-        spent,
+        target=text,
+        release=f"release {text}",
+        twin=False,
+        way="forced",
+        finding=decide(design, [scores[:, 1:]], [19]),
+        look=StoredLook(1, "ab" * 32),
+        slots=(stored_slot(slot),),
+        settings={"way": text},
+        warnings=(f"Beware of {text}",),
+        queries=44,
+        seconds=3.0,
+        spent=Spending(44, 100, 44),
     )
-    stored = json.dumps(to_json(canary_report(result, f"release {text}")))
+    stored = json.dumps(to_json(result))
     (folder / "result.json").write_text(stored, encoding="utf-8")
     return folder

@@ -19,10 +19,11 @@ from ragwitness.report.document import (
     Block,
     Cell,
     Column,
+    Curves,
     EvidenceWord,
-    Figures,
     Fold,
     LazyRows,
+    Line,
     Mark,
     Name,
     Paragraph,
@@ -32,8 +33,11 @@ from ragwitness.report.document import (
     Style,
     Table,
     Words,
+    roc_curve,
+    step_line,
+    unit_panel,
 )
-from ragwitness.report.geometry import SIDE, Curve, Histogram, Square, histogram, roc_square, steps
+from ragwitness.report.geometry import Histogram, histogram
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -586,7 +590,6 @@ def _report(result: AuditResult) -> ReportDocument:
         sections=tuple(_sections(result)),
         settings=tuple(row for row in settings if row[1]),
         reading=tuple((term, text.format(level=level)) for term, text in terms.items()),
-        rates=tuple((name, rate) for name, rate, _, _ in _measures(result)),
         version=result.ragwitness,
     )
 
@@ -597,16 +600,14 @@ def _sections(result: AuditResult) -> Iterator[Section]:
         yield _known_truth(result, result.evaluation)
     # Figures: the distribution of scores, then the ROC where the truth is known, then p-values
     # against the uniform, which is the check of the calibration.
-    squares = tuple(square for square in (_roc(result), _p_values(result)) if square)
-    scores = _scores(result)
-    figures: list[Block] = [*([scores] if scores else []), *([Figures(squares)] if squares else [])]
-    if figures:
-        yield Section("figures", "The evidence at a glance", tuple(figures), "page")
+    figures = (_scores(result), _roc(result), _p_values(result))
+    if blocks := tuple(figure for figure in figures if figure is not None):
+        yield Section("figures", "The evidence at a glance", blocks, "page")
     # The documents by verdict, accusations first.
     groups = tuple(_group(result, decision) for decision in _ORDER if result.count(decision))
     hint = Paragraph(prose("audit")["hint"])
-    blocks: tuple[Block, ...] = (hint, *groups) if groups else (Paragraph("None.", ""),)
-    yield Section("documents", "The documents", blocks, "page")
+    listed: tuple[Block, ...] = (hint, *groups) if groups else (Paragraph("None.", ""),)
+    yield Section("documents", "The documents", listed, "page")
 
 
 def _telling(result: AuditResult) -> Table:
@@ -750,41 +751,35 @@ def documents_table(
     return Table(caption, headings, LazyRows(verdicts, cells), "documents")
 
 
-def _roc(result: AuditResult) -> Square | None:
+def _roc(result: AuditResult) -> Curves | None:
     if result.evaluation is None or len(result.evaluation.roc) < 2:
         return None
-    return roc_square(result.evaluation.roc, result.evaluation.auc.value, "audit", "roc")
+    return roc_curve(result.evaluation.roc, result.evaluation.auc.value, "audit")
 
 
-def _p_values(result: AuditResult) -> Square | None:
+def _p_values(result: AuditResult) -> Curves | None:
     """The distribution of p-values against the uniform; None without any."""
     # The check is only for documents outside; members should leave the diagonal, and are drawn to
     # show it.
-    kinds: list[tuple[str, str, bool | None]] = [("audited documents", "in", None)]
+    groups: list[tuple[str, int, bool | None]] = [("audited documents", 1, None)]
     if any(verdict.member is not None for verdict in result.verdicts):
-        kinds = [("known non-members", "out", False), ("known members", "in", True)]
-    curves = []
-    for name, style, member in kinds:
+        groups = [("known non-members", 0, False), ("known members", 1, True)]
+    lines = []
+    for name, colour, member in groups:
         values = sorted(
             v.p_value for v in result.verdicts if v.p_value is not None and v.member is member
         )
         if values:
-            corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
             # The empirical distribution function, from 0 to 1.
-            path = steps([(0.0, 0.0), *corners, (1.0, 1.0)])
-            curves.append(Curve(f"{name} (n = {fmt.count(len(values))})", path, style))
-    if not curves:
+            corners = [(p, (i + 1) / len(values)) for i, p in enumerate(values)]
+            corners = [(0.0, 0.0), *corners, (1.0, 1.0)]
+            lines.append(step_line(f"{name} (n = {fmt.count(len(values))})", corners, colour))
+    if not lines:
         return None
-    return Square(
-        key="p",
-        title="p-values against uniform",
-        description="Share of documents with a p-value at most x; uniform values follow the "
-        "diagonal.",
-        curves=tuple(curves),
-        x="p-value",
-        y="share of documents",
-        mark=SIDE * result.alpha,
-    )
+    alpha = Line("\N{GREEK SMALL LETTER ALPHA}", ((result.alpha, 0.0), (result.alpha, 1.0)), 4)
+    panel = unit_panel("", "p-value", "share of documents", [*lines, alpha])
+    note = "Share of documents with a p-value at most x; uniform values follow the diagonal."
+    return Curves("p-values against uniform", lambda: [panel], note)
 
 
 def _scores(result: AuditResult) -> Histogram | None:

@@ -10,8 +10,15 @@ from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Decision, LeftOut, Shown
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
-from ragwitness.report.document import ReportDocument, Section
-from ragwitness.report.geometry import Course, course
+from ragwitness.report.document import (
+    Axis,
+    Curves,
+    Line,
+    LinesPanel,
+    ReportDocument,
+    Section,
+    thinned,
+)
 from ragwitness.report.result_type import (
     Condition,
     ResultType,
@@ -142,7 +149,7 @@ def _report(result: CollectionResult) -> ReportDocument:
     )
 
 
-def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
+def evidence_course(path: Sequence[float], alpha: float) -> Curves | None:
     """Return the bet's winnings, document by document; None without any."""
     if not path:
         return None
@@ -153,9 +160,13 @@ def evidence_course(path: Sequence[float], alpha: float) -> Course | None:
         f"The e-value is {fmt.e_text(path[-1])} after {fmt.count(len(path))} scored documents;"
         f" it {decides}."
     )
-    axes = ("scored documents", "log10 of the e-value")
-    bound = (-math.log10(alpha), decides)
-    return course("path", "Evidence", caption, [0.0, *path], axes, bound, 0)
+    bound = -math.log10(alpha)
+    lines = (
+        Line("evidence", tuple(thinned([*enumerate([0.0, *path])]))),
+        Line(decides, ((0.0, bound), (len(path), bound)), 1, dashed=True),
+    )
+    panel = LinesPanel("", Axis("scored documents"), Axis("log10 of the e-value"), lines)
+    return Curves("Evidence", lambda: [panel], caption)
 
 
 RESULT_TYPE: ResultType[CollectionResult, Condition] = ResultType(

@@ -15,7 +15,6 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Cell,
     Column,
-    Figures,
     Fold,
     Mark,
     Name,
@@ -23,8 +22,8 @@ from ragwitness.report.document import (
     ReportDocument,
     Section,
     Table,
+    roc_curve,
 )
-from ragwitness.report.geometry import roc_square
 from ragwitness.report.result_type import (
     ResultType,
     Row,
@@ -289,7 +288,6 @@ def _report(battery: Battery) -> ReportDocument:
         sections=sections,
         settings=tuple(settings.items()),
         closing=(texts["closing"],),
-        rates=tuple((f"AUC of {measured.audit}", measured.auc) for measured in battery.audits),
     )
 
 
@@ -399,8 +397,8 @@ def _each(place: int, measured: Measured) -> Fold:
         Column("n", "value"),
     )
     caption = f"Every rate with its 95 % interval and n; decisions by {measured.decided_by}"
-    roc = roc_square(measured.roc, measured.auc.value, measured.audit, f"r{place}")
-    blocks = (Table(caption, columns, tuple(rows)), Figures((roc,)))
+    roc = roc_curve(measured.roc, measured.auc.value, measured.audit)
+    blocks = (Table(caption, columns, tuple(rows)), roc)
     area = f"AUC {fmt.rate_text(measured.auc.value)}"
     return Fold(measured.audit, blocks, area, "in", place == 1, f"a{place}")
 

@@ -177,6 +177,7 @@ RESULT_TYPE: ResultType[ScopeResult, Condition] = ResultType(
     rule=_rule,
     report=_report,
     rows=lambda result: [asdict(cell) for cell in result.cells],
-    columns={"document": str, "account": str, "verdict": str, "reason": str}
-    | dict.fromkeys(("p_value", "q_value"), float),
+    columns=dict.fromkeys(("document", "account", "verdict"), str)
+    | dict.fromkeys(("p_value", "q_value"), float)
+    | {"reason": str},
 )

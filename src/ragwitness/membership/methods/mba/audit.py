@@ -17,22 +17,16 @@ from ragwitness.core.types import (
     Probe,
     Query,
     Score,
-    TokenLogprob,
 )
 from ragwitness.membership.methods.mba.masks import MASK_LABEL, Mask, MbaConfig, mask_document
 from ragwitness.membership.methods.mba.response_parsing import (
     SHORT,
-    MaskAnswer,
     is_declined,
-    place_of,
+    is_right,
     read_answers,
 )
 from ragwitness.membership.methods.mba.spelling import load_speller
-from ragwitness.membership.methods.response_parsing.probabilities import (
-    UNREAD,
-    probability_at,
-    token_at,
-)
+from ragwitness.membership.methods.response_parsing.probabilities import UNREAD
 from ragwitness.membership.methods.response_parsing.replies import (
     AnswerOutcome,
     AnswerReading,
@@ -53,21 +47,16 @@ class JudgedMask:
         answer: The target's answer; None where it gave none.
         hit: Whether that is the word or its correction.
         declined: Whether the target said that it does not know.
-        probability: That the target gave the true word; None where only text could be read.
     """
 
     mask: Mask
-    answer: MaskAnswer | None
+    answer: str | None
     hit: bool
     declined: bool
-    probability: float | None = None
 
 
 def judge_masks(
-    masks: Sequence[Mask],
-    answers: Mapping[int, MaskAnswer],
-    config: MbaConfig,
-    tokens: Sequence[TokenLogprob] = (),
+    masks: Sequence[Mask], answers: Mapping[int, str], config: MbaConfig
 ) -> list[JudgedMask]:
     """Compare each mask with its answer.
 
@@ -75,39 +64,21 @@ def judge_masks(
         masks: In the order of their numbers.
         answers: By mask number.
         config: As published, the first word of an answer counts; else any word of a short one.
-        tokens: The tokens that spell the answers' text; empty where there are none.
     """
     judged, short = [], 0 if config.refusals == "read" else SHORT
     for mask in masks:
         answer = answers.get(mask.number)
-        place = place_of(answer, mask.answers, short) if answer else None
-        declined = answer is not None and place is None and is_declined(answer)
-        p = _probability(mask, answer, place or 0, tokens) if answer and tokens else None
-        judged.append(JudgedMask(mask, answer, place is not None, declined, p))
+        hit = answer is not None and is_right(answer, mask.answers, short)
+        declined = answer is not None and not hit and is_declined(answer)
+        judged.append(JudgedMask(mask, answer, hit, declined))
     return judged
 
 
-def _probability(
-    mask: Mask, answer: MaskAnswer, place: int, tokens: Sequence[TokenLogprob]
-) -> float | None:
-    """Probability of the true word, in either spelling, at the place of the answer.
-
-    Where the list of alternatives ends before the word, the middle of its possible range.
-    """
-    if answer.start is None:
-        return None
-    # From the token in which the word begins.
-    first = token_at(tokens, answer.start + max(0, place - answer.text.find(answer.word)))
-    intervals = [probability_at(tokens[first:], spelling) for spelling in mask.answers]
-    return max(((p.low + p.high) / 2.0 for p in intervals if p != UNREAD), default=None)
-
-
-def log_likelihood_ratio(right: float, baseline: float, config: MbaConfig) -> float:
+def log_likelihood_ratio(hit: bool, baseline: float, config: MbaConfig) -> float:
     """Return log P(answer | in context) - log P(answer | not in context).
 
     Args:
-        right: 1 for a hit, 0 for a miss; in between, the target's probability of the right
-            answer, for the expectation over all its answers.
+        hit: Whether the answer is right.
         baseline: Probability of the word under the proxy, which reads only the text before it.
         config: ``hit_probability`` h and ``floor``. The chance of a right answer without the
             document is ``floor + (1 - floor) * baseline``, since a target knows more than the
@@ -117,9 +88,7 @@ def log_likelihood_ratio(right: float, baseline: float, config: MbaConfig) -> fl
     # P(right | in context) = h; P(right | not) from the proxy, raised by the floor.
     inside = config.hit_probability
     outside = min(inside, config.floor + (1.0 - config.floor) * baseline)
-    hit = math.log(inside / outside)
-    miss = math.log((1.0 - inside) / (1.0 - outside))
-    return right * hit + (1.0 - right) * miss
+    return math.log(inside / outside if hit else (1.0 - inside) / (1.0 - outside))
 
 
 def score_masks(
@@ -128,9 +97,8 @@ def score_masks(
     """Score one document.
 
     ``value`` is the paper's: hits / M. ``score/weighted`` averages the log-likelihood ratio of
-    hit or miss over the masks. ``score/expected``, where log-probabilities could be read, puts
-    the target's probability of the right answer in place of the hit. In all three a mask without
-    an answer is a miss: the same answer must not score higher for breaking off early.
+    hit or miss over the masks. In both a mask without an answer is a miss: the same answer must
+    not score higher for breaking off early.
 
     Args:
         judged: All masks of the document.
@@ -139,12 +107,7 @@ def score_masks(
     """
     total = len(judged)
     hits = sum(item.hit for item in judged)
-
-    def ratio(item: JudgedMask, right: float) -> float:
-        return log_likelihood_ratio(right, item.mask.probability, config)
-
-    weights = [ratio(item, float(item.hit)) for item in judged]
-    probabilities = sum(item.probability is not None for item in judged)
+    weights = [log_likelihood_ratio(item.hit, item.mask.probability, config) for item in judged]
     details = {
         **counts,
         "masks": float(total),
@@ -152,15 +115,8 @@ def score_masks(
         "missing": float(sum(item.answer is None for item in judged)),
         "masks_declined": float(sum(item.declined for item in judged)),
         "misspelt": float(sum(len(item.mask.answers) > 1 for item in judged)),
-        "read_probabilities": float(probabilities),
         "score/weighted": sum(weights) / total,
     }
-    if probabilities:
-        expected = [
-            ratio(item, float(item.hit) if item.probability is None else item.probability)
-            for item in judged
-        ]
-        details["score/expected"] = sum(expected) / total
     if config.gamma is not None:
         details["gamma_member"] = float(hits > config.gamma * total)  # §4.4
     # The masks that tell most come first in the report.
@@ -169,11 +125,8 @@ def score_masks(
 
 
 def _evidence(item: JudgedMask) -> Evidence:
-    probability = UNREAD
-    if item.answer is not None:
-        p = float(item.hit) if item.probability is None else item.probability
-        probability = Interval(p, p)
-    mask = item.mask
+    hit, mask = float(item.hit), item.mask
+    probability = UNREAD if item.answer is None else Interval(hit, hit)
     return Evidence(mask.unit.text, mask.before, probability, mask.probability)
 
 
@@ -232,7 +185,7 @@ class Mba:
                 f" fewer than the {config.min_masks} that are needed",
             )
 
-        def answers_in(reading: AnswerReading) -> dict[int, MaskAnswer]:
+        def answers_in(reading: AnswerReading) -> dict[int, str]:
             return read_answers(reading.text, total, masked.text)
 
         # 2. Ask, once; a target that thinks or repeats the text gets room to continue.
@@ -240,7 +193,6 @@ class Mba:
         query = Query(
             config.prompt.replace("{masked_document}", masked.text),
             max_tokens=_ROOM + words + config.answer_tokens * total,
-            top_logprobs=config.top_logprobs,
         )
         if config.refusals == "read":
             (answer,) = yield [query]
@@ -267,6 +219,4 @@ class Mba:
         counts = {outcome: 1.0, "cut": float(len(masked.original) < len(document.text.rstrip()))}
         if reason and (config.refusals == "lowest" or answer.error):
             return Score(None, reason=reason, details=counts)
-        return score_masks(
-            judge_masks(masked.masks, answers, config, reading.tokens), config, counts
-        )
+        return score_masks(judge_masks(masked.masks, answers, config), config, counts)

@@ -82,8 +82,6 @@ class MbaConfig:
             the decision to a calibration on documents outside.
         hit_probability: Of a right answer where the document is in context (weighted score).
         floor: Least probability of a right answer where it is not (weighted score).
-        top_logprobs: 0 asks for text alone; otherwise ``score/expected`` reads the probability
-            of the true answer where the target returns any.
         answer_tokens: Tokens per mask beyond those of the word itself.
         prompt: The user's question; must hold ``{masked_document}``.
         seed: Of ``source="random"``, together with the document's id.
@@ -91,7 +89,10 @@ class MbaConfig:
 
     stored_name: ClassVar[str] = "MbaConfig"
     later: ClassVar[tuple[str, ...]] = ("refusals",)
-    removed: ClassVar[Mapping[str, tuple[str, str]]] = {"seed": ("mask_prompt", _REMOVED_PROMPT)}
+    removed: ClassVar[Mapping[str, tuple[str, object]]] = {
+        "answer_tokens": ("top_logprobs", 0),
+        "seed": ("mask_prompt", _REMOVED_PROMPT),
+    }
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "paper": {
             "masks": 10,
@@ -116,7 +117,6 @@ class MbaConfig:
     gamma: float | None = None
     hit_probability: float = 0.9
     floor: float = 0.05
-    top_logprobs: int = 0
     answer_tokens: int = 16
     prompt: str = MASK_PROMPT
     seed: int = 0
@@ -130,7 +130,7 @@ class MbaConfig:
                 f"spelling must be 'symspell', 'none' or 'hf:NAME', not {self.spelling!r}."
             )
         at_least(self, 1, "masks", "max_chars", "min_masks", "answer_tokens")
-        at_least(self, 0, "skip_words", "top_logprobs")
+        at_least(self, 0, "skip_words")
         ordered(self, "min_masks", "masks")
         if self.gamma is not None and not 0.0 < self.gamma <= 1.0:
             raise InputError(f"gamma must lie in (0, 1], not {self.gamma}.")

@@ -9,14 +9,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 from itertools import islice, pairwise
 
 from ragwitness.text.replies import declines
 from ragwitness.text.words import core, split_words
 
-_Pair = tuple[int, str, int | None]  # number of a mask, its answer, where that begins
+_Pair = tuple[int, str]  # number of a mask, and its answer
 
 # A label is a word with a number: "[Mask_1]", "Maske 1", "answer_1", "**Mask 1**".
 _LABEL = re.compile(
@@ -61,22 +60,7 @@ _SLOT = "\0"  # in place of a mask, in a masked text
 MASK = re.compile(r"\[Mask_(\d+)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class MaskAnswer:
-    """The answer to one mask.
-
-    Attributes:
-        text: The answer without quotes and similar signs at its ends.
-        word: Its first word that is not an article.
-        start: Where that word begins in the answer; None where the answer is not plain text.
-    """
-
-    text: str
-    word: str
-    start: int | None = None
-
-
-def read_answers(text: str, masks: int, masked: str = "") -> dict[int, MaskAnswer]:
+def read_answers(text: str, masks: int, masked: str = "") -> dict[int, str]:
     """Read the word for each mask.
 
     The forms, in this order: a JSON value, or ``[Mask_3]: word`` with any decoration; ``3. word``;
@@ -90,11 +74,11 @@ def read_answers(text: str, masks: int, masked: str = "") -> dict[int, MaskAnswe
         masked: The masked text.
 
     Returns:
-        By mask number. Of several blocks of answers the last complete one counts; in a block
-        the first answer to a mask does.
+        Answers without quotes and similar signs at their ends, by mask number. Of several blocks
+        of answers the last complete one counts; in a block the first answer to a mask does.
     """
     text = text[:_LONGEST]
-    if markup := _HTML.search(text):
+    if _HTML.search(text):
         text = html.unescape(_TAG.sub("", _LINE_BREAK_TAG.sub("\n", text)))
     # Numbered answers first; a bare list only where nothing has a number.
     answers = _collect(_from_labels(text, masks, masked), masks)
@@ -105,41 +89,38 @@ def read_answers(text: str, masks: int, masked: str = "") -> dict[int, MaskAnswe
     answers = answers or _collect(_from_numbers(text, masks), masks)
     answers = answers or filled or _collect(_from_list(text, masks), masks)
     # Under any label, a sentence of the text with its mask filled answers that mask.
-    answers |= {
-        n: answer
-        for n, answer in filled.items()
-        if n not in answers or len(answers[n].text.split()) > _FEW
-    }
-    # Places in markup are not places in the answer.
-    return {n: replace(a, start=None) for n, a in answers.items()} if markup else answers
+    long = {n for n, answer in answers.items() if len(answer.split()) > _FEW}
+    return answers | {n: word for n, word in filled.items() if n not in answers or n in long}
 
 
-def place_of(answer: MaskAnswer, accepted: Iterable[str], short: int = SHORT) -> int | None:
-    """Where in an answer's text an accepted word begins; None without any.
+def is_right(answer: str, accepted: Iterable[str], short: int = SHORT) -> bool:
+    """Whether an answer holds an accepted word.
 
     Args:
         answer: The answer.
         accepted: The accepted words.
         short: In an answer of at most this many words any of them counts; in a longer one the
-            first.
+            first that is no article.
     """
     targets = {normalise(word) or word for word in accepted}
-    if normalise(answer.text) in targets:
-        return 0
-    pieces = list(_PIECE.finditer(answer.text))
+    if normalise(answer) in targets:
+        return True
+    pieces = list(_PIECE.finditer(answer))
     if len(pieces) > short:
-        return answer.text.find(answer.word) if normalise(answer.word) in targets else None
+        words = answer.split()
+        first = next((word for word in words if word.casefold() not in _ARTICLES), words[0])
+        return normalise(first) in targets
     # The answer may repeat the words around the mask; the document may join several words.
-    for size in range(1, _JOINED + 1):
-        for first, last in zip(pieces, pieces[size - 1 :], strict=False):
-            if normalise(answer.text[first.start() : last.end()]) in targets:
-                return first.start()
-    return None
+    return any(
+        normalise(answer[first.start() : last.end()]) in targets
+        for size in range(1, _JOINED + 1)
+        for first, last in zip(pieces, pieces[size - 1 :], strict=False)
+    )
 
 
-def is_declined(answer: MaskAnswer) -> bool:
+def is_declined(answer: str) -> bool:
     """Whether the target said that it does not know."""
-    return not normalise(answer.text) or declines(answer.text)
+    return not normalise(answer) or declines(answer)
 
 
 def normalise(text: str) -> str:
@@ -158,11 +139,12 @@ def normalise(text: str) -> str:
     )
 
 
-def _collect(pairs: Iterable[_Pair], masks: int) -> dict[int, MaskAnswer]:
-    answers: dict[int, MaskAnswer] = {}
-    for number, raw, start in _last_block(list(pairs)):
-        if 1 <= number <= masks and number not in answers and (answer := _undressed(raw, start)):
-            answers[number] = answer
+def _collect(pairs: Iterable[_Pair], masks: int) -> dict[int, str]:
+    answers: dict[int, str] = {}
+    for number, raw in _last_block(list(pairs)):
+        answer = _LABELLED.sub("", raw.strip(_DRESS)).strip(_DRESS)
+        if answer and 1 <= number <= masks:
+            answers.setdefault(number, answer)
     return answers
 
 
@@ -180,18 +162,7 @@ def _last_block(pairs: list[_Pair]) -> list[_Pair]:
 
 
 def _numbers_of(pairs: list[_Pair]) -> set[int]:
-    return {number for number, _, _ in pairs}
-
-
-def _undressed(raw: str, start: int | None) -> MaskAnswer | None:
-    """Return an answer without decoration; None where it is empty."""
-    text = _LABELLED.sub("", raw.strip(_DRESS)).strip(_DRESS)
-    if not text:
-        return None
-    words = text.split()
-    word = next((w for w in words if w.casefold() not in _ARTICLES), words[0])
-    position = None if start is None else start + raw.index(word)
-    return MaskAnswer(text, word.strip(_DRESS) or word, position)
+    return {number for number, _ in pairs}
 
 
 def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
@@ -203,15 +174,14 @@ def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     rows = []
     for label, end in zip(labels, ends, strict=False):  # no label, one end
         separator = _SEPARATOR.match(text, label.end(), end)
-        start = separator.end() if separator else label.end()
-        value, skipped = _first_line(text[start:end])
+        value = _first_line(text[separator.end() if separator else label.end() : end])
         opens = not text[: label.start()].rpartition("\n")[2].strip(_DRESS)
-        rows.append((label, bool(separator), opens, value, start + skipped))
+        rows.append((label, bool(separator), opens, value))
     # Words that open the answers of several masks join label and answer: "refers to".
-    joined = _shared_opening([value for *_, value, _ in rows])
+    joined = _shared_opening([value for *_, value in rows])
     after = dict(zip((parts := MASK.split(masked))[1::2], parts[2::2], strict=True))
     separated = sum(row[1] for row in rows) * 2 >= len(rows)
-    for label, separated_here, opens, value, start in rows:
+    for label, separated_here, opens, value in rows:
         joins = bool(joined) and value.split()[: len(joined)] == joined
         words = value.split()[len(joined) if joins else 0 :]
         # Without a separator it may be the repeated masked text, or a mask to wear.
@@ -219,7 +189,7 @@ def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         echoed = [*map(core, words[:2])] == [*map(core, behind[:2])]
         plain = (opens or joins) and not separated and len(words) <= _FEW and not echoed
         if separated_here or plain:
-            yield int(label["number"]), value, start
+            yield int(label["number"]), value
 
 
 def _shared_opening(values: Sequence[str]) -> list[str]:
@@ -259,11 +229,10 @@ def _from_numbers(text: str, masks: int) -> Iterator[_Pair]:
         values = [
             _first_line(text[label.end() : end]) for label, end in zip(labels, ends, strict=True)
         ]
-        short = [len(_REASON.split(value.strip(_DRESS))[0].split()) <= _FEW for value, _ in values]
+        short = [len(_REASON.split(value.strip(_DRESS))[0].split()) <= _FEW for value in values]
         # A recipe, or advice in numbered sentences, is prose.
         if sum(short) * 2 > len(short):
-            for number, label, (value, skipped) in zip(numbers, labels, values, strict=True):
-                yield number, value, label.end() + skipped
+            yield from zip(numbers, values, strict=True)
             return
 
 
@@ -272,7 +241,7 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
     # 1. Exactly as many words in brackets as there are masks.
     marked = [m for m in _MARKED.finditer(text) if not (_LABEL.search(m[0]) or _EMPTY.search(m[0]))]
     if len(marked) == masks and all(len(m[1].split()) <= _FEW for m in marked):
-        yield from ((number, m[1], m.start(1)) for number, m in enumerate(marked, start=1))
+        yield from enumerate((m[1] for m in marked), start=1)
         return
     # 2. The words between those around a mask; a repeated mask fills nothing.
     slots = [int(number) for number in MASK.findall(masked)]
@@ -296,7 +265,7 @@ def _from_filled(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         if 0 < several <= _FEW and last - first == len(gap) * several:
             for step, slot in enumerate(gap):
                 start, end = words[first + step].start, words[first + step + several - 1].end
-                yield slots[empty.index(slot)], text[start:end], start
+                yield slots[empty.index(slot)], text[start:end]
 
 
 def _from_list(text: str, masks: int) -> Iterator[_Pair]:
@@ -307,10 +276,10 @@ def _from_list(text: str, masks: int) -> Iterator[_Pair]:
             marks = [mark.span() for mark in separator.finditer(text, head)]
             starts = [head, *(end for _, end in marks)]
             ends = [*(start for start, _ in marks), len(text)]
-            items = [(text[a:b], a) for a, b in zip(starts, ends, strict=True)]
-            items = [i for i in items if i[0].strip(_DRESS) and not i[0].rstrip().endswith(":")]
-            if len(items) == masks and all(len(item.split()) <= _FEW for item, _ in items):
-                yield from ((i, item, start) for i, (item, start) in enumerate(items, start=1))
+            items = [text[a:b] for a, b in zip(starts, ends, strict=True)]
+            items = [i for i in items if i.strip(_DRESS) and not i.rstrip().endswith(":")]
+            if len(items) == masks and all(len(item.split()) <= _FEW for item in items):
+                yield from enumerate(items, start=1)
                 return
 
 
@@ -327,7 +296,7 @@ def _from_json(text: str) -> list[_Pair]:
 def _from_value(value: object, number: int = 0) -> list[_Pair]:
     """Answers of a JSON value under a mask's number, 0 for none."""
     if isinstance(value, str | int | float):
-        return [(number, str(value), None)] if number else []
+        return [(number, str(value))] if number else []
     if isinstance(value, list):
         rows = [_from_value(inner, i) for i, inner in enumerate(value, start=1)]
         return [pair for row in rows for pair in row]
@@ -340,17 +309,12 @@ def _from_value(value: object, number: int = 0) -> list[_Pair]:
     plain = [str(inner) for inner in value.values() if isinstance(inner, str | int | float)]
     label = _IDENTIFIER.search(plain[0]) if len(plain) == 2 else None
     if label or (number and len(plain) == 1):
-        return [(int(label[1]) if label else number, plain[-1], None)]
+        return [(int(label[1]) if label else number, plain[-1])]
     # {"answers": {...}} or {"masks": [...]}
     nested = (inner for inner in value.values() if isinstance(inner, dict | list))
     return next((pairs for pairs in map(_from_value, nested) if pairs), [])
 
 
-def _first_line(text: str) -> tuple[str, int]:
-    """The first line that holds anything, and how many characters come before it."""
-    skipped = 0
-    for line in text.splitlines(keepends=True):
-        if line.strip(_DRESS):
-            return line, skipped
-        skipped += len(line)
-    return "", 0
+def _first_line(text: str) -> str:
+    """The first line that is not empty."""
+    return next((line for line in text.splitlines() if line.strip(_DRESS)), "")

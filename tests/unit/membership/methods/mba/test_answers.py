@@ -4,10 +4,9 @@ import pytest
 
 from ragwitness.core.types import Answer
 from ragwitness.membership.methods.mba.response_parsing import (
-    MaskAnswer,
     is_declined,
+    is_right,
     normalise,
-    place_of,
     read_answers,
 )
 from ragwitness.membership.methods.response_parsing.replies import read_answer
@@ -71,10 +70,8 @@ _DRESSED = {
 @pytest.mark.parametrize("dress", _DRESSED)
 def test_the_same_four_answers_in_any_dress(dress: str) -> None:
     found = read_answers(_DRESSED[dress], 4)
-    assert {n: given.word for n, given in found.items()} == _WORDS
-    for given in found.values():
-        if given.start is not None:
-            assert _DRESSED[dress].startswith(given.word, given.start)
+    assert found.keys() == _WORDS.keys()
+    assert all(is_right(found[n], (word,)) for n, word in _WORDS.items())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +96,7 @@ def test_prose_gives_nothing(prose: str) -> None:
 
 def test_the_first_answer_to_a_mask_counts() -> None:
     found = read_answers("[Mask_1]: pain\n[Mask_1]: rash\n[Mask_2]: ear\n[Mask_2]: ear", 3)
-    assert {n: given.word for n, given in found.items()} == {1: "pain", 2: "ear"}
+    assert found == {1: "pain", 2: "ear"}
 
 
 _TRUTH = {1: "fatigue", 2: "165/89", 3: "ibuprofen", 4: "Boston", 5: "twice"}
@@ -179,10 +176,7 @@ def test_five_right_answers_are_hits_in_every_form_of_chat_models(form: str) -> 
     )  # fmt: skip
     text = read_answer(Answer(said)).text
     found = read_answers(text, 5, _MASKED)
-    assert [n for n, word in _TRUTH.items() if place_of(found[n], (word,)) is None] == []
-    for given in found.values():
-        if given.start is not None:
-            assert text.startswith(given.word, given.start)
+    assert [n for n, word in _TRUTH.items() if not is_right(found[n], (word,))] == []
 
 
 @pytest.mark.parametrize(
@@ -203,13 +197,13 @@ def test_the_masked_text_said_again_is_not_read_and_never_wrong(echo: str) -> No
 def test_a_sentence_under_the_wrong_label_answers_the_mask_that_it_fills() -> None:
     said = "[Mask_1]: my pressure was 165/89.\n[Mask_2]: I took ibuprofen in Boston"
     found = read_answers(said, 5, _MASKED)
-    assert [n for n in (2, 3) if place_of(found[n], (_TRUTH[n],)) is not None] == [2, 3]
+    assert [n for n in (2, 3) if is_right(found[n], (_TRUTH[n],))] == [2, 3]
 
 
 def test_a_text_that_is_filled_in_part_gives_what_it_fills() -> None:
     said = "I have chronic fatigue and my pressure was [Mask_2]. I took ibuprofen in Rome"
     found = read_answers(said, 5, _MASKED)
-    assert {n: given.text for n, given in found.items() if n < 4} == {1: "fatigue", 3: "ibuprofen"}
+    assert {n: given for n, given in found.items() if n < 4} == {1: "fatigue", 3: "ibuprofen"}
 
 
 def test_masks_that_do_not_exist_are_counted_not_read() -> None:
@@ -220,7 +214,8 @@ def test_masks_that_do_not_exist_are_counted_not_read() -> None:
 
 def test_of_many_words_the_first_counts_and_is_remembered() -> None:
     found = read_answers("[Mask_1]: the labrum of the hip, I think\n[Mask_2]: ear", 2)
-    assert found[1].word == "labrum"
+    assert is_right(found[1], ("labrum",), short=0)
+    assert not is_right(found[1], ("hip",), short=0)
 
 
 def test_an_answer_of_nothing_is_no_answer() -> None:
@@ -263,12 +258,12 @@ def test_hostile_text_is_read_in_time() -> None:
 )
 def test_what_counts_as_the_word(said: str, true: str, hit: bool) -> None:
     found = read_answers(f"[Mask_1]: {said}", 1)
-    assert (bool(found) and place_of(found[1], (true,)) is not None) is hit
+    assert (bool(found) and is_right(found[1], (true,))) is hit
 
 
 def test_either_spelling_is_right() -> None:
     for word in ("nearly", "nearlt"):
-        assert place_of(MaskAnswer(word, word), ("nearlt", "nearly")) == 0
+        assert is_right(word, ("nearlt", "nearly"))
 
 
 def test_normalising_twice_changes_nothing() -> None:

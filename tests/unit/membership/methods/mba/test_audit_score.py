@@ -5,10 +5,10 @@ import math
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Answer, Interval, TokenLogprob
+from ragwitness.core.types import Answer, Interval
 from ragwitness.membership.methods.mba.audit import judge_masks, log_likelihood_ratio, score_masks
 from ragwitness.membership.methods.mba.masks import MASK_PROMPT, PUBLISHED_PROMPT, Mask, MbaConfig
-from ragwitness.membership.methods.mba.response_parsing import MaskAnswer, read_answers
+from ragwitness.membership.methods.mba.response_parsing import read_answers
 from ragwitness.membership.methods.mba.spelling import MaskUnit
 from ragwitness.membership.methods.method_registry import configure
 from ragwitness.membership.methods.response_parsing.replies import read_answer
@@ -22,9 +22,9 @@ _MASKS = [
 _CONFIG = MbaConfig()
 
 
-def _score(text: str, config: MbaConfig = _CONFIG, tokens=None):
-    reading = read_answer(Answer(text, tokens))
-    judged = judge_masks(_MASKS, read_answers(reading.text, 4), config, reading.tokens)
+def _score(text: str, config: MbaConfig = _CONFIG):
+    reading = read_answer(Answer(text))
+    judged = judge_masks(_MASKS, read_answers(reading.text, 4), config)
     return score_masks(judged, config, {})
 
 
@@ -48,17 +48,15 @@ def test_the_weighted_score_is_the_mean_log_likelihood_ratio() -> None:
         b = min(b, h)
         total += math.log(h / b) if hit else math.log((1 - h) / (1 - b))
     assert _score(said).details["score/weighted"] == pytest.approx(total / 4)
-    assert "score/expected" not in _score(said).details
 
 
 def test_the_ratio_rises_with_the_answer_and_with_the_difficulty() -> None:
-    rights = [log_likelihood_ratio(right / 10, 0.1, _CONFIG) for right in range(11)]
-    assert rights == sorted(rights)
-    bases = [log_likelihood_ratio(1.0, base / 10, _CONFIG) for base in range(11)]
+    assert log_likelihood_ratio(False, 0.1, _CONFIG) < log_likelihood_ratio(True, 0.1, _CONFIG)
+    bases = [log_likelihood_ratio(True, base / 10, _CONFIG) for base in range(11)]
     assert bases == sorted(bases, reverse=True)
     assert min(bases) == 0.0  # a word that anybody guesses is no evidence against
     # A wrong answer to an easy word weighs less against membership, for it was not to be had.
-    misses = [log_likelihood_ratio(0.0, base / 10, _CONFIG) for base in range(11)]
+    misses = [log_likelihood_ratio(False, base / 10, _CONFIG) for base in range(11)]
     assert misses == sorted(misses)
     assert max(misses) == 0.0
 
@@ -102,58 +100,6 @@ def test_evidence_is_the_words_most_telling_first() -> None:
     assert by_word["rash"] == Interval(0.0, 1.0)
 
 
-def _tokens(*pieces: tuple[str, float, dict[str, float]]) -> tuple[TokenLogprob, ...]:
-    return tuple(
-        TokenLogprob(text, math.log(p), tuple((t, math.log(q)) for t, q in top.items()))
-        for text, p, top in pieces
-    )
-
-
-_SAID = _tokens(
-    ("[Mask_1]:", 1.0, {"[Mask_1]:": 1.0}),
-    (" can", 0.8, {" can": 0.8, " the": 0.1}),
-    ("estan", 0.5, {"estan": 0.5, "a": 0.3}),
-    ("\n", 0.99, {"\n": 0.99}),
-    ("[Mask_2]:", 1.0, {"[Mask_2]:": 1.0}),
-    (" gone", 0.6, {" gone": 0.6, " nearly": 0.3, " nearlt": 0.05}),
-)
-
-
-def test_with_log_probabilities_the_true_answer_is_read_even_where_it_was_not_said() -> None:
-    score = _score("[Mask_1]: canestan\n[Mask_2]: gone", tokens=_SAID)
-    by_word = {item.word: item.probability for item in score.evidence}
-    assert by_word["canestan"].low == pytest.approx(0.8 * 0.5)
-    assert by_word["nearlt"].low == pytest.approx(0.3)  # the likelier of its two spellings
-    assert score.details["read_probabilities"] == 2
-    expected = [
-        log_likelihood_ratio(right, mask.probability, _CONFIG)
-        for right, mask in zip((0.4, 0.3, 0.0, 0.0), _MASKS, strict=True)
-    ]
-    assert score.details["score/expected"] == pytest.approx(sum(expected) / 4)
-    assert score.value == 1 / 4
-
-
-@pytest.mark.parametrize(
-    "tokens",
-    [
-        (),
-        _SAID[1:],  # they do not join to the text
-    ],
-)
-def test_log_probabilities_that_do_not_join_to_the_text_are_left_unread(tokens) -> None:
-    score = _score("[Mask_1]: canestan\n[Mask_2]: gone", tokens=tokens)
-    assert score.details["read_probabilities"] == 0
-    assert "score/expected" not in score.details
-    assert score.value == 1 / 4
-
-
-def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
-    given = {1: MaskAnswer("canestan", "canestan", None)}
-    (first, *_) = judge_masks(_MASKS, given, _CONFIG, _SAID)
-    assert first.hit
-    assert first.probability is None
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -169,7 +115,6 @@ def test_an_answer_without_a_place_is_judged_by_its_text() -> None:
         ({"hit_probability": 1.0}, "hit_probability"),
         ({"floor": 0.0}, "floor"),
         ({"floor": 0.95}, "floor"),
-        ({"top_logprobs": -1}, "top_logprobs"),
         ({"answer_tokens": 0}, "answer_tokens"),
         ({"prompt": "Predict."}, "masked_document"),
     ],

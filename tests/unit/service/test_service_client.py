@@ -1,6 +1,5 @@
-"""What the clients make of a service's replies; with the frameworks in ``tests/services``."""
+"""The client's reading of a service's replies; against a server in ``tests/services``."""
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from ragwitness.core.errors import TargetResponseError, TargetUnreachableError
-from ragwitness.service.clients import Client, ServiceDocument
+from ragwitness.service.client import Client, ServiceDocument
 
 _REPLY: dict[str, object] = {}
 _SEEN: list[tuple[str, str, object]] = []
@@ -43,19 +42,15 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
-def _both(client: Client) -> list[list[ServiceDocument]]:
-    return [client.retrieve("q"), asyncio.run(client.aretrieve("q"))]
-
-
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
 def test_documents_come_in_the_service_s_order(url: str, suffix: str) -> None:
     documents = [{"slot": 7, "id": "b", "text": "B"}, {"slot": 2, "id": "a", "text": "A"}]
     _REPLY.update(status=200, body={"ids": [7, 5, 2], "documents": documents})
     wanted = [ServiceDocument("b", "B", 7), ServiceDocument("a", "A", 2)]
-    assert _both(Client(url + suffix, "k")) == [wanted, wanted]
-    assert _SEEN == [("/v1/retrieval", "Bearer k", {"query": "q"})] * 2
+    assert Client(url + suffix, "k").retrieve("q") == wanted
+    assert _SEEN == [("/v1/retrieval", "Bearer k", {"query": "q"})]
     _REPLY["body"] = {"ids": [7, 5]}  # a tenant that gives no texts
-    assert _both(Client(url, "k"))[0] == [
+    assert Client(url, "k").retrieve("q") == [
         ServiceDocument("slot 7", "", 7),
         ServiceDocument("slot 5", "", 5),
     ]
@@ -70,7 +65,7 @@ def test_refusals_and_nonsense_are_named(url: str) -> None:
     for status, body in ((200, b"<html>"), (502, b"gone"), (200, []), (200, {"documents": [{}]})):
         _REPLY.update(status=status, body=body)
         with pytest.raises(TargetResponseError, match="none of /v1/retrieval"):
-            asyncio.run(client.aretrieve("q"))
+            client.retrieve("q")
     with pytest.raises(TargetUnreachableError, match="does not answer"):
         Client("http://127.0.0.1:9", "k").retrieve("q")
     assert "secret" not in repr(Client(url, "secret"))

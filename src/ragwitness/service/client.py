@@ -1,13 +1,10 @@
-"""Retrievers of LangChain, LlamaIndex and Haystack over the private service's ``/v1/retrieval``.
+"""A client of the private service's ``/v1/retrieval``, for a retriever of any framework.
 
-Each is a module of its own, which imports its framework: ``ragwitness.service.clients.langchain``,
-``.llamaindex`` and ``.haystack``. No score comes with a document: a noisy one that left the
-service would tell more than the order does, and is not paid for.
+No score comes with a document: a noisy one would reveal more than the order, which is paid for.
 """
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +18,7 @@ from ragwitness.core.errors import TargetResponseError, TargetUnreachableError
 
 if TYPE_CHECKING:
     from ragwitness.crypto.keys import PrivateKey
-    from ragwitness.service.clients.signer import Signer
+    from ragwitness.service.signer import Signer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,8 @@ class Client:
         url: Of the service, with or without ``/v1``.
         key: Of an account.
         timeout: Seconds.
-        account: The account's own signing key, or its file (made where there is none): each query
-            is then signed, so that nobody can ask in the account's name
-            (``service.clients.signer.Signer``). For tenants whose answers stand in a log.
+        account: The account's signing key, or its file (made where there is none). Each query is
+            then signed, for tenants whose answers are logged (``service.signer.Signer``).
         receipts: Folder in which the receipts of signed queries are kept.
     """
 
@@ -64,7 +60,7 @@ class Client:
         self._url, self._log = f"{base}/v1/retrieval", f"{base}/v1/log/checkpoint"
         self._signer: Signer | None = None
         if account is not None:
-            from ragwitness.service.clients.signer import Signer
+            from ragwitness.service.signer import Signer
 
             self._signer = account if isinstance(account, Signer) else Signer(account, receipts)
         # Kept for all questions: a connection each would be a handshake each.
@@ -87,16 +83,7 @@ class Client:
             return _documents(*self._signer.ask(query, self._signed), "")
         with _answering():
             reply = self._http.post(self._url, json={"query": query})
-        return _documents(reply.status_code, _told(reply), reply.headers.get("retry-after", ""))
-
-    async def aretrieve(self, query: str) -> list[ServiceDocument]:
-        """Return the same without blocking, over the same connections.
-
-        Raises:
-            TargetUnreachableError: The service does not answer.
-            TargetResponseError: It refuses, or answers otherwise than agreed.
-        """
-        return await asyncio.to_thread(self.retrieve, query)
+        return _documents(reply.status_code, _json_of(reply), reply.headers.get("retry-after", ""))
 
     def _signed(
         self, body: dict[str, Any] | None, headers: dict[str, str]
@@ -108,8 +95,8 @@ class Client:
                 if body is None
                 else self._http.post(self._url, json=body, headers=headers)
             )
-        told = _told(reply)
-        return reply.status_code, told if isinstance(told, dict) else {}
+        content = _json_of(reply)
+        return reply.status_code, content if isinstance(content, dict) else {}
 
 
 @contextmanager
@@ -122,25 +109,27 @@ def _answering() -> Iterator[None]:
         ) from None
 
 
-def _told(reply: httpx2.Response) -> Any:
+def _json_of(reply: httpx2.Response) -> Any:
     try:
         return reply.json()
     except ValueError:
         return None
 
 
-def _documents(status: int, told: Any, wait: str) -> list[ServiceDocument]:
+def _documents(status: int, body: Any, wait: str) -> list[ServiceDocument]:
     try:
+        # A refusal keeps the service's own words; every other form is no reply of the service.
         if status != 200:
             raise TargetResponseError(
-                f"The service refused with {status}: {told['error']['message']}",
+                f"The service refused with {status}: {body['error']['message']}",
                 f"Ask again in {wait} seconds." if wait else "",
             )
-        if "documents" in told:
+        if "documents" in body:
             return [
-                ServiceDocument(one["id"], one["text"], one["slot"]) for one in told["documents"]
+                ServiceDocument(document["id"], document["text"], document["slot"])
+                for document in body["documents"]
             ]
-        return [ServiceDocument(f"slot {slot}", "", slot) for slot in told["ids"]]
+        return [ServiceDocument(f"slot {slot}", "", slot) for slot in body["ids"]]
     except (ValueError, KeyError, TypeError):
         raise TargetResponseError(
             f"The service's reply ({status}) is none of /v1/retrieval."

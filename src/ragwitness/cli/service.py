@@ -1,4 +1,4 @@
-"""``ragwitness service tenants``: tenants, documents, accounts and keys of the service."""
+"""``ragwitness service``: the service, its tenants, documents, accounts and keys."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from ragwitness.cli.options import (
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.core.types import LeftOut
-from ragwitness.runner.task_options import HowRead
+from ragwitness.runner.task_options import HowRead, Template
 
 if TYPE_CHECKING:
     from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import Store
-    from ragwitness.service.tenants import TenantBudget
 
 
 def create(
@@ -42,7 +41,6 @@ def create(
     joint_delta: float = 1e-6,
     joint_epsilon: Annotated[float | None, Opt(shown="what k_max accounts may come to")] = None,
     lifetime_epsilon: Annotated[float | None, Opt(shown="12 full windows")] = None,
-    sigma: Annotated[float | None, Opt(shown="the least that suffices")] = None,
     payer_queries: int | None = None,
     top: int = 4,
     capacity: int = 1024,
@@ -59,8 +57,8 @@ def create(
 ) -> None:
     """Make a tenant, or several with one promise.
 
-    A policy never changes. The database file is made as well, if there is none. What is printed
-    says what the promise covers and what an answer is worth.
+    A policy never changes. The database file is made as well, if there is none. The scope of the
+    promise and the worth of an answer are printed.
 
     Args:
         names: The names of the new tenants.
@@ -75,11 +73,10 @@ def create(
         joint_epsilon: The epsilon of the whole index in a window.
         lifetime_epsilon: The epsilon of the index over all windows; with it spent, nothing is
             answered.
-        sigma: The noise, where 1 is a perfect match.
         payer_queries: The most queries of all accounts of one payer in a window.
         top: The number of documents in an answer.
         capacity: The number of slots for documents, which is public.
-        neighbours: What the promise compares: replace (one document is another) or add-remove.
+        neighbours: The compared indexes: replace (one document is another) or add-remove.
         window_days: The length of a window in days.
         scale: The norm of integer vectors, e.g. 128, with which answers can be proved (ragwitness
             attest).
@@ -102,7 +99,6 @@ def create(
         "joint_delta": joint_delta,
         "joint_epsilon": joint_epsilon,
         "lifetime_epsilon": lifetime_epsilon,
-        "sigma": sigma,
         "payer_queries": payer_queries,
         "relation": neighbours,
         "window": _seconds(window_days),
@@ -121,9 +117,10 @@ def create(
     )
     if mechanism == "codes":
         bare = asdict(Claim())
-        if given := [name for name, value in metered.items() if value != bare[name]]:
+        if useless := [name for name, value in metered.items() if value != bare[name]]:
             raise InputError(
-                f"With codes nothing is metered or embedded: {', '.join(given)} would do nothing.",
+                f"With codes nothing is metered or embedded: {', '.join(useless)} would do"
+                " nothing.",
                 "Leave them out, or say --mechanism noise.",
             )
     if not knowingly:
@@ -140,29 +137,34 @@ def create(
 
 
 def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, object]:
-    """What is printed of a new tenant: its promise, what that covers, and what it leaves."""
-    claim = asdict(policy.claim)
+    """Return the printed lines of a new tenant: its promise, its scope, and its worth."""
+    claim, fields = policy.claim, asdict(policy.claim)
+    texts = "none"
     if policy.placement is not None:
-        own = {key: value for key, value in claim.items() if key not in {*metered, "sampler"}}
-        own["covers"] = (
+        fields = {key: value for key, value in fields.items() if key not in {*metered, "sampler"}}
+        fields["covers"] = (
             "which slots are selected, of each document with its parts, versions and near copies,"
-            " for life, whoever asks"
+            " for life, over all accounts"
         )
-        own["groups_of_words"] = policy.placement.groups
+        fields["groups_of_words"] = policy.placement.groups
+        if claim.texts:
+            texts = "of selected documents that share a word with the question"
     else:
-        own = claim | {"sensitivity": policy.sensitivity, **_budget(policy.unit, policy.budget)}
-        own["covers"] = "which slots are selected, of one slot, in one window, by one account"
+        fields |= {"sensitivity": policy.sensitivity}
+        # Noise of coins has no mu: its budget counts answers.
+        if policy.unit == "mu":
+            fields["mu_budget"] = policy.budget
+        else:
+            fields["answers_of_a_window"] = round(policy.budget**2)
+        fields["covers"] = "which slots are selected, of one slot, in one window, by one account"
         if policy.mechanism.sampler == "exact":
-            own["slow"] = "no table holds this noise: it is drawn exactly, many times slower"
-    shown = "none"
-    if policy.claim.texts and policy.placement is not None:
-        shown = "of selected documents that share a word with the question"
-    elif policy.claim.texts:
-        shown = f"of all selected slots: one account can read {policy.reads:.2%} of the index"
+            fields["slow"] = "no table holds this noise: it is drawn exactly, many times slower"
+        if claim.texts:
+            texts = f"of all selected slots: one account can read {policy.reads:.2%} of the index"
     return {
         "tenant": name,
-        **own,
-        "texts_shown": shown,
+        **fields,
+        "texts_shown": texts,
         "found_at_best": policy.worth,
         "chance": policy.chance,
         "digest": policy.finder.digest,
@@ -172,55 +174,41 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
 def list_(database: Database = None, as_json: AsJson = False) -> None:
     """List all tenants.
 
-    Each is shown with its documents, accounts and promises, and how many of its texts another
-    tenant holds as well: answers of both tell of those.
+    Each is shown with its documents, accounts and promise.
     """
-    from ragwitness.service.tenants import held_in_common, list_tenants
+    from ragwitness.service.tenants import list_tenants
 
     with _opened(database) as store:
-        rows = [asdict(row) for row in list_tenants(store)]
-        common = held_in_common(store)
+        rows = list_tenants(store)
     if as_json:
-        _print_json(rows)
+        _print_json([asdict(row) for row in rows])
         return
+    # One line a tenant: its size, and its promise in words.
     for row in rows:
+        claim = row.claim
+        promise = f"codes, epsilon {claim.epsilon:g} of a document for life"
+        if claim.mechanism == "noise":
+            promise = (
+                f"noise, epsilon {claim.epsilon:g} per account, {claim.joint_epsilon:.4g} for the"
+                f" index at delta {claim.joint_delta:g}"
+            )
         typer.echo(
-            f"{row['name']}: {row['documents']} of {row['capacity']} slots,"
-            f" {row['accounts']} accounts; {_promised(row)}"
+            f"{row.name}: {row.documents} of {claim.capacity} slots, {row.accounts} accounts;"
+            f" {promise}"
         )
-    for name, count in common.items():
-        typer.echo(f"{name}: {count} of its texts are at another tenant too")
     if not rows:
         typer.echo("There is no tenant yet.")
 
 
-def _promised(row: Mapping[str, Any]) -> str:
-    if row["mechanism"] == "codes":
-        return f"codes, epsilon {row['epsilon']:g} of a document for life"
-    return (
-        f"noise, epsilon {row['epsilon']:g} per account,"
-        f" {row['joint_epsilon']:.4g} for the index at delta {row['joint_delta']:g}"
-    )
-
-
-def policy_(
-    tenant: Tenant,
-    window: Annotated[str | None, Opt(shown="TENANT-NUMBER")] = None,
-    accounts_most: Annotated[int | None, Opt(shown="those there are, or k_max")] = None,
-    database: Database = None,
-) -> None:
+def policy_(tenant: Tenant, database: Database = None) -> None:
     """Print a tenant's promise as a policy.
 
     ragwitness attest commit reads it.
-
-    Args:
-        window: The name of the audit window.
-        accounts_most: The most accounts that can be admitted.
     """
     from ragwitness.service.window import policy_text
 
     with _opened(database) as store:
-        typer.echo(policy_text(store, tenant, window, accounts_most), nl=False)
+        typer.echo(policy_text(store, tenant), nl=False)
 
 
 def add_documents(
@@ -250,9 +238,9 @@ def add_documents(
     from ragwitness.service.documents import add_documents as put
     from ragwitness.service.window import check_unbound
 
-    lost: list[Any] = []
-    documents = as_documents(corpus, how, lost, note=say_error)
-    skipped = [asdict(one) for one in lost if isinstance(one, LeftOut)]
+    unread: list[Any] = []
+    documents = as_documents(corpus, how, unread, note=say_error)
+    skipped = [asdict(item) for item in unread if isinstance(item, LeftOut)]
     if skipped and not skip_unusable:
         raise InputError(
             f"{len(skipped)} of the files and rows of {corpus} cannot be used; nothing was added.",
@@ -278,7 +266,7 @@ def remove_documents(
 ) -> None:
     """Take documents out of a tenant's index, each with all its parts.
 
-    All of them are removed, or none. What answers have told stays told: no budget comes back.
+    All of them are removed, or none. No budget comes back.
 
     Args:
         documents: The ids of documents.
@@ -307,22 +295,23 @@ def erase(
 
     Args:
         yes: Erase without asking; nothing brings it back.
-        receipt: The file for a receipt of what was erased, as JSON.
+        receipt: The file for a receipt of the erasure, as JSON.
     """
     from ragwitness.service.tenants import erase_tenant
 
     if not yes:
         typer.confirm(f"Erase {tenant} with all its documents and accounts?", abort=True)
+    # The receipt is written after the erasure, from what the database counted.
     with _opened(database) as store:
-        found = erase_tenant(store, tenant)
+        erased = erase_tenant(store, tenant)
     if receipt is not None:
-        write_json_file(receipt, found)
+        write_json_file(receipt, erased)
     if as_json:
-        _print_json(found)
+        _print_json(erased)
         return
-    rows = ", ".join(f"{count} {name}" for name, count in dict(found["rows"]).items())  # type: ignore[call-overload]
+    rows = ", ".join(f"{count} {name}" for name, count in erased["rows"].items())
     typer.echo(f"{tenant} is erased: {rows}.")
-    for line in found["remains"]:  # type: ignore[attr-defined]
+    for line in erased["remains"]:
         typer.echo(f"What remains: {line}.")
 
 
@@ -339,14 +328,15 @@ def add_account(
 
     Args:
         accounts: The names of the new accounts.
-        payer: Who pays for them.
+        payer: The payer of all of them.
     """
     from ragwitness.service import tenants
 
     with _opened(database) as store:
         keys = tenants.add_accounts(store, tenant, accounts, payer)
+    # All accounts are admitted in one transaction; their keys exist here alone.
     rows = [
-        {"tenant": tenant, "account": name, "payer": payer or name, "key": key.text}
+        {"tenant": tenant, "account": name, "payer": payer or name, "key": key}
         for name, key in zip(accounts, keys, strict=True)
     ]
     if as_json:
@@ -367,7 +357,7 @@ def rotate_key(
 
     with _opened(database) as store:
         key = tenants.rotate_key(store, tenant, account)
-    _print({"tenant": tenant, "account": account, "key": key.text}, as_json=as_json)
+    _print({"tenant": tenant, "account": account, "key": key}, as_json=as_json)
 
 
 def revoke(
@@ -375,7 +365,7 @@ def revoke(
 ) -> None:
     """End an account's access.
 
-    What it has spent stays spent.
+    Its spending stays.
     """
     from ragwitness.service import tenants
 
@@ -396,42 +386,30 @@ def budget(
     from ragwitness.service.tenants import budget_of
 
     with _opened(database) as store:
-        found = budget_of(store, tenant)
+        spent = budget_of(store, tenant)
     if as_json:
-        _print_json(asdict(found))
+        _print_json(asdict(spent))
         return
     # Three meters, as the service charges them: the index, the payer, the account
     # (docs/design/service.md).
-    days = found.seconds_left / 86_400
-    typer.echo(f"{tenant}: window {found.window}, {days:.2f} days left")
+    days = spent.seconds_left / 86_400
+    typer.echo(f"{tenant}: window {spent.window}, {days:.2f} days left")
     typer.echo(
-        f"index: {found.queries} queries, epsilon {found.epsilon:.4g} of {found.joint_epsilon:.4g}"
-        f" at delta {found.delta:g} ({_spent(found)})"
+        f"index: {spent.queries} queries, epsilon {spent.epsilon:.4g} of {spent.joint_epsilon:.4g}"
+        f" at delta {spent.delta:g}"
     )
-    typer.echo(f"{found.all_windows} windows together: epsilon {found.all_epsilon:.4g}")
-    if found.lifetime_epsilon is None:
+    if spent.lifetime_epsilon is None:
         typer.echo("lifetime: no budget was promised when this tenant was made")
     else:
         typer.echo(
-            f"lifetime: epsilon {found.life_epsilon:.4g} spent or granted of"
-            f" {found.lifetime_epsilon:.4g}"
+            f"lifetime: epsilon {spent.life_epsilon:.4g} spent or granted of"
+            f" {spent.lifetime_epsilon:.4g}"
         )
-    for row in found.accounts:
+    for row in spent.accounts:
         typer.echo(
-            f"  {row.name}: {row.queries} of {found.account_limit}; payer {row.payer}:"
-            f" {row.payer_queries} of {found.payer_limit}{' (revoked)' if row.revoked else ''}"
+            f"  {row.name}: {row.queries} of {spent.account_limit}; payer {row.payer}:"
+            f" {row.payer_queries} of {spent.payer_limit}{' (revoked)' if row.revoked else ''}"
         )
-
-
-def _budget(unit: str, budget: float) -> dict[str, float]:
-    """Name a window's budget: mu, or answers where the noise has no mu."""
-    return {"mu_budget": budget} if unit == "mu" else {"answers_of_a_window": round(budget**2)}
-
-
-def _spent(found: TenantBudget) -> str:
-    if found.unit == "mu":
-        return f"mu {found.mu:.4g} of {found.budget:.4g}"
-    return f"of {round(found.budget**2):,} queries by all accounts together"
 
 
 def _opened(database: str | None, *, create: bool = False) -> closing[Store]:
@@ -487,3 +465,62 @@ def _shown(name: str, value: object) -> str:
 
 def _print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+# The service itself.
+
+
+def serve(
+    database: Database = None,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    generator: Annotated[str, PathRole.ADDRESS] = "reader",
+    template: Template = "plain",
+    attest: Annotated[list[Path] | None, PathRole.KEEPS, Opt(metavar="WINDOW")] = None,
+    key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
+) -> None:
+    """Serve chat and private retrieval.
+
+    Make tenants and keys with ragwitness service tenants.
+
+    Args:
+        port: The port; 0 takes a free one and prints it.
+        host: The address to listen on.
+        generator: The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint).
+        attest: A window of ragwitness attest commit --database. The answers of its tenant are
+            logged there and carry receipts. May be repeated.
+        key: The log's private key, with --attest.
+    """
+    from ragwitness.cli.common import one_thread_per_answer
+    from ragwitness.service.server import ServiceSettings
+    from ragwitness.service.server import serve as serve_tenants
+
+    # Answers are made side by side; each gets one thread of the linear algebra.
+    one_thread_per_answer()
+    settings = ServiceSettings(
+        database,
+        generator,
+        template,
+        attest=tuple(map(str, attest or ())),
+        key="" if key is None else str(key),
+    )
+    serve_tenants(settings, host, port)
+
+
+def restored(database: Database = None, as_json: AsJson = False) -> None:
+    """Say that the database is a restored copy, before it is served.
+
+    Every window that was open, or may have been since the copy was made, counts as spent in full.
+    The window under way answers nothing. A document that was placed after the copy was made is
+    placed a second time when it is added again, which doubles its epsilon.
+    """
+    from ragwitness.service.tenants import count_as_spent
+
+    with _opened(database) as store:
+        counted = count_as_spent(store)
+    if as_json:
+        _print_json(counted)
+        return
+    placed = "placed without windows; what was placed since counts as new"
+    for name, windows in counted.items():
+        typer.echo(f"{name}: {f'{windows} windows count as spent in full' if windows else placed}")
