@@ -13,9 +13,11 @@ _BASES = ("", "src", "src/ragwitness", "tests", "research", "experiments")
 # Paths that a page gives as examples of the reader's own files or of what a command writes.
 _NOT_OURS = re.compile(
     r"W/|audit/|build/|ragwitness-runs/|receipts/|first/|second/|acme/|hf/$|http/$|leak/"
-    r"|mba/weighted|score/published|canary/(fig4|rates)"  # scores, tables
+    r"|mba/weighted|score/published|SCHEME/|canary/(fig4|rates)"  # scores, tables
 )
-_GROUPS = {"ragwitness.attacks"}  # entry points that are no module
+_GROUPS = {
+    f"ragwitness.{group}" for group in ("attacks", "defenses", "formats")
+}  # entry points that are no module
 
 
 def _committed() -> list[str]:
