@@ -1,4 +1,4 @@
-"""What every language model and embedder of the auditor offers, whatever runs it."""
+"""The interfaces of language models and embedders, and their shared computations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TextScores:
         offsets: Character range of each token in the text, shape (n, 2); a leading space
             belongs to its token.
         logprobs: Natural log-probability of each token given all before it, shape (n,); NaN for
-            the first of a raw text where nothing stands before it.
+            the first of a raw text without a start token.
         ranks: Number of tokens more probable than the true one (0 = the argmax), shape (n,).
         tokens: Each token with its alternatives where they were asked for, else empty.
         prompt_tokens: Tokens of the conversation before the text.
@@ -111,7 +111,7 @@ class LanguageModel(Protocol):
         """Score each text teacher-forced, in one forward pass each.
 
         Args:
-            texts: What is scored.
+            texts: The texts to score.
             after: One conversation per text; the text is scored as the assistant's words
                 (after its prefill). None scores plain text without any context, which
                 makes the model a proxy for word difficulty.
@@ -151,7 +151,7 @@ class Embedder(Protocol):
         """Return unit-length vectors, shape (n, dim)."""
 
 
-# What is read off a row of logits: log-probability, rank, alternatives, a sample.
+# Readings of a row of logits: log-probability, rank, alternatives, a sample.
 #
 # Shared by the numpy reader and by transformers, so both mean the same by each word.
 
@@ -168,9 +168,9 @@ def log_normaliser(logits: Float32) -> Float64:
     """Return ``log(sum(exp(row)))`` of each row, shape (n,), from logits (n, vocabulary)."""
     normalisers = np.empty(len(logits))
     for start in range(0, len(logits), _ROWS):
-        part = logits[start : start + _ROWS]
-        peak = part.max(-1, keepdims=True)
-        shifted = part - peak
+        rows = logits[start : start + _ROWS]
+        peak = rows.max(-1, keepdims=True)
+        shifted = rows - peak
         np.exp(shifted, out=shifted)
         total = shifted.sum(-1).astype(np.float64)
         normalisers[start : start + _ROWS] = np.log(total) + peak[:, 0]
@@ -219,8 +219,8 @@ def top_rows(
     order = np.argsort(-values, axis=-1, kind="stable")
     ids = np.take_along_axis(chosen, order, axis=-1)
     values = np.take_along_axis(values, order, axis=-1)
-    known = log_normaliser(logits) if normaliser is None else normaliser
-    return ids, np.minimum(values - known[:, None], 0.0)
+    log_z = log_normaliser(logits) if normaliser is None else normaliser
+    return ids, np.minimum(values - log_z[:, None], 0.0)
 
 
 def sample(row: Float32, temperature: float, generator: np.random.Generator) -> int:
@@ -294,29 +294,29 @@ def map_to_words(text: str, scores: TextScores) -> list[WordScore]:
     a word's log-probability is never flattered.
 
     Args:
-        text: What was scored.
+        text: The scored text.
         scores: Token scores of the text.
 
     Returns:
         One entry per word, in order. A word that no token touches (only where a tokenizer
         drops characters) is left out.
     """
-    found = split_words(text)
-    ends = [word.end for word in found]
-    logprobs, ranks, counts = [0.0] * len(found), [0] * len(found), [0] * len(found)
+    words = split_words(text)
+    ends = [word.end for word in words]
+    logprobs, ranks, counts = [0.0] * len(words), [0] * len(words), [0] * len(words)
     for index, (first, last) in enumerate(scores.offsets.tolist()):
         start, end = counted_characters(text, first, last)
         # Every word that the token touches, from the first that does not end before it.
-        place = bisect.bisect_right(ends, start)
-        while place < len(found) and found[place].start < end:
+        number = bisect.bisect_right(ends, start)
+        while number < len(words) and words[number].start < end:
             # log p(word) = sum of log p(token | all before) over its tokens (chain rule).
-            logprobs[place] += float(scores.logprobs[index])
-            ranks[place] = max(ranks[place], int(scores.ranks[index]))
-            counts[place] += 1
-            place += 1
+            logprobs[number] += float(scores.logprobs[index])
+            ranks[number] = max(ranks[number], int(scores.ranks[index]))
+            counts[number] += 1
+            number += 1
     return [
         WordScore(word.text, word.start, word.end, logprob, rank, count)
-        for word, logprob, rank, count in zip(found, logprobs, ranks, counts, strict=True)
+        for word, logprob, rank, count in zip(words, logprobs, ranks, counts, strict=True)
         if count
     ]
 
@@ -330,13 +330,11 @@ def word_scores(model: LanguageModel, text: str) -> list[WordScore]:
     return map_to_words(text, model.score([text])[0])
 
 
-# A generator that repeats its passages: what a model that obeys every order would give away.
-#
-# It is no language model. Whatever another generator copies of a passage, this one copies, too, so
-# that its leaks bound theirs from above, at the cost of no computation.
+# A generator that repeats its passages. It copies whatever another generator copies, so its leaks
+# bound theirs from above, without any computation.
 
 
-# What stands before the passages in the templates of rag/config.py.
+# The text before the passages in the templates of rag/config.py.
 _MARK = re.compile(r"\[context\]:\n|\bcontext:\s|-{5,}\n", re.IGNORECASE)
 
 
@@ -371,15 +369,15 @@ class EchoModel:
     ) -> list[Generation]:
         """Repeat each prompt's passages; the limit counts words."""
         del temperature, top_logprobs, stop, seed
-        return [_said(prompt, max_tokens) for prompt in prompts]
+        return [_repeated(prompt, max_tokens) for prompt in prompts]
 
 
-def _said(prompt: ChatPrompt, limit: int) -> Generation:
-    read = sum(len(one.content.split()) for one in prompt.messages)
+def _repeated(prompt: ChatPrompt, limit: int) -> Generation:
+    read = sum(len(message.content.split()) for message in prompt.messages)
     # The passages are behind the first mark; what else that message holds is said, too.
-    parts = (_MARK.split(one.content, maxsplit=1) for one in prompt.messages)
-    words = next((part[1] for part in parts if len(part) > 1), "").split(" ")
-    said = " ".join(words[:limit]).strip() or "Nothing was found."
+    splits = (_MARK.split(message.content, maxsplit=1) for message in prompt.messages)
+    words = next((halves[1] for halves in splits if len(halves) > 1), "").split(" ")
+    text = " ".join(words[:limit]).strip() or "Nothing was found."
     return Generation(
-        said, (), "length" if len(words) > limit else "stop", read, len(words[:limit])
+        text, (), "length" if len(words) > limit else "stop", read, len(words[:limit])
     )

@@ -29,7 +29,7 @@ _LOGIT_ROWS = 256
 
 @dataclass(slots=True)
 class TokenVocabulary:
-    """What decoding needs of a tokenizer.
+    """The part of a tokenizer that decoding needs.
 
     Attributes:
         token_text: Text of one token; U+FFFD where it holds part of a character.
@@ -50,9 +50,9 @@ def _described(
     if top:
         # log Z = logit - log p of the true token: the alternatives need no second log-sum-exp.
         normaliser = logits[np.arange(len(ids)), ids] - logprobs
-        best, best_logprobs = (found.tolist() for found in top_rows(logits, top, normaliser))
+        best, best_logprobs = (array.tolist() for array in top_rows(logits, top, normaliser))
         alternatives = [
-            tuple((token_text(other), value) for other, value in zip(others, values, strict=True))
+            tuple(zip(map(token_text, others), values, strict=True))
             for others, values in zip(best, best_logprobs, strict=True)
         ]
     rows = zip(ids.tolist(), logprobs.tolist(), alternatives, strict=True)
@@ -77,11 +77,11 @@ def score_tokens(
     tokens: list[TokenLogprob] = []
     for start in range(0, len(ids), _LOGIT_ROWS):
         # A vocabulary's logits for every position at once would not fit into memory.
-        part = slice(start, min(start + _LOGIT_ROWS, len(ids)))
-        logits = logits_of(part)
-        logprobs[part], ranks[part] = score_rows(logits, ids[part])
+        span = slice(start, min(start + _LOGIT_ROWS, len(ids)))
+        logits = logits_of(span)
+        logprobs[span], ranks[span] = score_rows(logits, ids[span])
         if top:
-            tokens += _described(ids[part], logprobs[part], logits, top, token_text)
+            tokens += _described(ids[span], logprobs[span], logits, top, token_text)
     return logprobs, ranks, tuple(tokens)
 
 
@@ -141,7 +141,7 @@ class Decoding:
         """
         chosen: list[int] = []
         finished: str | None = None
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             # 1. Choose; the answer's own generator makes it independent of what runs beside it.
             token = sample(row, self._temperature, self._generator)
             self._spent += 1
@@ -155,7 +155,7 @@ class Decoding:
                 finished = "stop"
             elif self._spent >= self.room:
                 finished = "length"
-            if finished or place == len(guessed) or token != guessed[place]:
+            if finished or number == len(guessed) or token != guessed[number]:
                 break
         # 3. Describe them as the model saw them, before any temperature.
         if chosen:
@@ -169,15 +169,15 @@ class Decoding:
     def _found_stop(self) -> bool:
         # The whole answer is decoded: a stop string may begin inside a token and end in another.
         text = self._vocabulary.decode(self._ids)
-        places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
-        self._cut = min(places, default=None)
-        return bool(places)
+        starts = [start for stop in self._stop if (start := text.find(stop)) >= 0]
+        self._cut = min(starts, default=None)
+        return bool(starts)
 
     def _spelled(self, text: str) -> tuple[TokenLogprob, ...]:
         """Return the tokens so that they join to ``text``, the answer or its beginning.
 
-        A character split between tokens stands in the last of them and the ones before are
-        empty. A token that a stop string cuts keeps its probability, not its end.
+        A character split between tokens belongs to the last of them; the others are empty. A token
+        that a stop string cuts keeps its probability, not its end.
         """
         if "".join(token.token for token in self._tokens) == text:
             return tuple(self._tokens)
@@ -185,7 +185,7 @@ class Decoding:
         for position, token in enumerate(self._tokens):
             if self._cut is not None and used >= len(text):
                 break
-            # What later tokens still change, an unfinished character, is not yet spelled.
+            # An unfinished character, which later tokens still change, is not yet spelled.
             so_far = self._vocabulary.decode(self._ids[: position + 1])
             end = used
             while end < min(len(so_far), len(text)) and so_far[end] == text[end]:
@@ -207,7 +207,7 @@ class Decoding:
 
 
 class TokenModel(ABC):
-    """What all models that decode here have in common: from conversations to answers."""
+    """The shared part of all models that decode in this process."""
 
     _vocabulary: TokenVocabulary
 

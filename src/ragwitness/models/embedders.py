@@ -27,13 +27,13 @@ def _optional_json(source: str, file: str) -> dict[str, Any]:
     if not Path(source).is_dir():
         from transformers.utils import cached_file
 
-        found = cached_file(
+        cached = cached_file(
             source,
             file,
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
         )
-        path = Path(found) if found else None
+        path = Path(cached) if cached else None
     if path is None or not path.is_file():
         return {}
     loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -117,10 +117,10 @@ def find_minilm() -> Path:
     Raises:
         MissingExtraError: The package is not installed.
     """
-    found = importlib.util.find_spec(_PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("The MiniLM embedder", "hf")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def check_weights(folder: Path) -> None:
@@ -141,7 +141,7 @@ def check_weights(folder: Path) -> None:
         )
 
 
-class MiniLMEmbedder:
+class MiniLMEmbedder(HFEmbedder):
     """The default embedder: 384 dimensions, mean pooling, texts cut at 256 tokens.
 
     Args:
@@ -155,13 +155,9 @@ class MiniLMEmbedder:
     name = f"minilm@{MINILM_SHA256[:6]}"
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        place = find_minilm() if folder is None else Path(folder)
-        check_weights(place)
-        self._embedder = HFEmbedder(place)
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit-length vectors, shape (n, 384)."""
-        return self._embedder.embed(texts)
+        source = find_minilm() if folder is None else Path(folder)
+        check_weights(source)
+        super().__init__(source)
 
 
 # Vectors without a model.
@@ -222,6 +218,6 @@ def _features(text: str) -> list[bytes]:
     from ragwitness.text.words import core, split_words
 
     # Pairs keep some of the word order, which single words lose.
-    found = (core(word.text).casefold() for word in split_words(text))
-    words = [word.encode() for word in found if word]
+    cores = (core(word.text).casefold() for word in split_words(text))
+    words = [word.encode() for word in cores if word]
     return words + [b" ".join(pair) for pair in pairwise(words)]

@@ -1,6 +1,6 @@
 """Models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
 
-Chat models write texts with log-probabilities of what they wrote. They do not score a given text
+Chat models write texts with log-probabilities of their tokens. They do not score a given text
 and do not go on from a given beginning: the protocol's chat has no place for either.
 """
 
@@ -10,18 +10,15 @@ import asyncio
 import os
 import re
 import secrets
-import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.core.errors import (
     CapabilityError,
@@ -74,7 +71,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run requests in the one event loop of all endpoints, a thread of its own, and wait.
+    """Run requests in the one event loop of all endpoints, which has a thread, and wait.
 
     Systems are built and asked inside running loops and in many threads; connections stay open
     from one call to the next because their loop does.
@@ -83,7 +80,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 def close_with(owner: object, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Close connections when nobody holds their owner any more: a model has no end of its own."""
+    """Close connections when their owner is collected: a model has no ``close``."""
     goes = weakref.finalize(owner, lambda: asyncio.run_coroutine_threadsafe(close(), _loop()))
     goes.atexit = False
 
@@ -110,7 +107,7 @@ class EndpointModel:
     def __init__(self, target: OpenAITarget, context: int | None = None) -> None:
         self._target, self._answers = target, False
         close_with(self, target.close)
-        self.context_length = context or wait_for(self._said_context()) or _UNKNOWN_CONTEXT
+        self.context_length = context or wait_for(self._listed_context()) or _UNKNOWN_CONTEXT
 
     @classmethod
     def load(cls, address: str) -> EndpointModel:
@@ -126,7 +123,7 @@ class EndpointModel:
 
     @property
     def name(self) -> str:
-        """The address; what stands behind it cannot be seen."""
+        """The address; the weights behind it are unknown."""
         return self._target.name
 
     def count_tokens(self, text: str) -> int:
@@ -172,7 +169,8 @@ class EndpointModel:
         query = Query("", max_tokens, temperature, top_logprobs, seed)
 
         async def ask_all() -> list[Answer]:
-            return list(await asyncio.gather(*(self._ask(one, query, stop) for one in prompts)))
+            asking = (self._ask(prompt, query, stop) for prompt in prompts)
+            return list(await asyncio.gather(*asking))
 
         return [self._read(*pair) for pair in zip(prompts, wait_for(ask_all()), strict=True)]
 
@@ -190,7 +188,7 @@ class EndpointModel:
                 raise PromptTooLongError(error.message) from None
             if self._answers:
                 raise
-            hint = f"{error.hint} What is named as a model must answer chats: URL#MODEL."
+            hint = f"{error.hint} A model must answer chats: URL#MODEL."
             raise TargetResponseError(error.message, hint) from None
         self._answers = True
         return answer
@@ -205,23 +203,23 @@ class EndpointModel:
         finished = answer.finish_reason or "stop"
         return Generation(answer.text, answer.tokens or (), finished, read, written)
 
-    async def _said_context(self) -> int | None:
+    async def _listed_context(self) -> int | None:
         try:
             listed = await self._target.listed()
         except TargetResponseError:  # many a chat endpoint has no list of its models
             return None
         within = listed.get("meta")
-        said = listed | (within if isinstance(within, dict) else {})
-        lengths = (said.get(name) for name in _LENGTHS)
-        return next((one for one in lengths if type(one) is int and one > 0), None)
+        entry = listed | (within if isinstance(within, dict) else {})
+        lengths = (entry.get(name) for name in _LENGTHS)
+        return next((length for length in lengths if type(length) is int and length > 0), None)
 
 
 class GgufModel(EndpointModel):
     """A chat model out of a GGUF file, run in this process by llama.cpp.
 
-    llama.cpp's own server listens on a free port of the loopback, with a key that nobody else
-    knows; so a file is asked by the same protocol as any endpoint. What it answers does not depend
-    on what was asked before, and where it samples, it samples from all words.
+    llama.cpp's server listens on a free port of the loopback, with a secret key. So a file is asked
+    by the same protocol as any endpoint. Answers do not depend on earlier questions, and sampling
+    draws from all tokens.
 
     Args:
         file: The GGUF file.
@@ -243,9 +241,14 @@ class GgufModel(EndpointModel):
         key = Key(None, secrets.token_urlsafe())
         context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
         try:
-            self._server = library.Server(_parameters(library, path, context, str(key.value), -1))
+            self._server = library.Server(_parameters(library, path, context, str(key.value)))
         except RuntimeError:
-            raise _unloadable(library, path) from None
+            raise ModelError(
+                f"llama.cpp cannot load {path}: it is cut short, no GGUF file, or of an unknown"
+                " architecture.",
+                "Compare its sha256 with the publisher's; upgrade xllamacpp for a new architecture;"
+                " name a folder of transformers as hf:FOLDER.",
+            ) from None
         root = self._server.listening_address
         self._counter = JsonClient(root, key, _OPTIONS)
         close_with(self, self._counter.close)
@@ -259,61 +262,23 @@ class GgufModel(EndpointModel):
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, by the model's own tokenizer."""
-        said: Any = wait_for(self._counter.post("/tokenize", {"content": text}))
-        return len(said["tokens"])
+        reply: Any = wait_for(self._counter.post("/tokenize", {"content": text}))
+        return len(reply["tokens"])
 
 
-def _parameters(library: Any, path: Path, context: int, key: str, verbosity: int) -> Any:
+def _parameters(library: Any, path: Path, context: int, key: str) -> Any:
     threads = _whole_number(THREADS_VARIABLE) or 1
-    made = library.CommonParams()
-    made.model.path, made.model_alias = str(path), {path.stem}
-    made.n_ctx, made.n_parallel, made.fit_params = context, 1, False
-    made.cpuparams.n_threads = made.cpuparams_batch.n_threads = threads
+    parameters = library.CommonParams()
+    parameters.model.path, parameters.model_alias = str(path), {path.stem}
+    parameters.n_ctx, parameters.n_parallel, parameters.fit_params = context, 1, False
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     # No answer may depend on what was asked before.
-    made.cache_prompt, made.cache_ram_mib, made.warmup = False, 0, False
+    parameters.cache_prompt, parameters.cache_ram_mib, parameters.warmup = False, 0, False
     # The whole distribution, as everywhere here: a temperature is the only change to it.
-    made.sampling.top_k, made.sampling.top_p, made.sampling.min_p = 0, 1.0, 0.0
-    made.api_keys, made.ui, made.endpoint_slots = [key], False, False
-    made.verbosity = verbosity
-    return made
-
-
-# What llama.cpp says of a file that it cannot load, and what helps.
-_CAUSES = {
-    "invalid magic": "This is no GGUF file. Of transformers, name the folder: hf:FOLDER.",
-    "architecture": "A newer release may know it: pip install --upgrade xllamacpp.",
-    "incomplete|failed to read|file size": (
-        "The file is cut short: fetch it again, and compare its sha256."
-    ),
-}
-
-
-_LOG_SECONDS = 3.0
-
-
-def _unloadable(library: Any, path: Path) -> ModelError:
-    """Load a file once more, to hear why it cannot be: the library says it on stderr alone."""
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
-        try:
-            library.Server(_parameters(library, path, 512, "", 1))
-        except RuntimeError:
-            pass  # as before; what it wrote is the answer
-        finally:
-            # Its log has a thread of its own: what it says may come a moment after the error.
-            end = time.monotonic() + _LOG_SECONDS
-            while not os.fstat(said.fileno()).st_size and time.monotonic() < end:
-                time.sleep(0.02)
-            time.sleep(0.05)
-            os.dup2(kept, 2)
-            os.close(kept)
-        said.seek(0)
-        text = said.read().decode("utf-8", "replace")
-    lines = [line.split(" E ", 1)[1] for line in text.splitlines() if " E " in line]
-    reason = lines[0].split(":", 1)[-1].strip() if lines else "it does not say why"
-    hint = next((hint for sign, hint in _CAUSES.items() if re.search(sign, reason)), "")
-    return ModelError(f"llama.cpp cannot load {path}: {reason}.", hint)
+    parameters.sampling.top_k, parameters.sampling.top_p, parameters.sampling.min_p = 0, 1.0, 0.0
+    parameters.api_keys, parameters.ui, parameters.endpoint_slots = [key], False, False
+    parameters.verbosity = -1
+    return parameters
 
 
 def _whole_number(variable: str) -> int | None:
@@ -322,12 +287,12 @@ def _whole_number(variable: str) -> int | None:
     Raises:
         InputError: It is no whole number above 0.
     """
-    said = os.environ.get(variable, "").strip()
-    if said and not (said.isascii() and said.isdigit() and int(said)):
+    value = os.environ.get(variable, "").strip()
+    if value and not (value.isascii() and value.isdigit() and int(value)):
         raise InputError(
-            f"{variable} is {said!r}.", "Set it to a whole number above 0, or unset it."
+            f"{variable} is {value!r}.", "Set it to a whole number above 0, or unset it."
         )
-    return int(said) if said else None
+    return int(value) if value else None
 
 
 @cache
@@ -359,8 +324,8 @@ class EndpointEmbedder:
     def __init__(self, spec: str, options: TransportOptions | None = None) -> None:
         endpoint = _read(spec)
         options = options or TransportOptions()
-        own = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
-        key = find_key(endpoint.url, options.key_env or own)
+        variable = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        key = find_key(endpoint.url, options.key_env or variable)
         self._client = JsonClient(endpoint.url, key, options)
         close_with(self, self._client.close)
         self._url, self._model = endpoint.url, endpoint.model
@@ -368,7 +333,7 @@ class EndpointEmbedder:
 
     @property
     def name(self) -> str:
-        """Base URL and model; what stands behind them cannot be seen."""
+        """Base URL and model; the weights behind them are unknown."""
         return f"{self._url}#{self._model}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -398,26 +363,12 @@ class EndpointEmbedder:
             # All vectors of one endpoint have one size, from call to call.
             vectors = _vectors(reply, len(texts))
             if self._dim not in (None, vectors.shape[1]):
-                raise _UnusableError("the vectors' size has changed")
-        except _UnusableError as error:
-            raise TargetResponseError(f"{self._url} gave no usable embeddings: {error}.") from None
+                raise ValueError("the vectors' size has changed")
+        except (ValueError, KeyError, TypeError) as error:
+            reason = f"{error}" if isinstance(error, ValueError) else "a field is missing or odd"
+            raise TargetResponseError(f"{self._url} gave no usable embeddings: {reason}.") from None
         self._dim = vectors.shape[1]
         return vectors
-
-
-class _UnusableError(Exception):
-    """Why a reply holds no embeddings."""
-
-
-class _EmbeddingRow(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    index: int
-    embedding: Annotated[list[float], Field(min_length=1)]
-
-
-class _EmbeddingReply(BaseModel):
-    data: list[_EmbeddingRow]
 
 
 def _read(spec: str) -> Endpoint:
@@ -426,7 +377,7 @@ def _read(spec: str) -> Endpoint:
     except InputError:
         endpoint = None
     if endpoint is None or endpoint.model is None:
-        # Not repeated here: what stands there may be a secret.
+        # The address is not quoted: it may hold a secret.
         raise InputError(
             "The embedder's address names no model, or cannot be read.",
             "Write URL#MODEL, e.g. http://host:port/v1#bge-small, without user name, password "
@@ -435,23 +386,25 @@ def _read(spec: str) -> Endpoint:
     return endpoint
 
 
-def _vectors(reply: object, count: int) -> NDArray[np.float32]:
+def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
     """Read a reply's vectors in the order of the texts and scale them to unit length.
 
     Raises:
-        _UnusableError: Another form, number or size of vectors, or one without direction.
+        ValueError: Another form, number or size of vectors, or one without direction.
+        KeyError: A field is missing.
+        TypeError: A field has another type.
     """
+    rows = sorted(reply["data"], key=lambda row: row["index"])
+    if [row["index"] for row in rows] != list(range(count)):
+        raise ValueError(f"{len(rows)} vectors for {count} texts, or wrongly numbered")
+    if len({len(row["embedding"]) for row in rows}) > 1:
+        raise ValueError("vectors of several sizes")
     try:
-        rows = sorted(_EmbeddingReply.model_validate(reply).data, key=lambda row: row.index)
-    except ValidationError:
-        raise _UnusableError("a field of the protocol is missing or has another type") from None
-    if [row.index for row in rows] != list(range(count)):
-        raise _UnusableError(f"{len(rows)} vectors for {count} texts, or wrongly numbered")
-    if len({len(row.embedding) for row in rows}) > 1:
-        raise _UnusableError("vectors of several sizes")
-    vectors = np.array([row.embedding for row in rows])
+        vectors = np.array([row["embedding"] for row in rows], np.float64)
+    except ValueError:  # its message quotes the reply
+        raise TypeError from None
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not lengths.all():
-        raise _UnusableError("a vector of zeros, which has no direction")
+    if not (np.isfinite(lengths).all() and lengths.all()):
+        raise ValueError("a vector of zeros or of no numbers, which has no direction")
     units: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
     return units

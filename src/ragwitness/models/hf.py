@@ -129,11 +129,11 @@ class PromptTokenizer:
         The two are tokenised as one string; a token across the seam belongs to the text.
         """
         rendered, has_layout = ("", False) if prompt is None else self._render(prompt)
-        whole = joined(rendered, text)
-        ids, offsets = self._encode(whole)
+        joined_text = joined(rendered, text)
+        ids, offsets = self._encode(joined_text)
         # Tokens that end within the prompt come before the text; one across the seam is its own.
         seam = int(np.count_nonzero(np.cumsum(offsets[:, 1] > len(rendered)) == 0))
-        relative = np.maximum(offsets[seam:] - (len(whole) - len(text)), 0)
+        relative = np.maximum(offsets[seam:] - (len(joined_text) - len(text)), 0)
         raw = prompt is not None and not prompt.messages and not self._always_begins
         # A raw text is continued with nothing before it, so it is scored so, too.
         nothing = raw and len(ids) > 0
@@ -203,8 +203,8 @@ class HFLanguageModel(TokenModel):
     def _stop_ids(self, tokenizer: Any) -> frozenset[int]:
         stated = getattr(self._model.generation_config, "eos_token_id", None)
         ends = stated if isinstance(stated, list) else [stated]
-        known = {int(end) for end in ends if end is not None}
-        return frozenset(known | {int(index) for index in tokenizer.all_special_ids})
+        ids = {int(end) for end in ends if end is not None}
+        return frozenset(ids | {int(index) for index in tokenizer.all_special_ids})
 
     @cached_property
     def name(self) -> str:
@@ -244,7 +244,7 @@ class HFLanguageModel(TokenModel):
         limit = _LOGIT_BYTES // (4 * int(self._model.config.get_text_config().vocab_size))
         batch: list[PromptedText] = []
         for row in rows:
-            longest = max([row.size, *(other.size for other in batch)])
+            longest = max([row.size, *(member.size for member in batch)])
             if batch and longest * (len(batch) + 1) > limit:
                 yield batch
                 batch = []
@@ -259,12 +259,12 @@ class HFLanguageModel(TokenModel):
         with self._torch.inference_mode():
             logits = self._forward(ids, mask, keep=keep, use_cache=False).logits
         skipped = ids.shape[1] - logits.shape[1]
-        for place, row in enumerate(batch):
+        for number, row in enumerate(batch):
             bare = 0 if len(row.prompt) else 1  # tokens with nothing before them
             first = len(row.prompt) + bare - 1 - skipped
-            own = logits[place, first : first + len(row.ids) - bare]
+            text_logits = logits[number, first : first + len(row.ids) - bare]
             logprobs, ranks, tokens = score_tokens(
-                lambda part, own=own: own[part].float().cpu().numpy(),  # type: ignore[misc]
+                lambda span, own=text_logits: own[span].float().cpu().numpy(),  # type: ignore[misc]
                 row.ids[bare:],
                 top,
                 self._prompts.token_text,
@@ -280,9 +280,9 @@ class HFLanguageModel(TokenModel):
         # Scores are read from the left, so rows are padded right; decoding pads left.
         longest = max(len(row) for row in rows)
         ids, mask = np.zeros((2, len(rows), longest), np.int64)
-        for place, row in enumerate(rows):
-            part = slice(longest - len(row), None) if left else slice(len(row))
-            ids[place, part], mask[place, part] = row, 1
+        for number, row in enumerate(rows):
+            span = slice(longest - len(row), None) if left else slice(len(row))
+            ids[number, span], mask[number, span] = row, 1
         return self._tensor(ids), self._tensor(mask)
 
     def _tensor(self, array: NDArray[np.int64]) -> Any:
@@ -305,8 +305,8 @@ class HFLanguageModel(TokenModel):
             past = None
             with self._torch.inference_mode():
                 while any(answer.finish_reason is None for answer in batch):
-                    kept = {"use_cache": True, self._cache_name: past}
-                    output = self._forward(ids, mask, keep=1, **kept)
+                    options = {"use_cache": True, self._cache_name: past}
+                    output = self._forward(ids, mask, keep=1, **options)
                     past = getattr(output, self._cache_name)
                     logits = output.logits[:, -1].float().cpu().numpy()
                     chosen = [

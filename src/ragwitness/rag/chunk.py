@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ class Passage:
         start: First character of it in the document.
         end: One past its last character.
         text: ``document.text[start:end]``.
-        key: What it is found by in its place; None where it is found by its own text.
+        key: Text that the index searches in its place; None for the passage itself.
     """
 
     document: str
@@ -39,7 +38,7 @@ def chunk_document(document: Document, words: int = 200, overlap: int = 20) -> l
     """Split one document into passages of at most ``words`` words.
 
     Args:
-        document: What is split; a blank one gives no passage.
+        document: The document to split; a blank one gives no passage.
         words: Longest passage, in words as :func:`word_spans` sees them.
         overlap: Words that a passage repeats from the one before it.
 
@@ -83,76 +82,30 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     ]
 
 
-# Makes passages, question and answer fit what the generator can read; and counts what went.
+# Fitting passages, question and answer into the context of the generator.
 
 # A text's tokens may differ by a few inside a conversation.
 _SLACK = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FitCounts:
-    """What had to go so that prompts fit.
-
-    Attributes:
-        prompts: Prompts built.
-        shortened: Prompts that lost at least part of a passage.
-        dropped: Passages left out whole.
-        cut: Passages cut at a word.
-    """
-
-    prompts: int = 0
-    shortened: int = 0
-    dropped: int = 0
-    cut: int = 0
-
-
-class FitLog:
-    """Counts over the life of a system; safe across threads.
-
-    Attributes:
-        counts: So far.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.counts = FitCounts()
-
-    def add(self, *, dropped: int, cut: int) -> None:
-        """Record one prompt."""
-        with self._lock:
-            was = self.counts
-            self.counts = FitCounts(
-                was.prompts + 1,
-                was.shortened + bool(dropped or cut),
-                was.dropped + dropped,
-                was.cut + cut,
-            )
-
-
-def fit_passages(
-    passages: Sequence[str], fits: Callable[[Sequence[str]], bool]
-) -> tuple[list[str], int, int]:
+def fit_passages(passages: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
     """Shorten a ranked list of passages until it fits.
 
-    Whole passages go first, the lowest-ranked before the others; the last one left is cut
-    at a word, and goes too where not one word of it fits.
+    Whole passages go first, the lowest-ranked before the others. The last one is cut at a word, and
+    goes too where not one word of it fits.
 
     Args:
         passages: Best first.
         fits: Whether the prompt over these passages can be read.
-
-    Returns:
-        The passages kept, how many were dropped whole, and how many were cut (0 or 1).
     """
-    kept = list(passages)
-    while len(kept) > 1 and not fits(kept):
-        kept.pop()
-    dropped = len(passages) - len(kept)
-    if not kept or fits(kept):
-        return kept, dropped, 0
-    # One passage is left, and it alone is too long.
-    cut = _cut_at_word(kept[0], lambda text: fits([text]))
-    return ([cut], dropped, 1) if cut else ([], dropped + 1, 0)
+    fitting = list(passages)
+    while len(fitting) > 1 and not fits(fitting):
+        fitting.pop()
+    if not fitting or fits(fitting):
+        return fitting
+    # One passage remains, and it alone is too long.
+    beginning = _cut_at_word(fitting[0], lambda text: fits([text]))
+    return [beginning] if beginning else []
 
 
 def _cut_at_word(text: str, fits: Callable[[str], bool]) -> str:
@@ -172,7 +125,7 @@ def chat_overhead(generator: LanguageModel, template: PromptTemplate) -> int:
     """Return the tokens of a conversation beyond its texts: role markers, end tokens, a date."""
     word = "a"
     shape = template.messages((), word)
-    shortest = ChatPrompt(tuple(Message(one.role, word) for one in shape))
-    # One token is written: whoever is no chat model says so here, before anything is asked.
+    shortest = ChatPrompt(tuple(Message(message.role, word) for message in shape))
+    # One token is written; a model without chat fails here, before any question.
     read = generator.generate([shortest], max_tokens=1)[0].prompt_tokens
     return max(0, read - len(shape) * generator.count_tokens(word)) + _SLACK

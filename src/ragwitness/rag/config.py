@@ -1,4 +1,4 @@
-"""What a RAG system of ours is made of."""
+"""The settings of a RAG system in this process."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class PromptTemplate:
         name: Printed and recorded; part of a target's identity.
         system: The instruction. Passages take the place of ``{context}``, best first; where it
             has none they follow at the end, unless the user's message has a place for them.
-        join: What stands between two passages.
+        join: The text between two passages.
         user: The user's message. The question takes the place of ``{question}``, and passages
             that of ``{context}``; then there is a system message only where ``system`` is not
             empty.
-        label: What stands before each passage, its number in the place of ``{number}``.
+        label: The text before each passage, with its number for ``{number}``.
     """
 
     stored_name: ClassVar[str] = "PromptTemplate"
@@ -48,12 +48,12 @@ class PromptTemplate:
     def messages(self, passages: Sequence[str], question: str) -> tuple[Message, ...]:
         """Return the conversation over these passages, the question last."""
         context = self._context(passages)
-        shown = {"context": context, "question": question}
+        values = {"context": context, "question": question}
         # Only the template's own slots are filled: a passage may contain "{context}" itself.
-        asked = Message(Role.USER, _SLOTS.sub(lambda slot: shown[slot[1]], self.user))
+        user = Message(Role.USER, _SLOTS.sub(lambda slot: values[slot[1]], self.user))
         if _CONTEXT not in self.user:
-            return Message(Role.SYSTEM, self.render(passages)), asked
-        return (Message(Role.SYSTEM, self.system), asked) if self.system else (asked,)
+            return Message(Role.SYSTEM, self.render(passages)), user
+        return (Message(Role.SYSTEM, self.system), user) if self.system else (user,)
 
     def render(self, passages: Sequence[str]) -> str:
         """Return a system message that holds the passages."""
@@ -61,7 +61,8 @@ class PromptTemplate:
         return before + self._context(passages) + after
 
     def _context(self, passages: Sequence[str]) -> str:
-        labels = (self.label.replace("{number}", str(place + 1)) for place in range(len(passages)))
+        numbers = map(str, range(1, len(passages) + 1))
+        labels = (self.label.replace("{number}", number) for number in numbers)
         return self.join.join(map("".join, zip(labels, passages, strict=True)))
 
 
@@ -79,7 +80,7 @@ def _templates() -> Mapping[str, PromptTemplate]:
         ),
     }
     ours = {name: PromptTemplate(name, system) for name, system in systems.items()}
-    return ours | {one.name: one for one in _IN_USE}
+    return ours | {template.name: template for template in _IN_USE}
 
 
 # Prompts as they are used elsewhere: one user's message, most of them.
@@ -156,7 +157,7 @@ def parse_template(text: str) -> PromptTemplate:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"The prompt template is not TOML: {error}.", _HINT) from None
-    unknown = set(table) - {one.name for one in fields(PromptTemplate)}
+    unknown = set(table) - {key.name for key in fields(PromptTemplate)}
     missing = {"name"} - set(table)
     if "system" not in table and _CONTEXT not in str(table.get("user")):
         missing.add("system")
@@ -175,9 +176,9 @@ def load_template(spec: str) -> PromptTemplate:
     if spec in TEMPLATES:
         return TEMPLATES[spec]
     if not spec.endswith(".toml"):
-        known = ", ".join(TEMPLATES)
+        names = ", ".join(TEMPLATES)
         raise InputError(
-            f"There is no prompt template {spec!r}.", f"Use one of {known}, or a .toml file."
+            f"There is no prompt template {spec!r}.", f"Use one of {names}, or a .toml file."
         )
     try:
         text = Path(spec).read_text(encoding="utf-8")
@@ -205,13 +206,12 @@ class RagConfig:
         retrieval: ``"lexical"``, or the embedder to load, e.g. ``"minilm"``.
         metric: Distance of dense retrieval (S-RAG, Sec. 4: "the default metric [...] is
             L2-norm").
-        index: ``"exact"``; once there were others, and the keys of what was kept hold its name.
+        index: ``"exact"``, which is part of the identity of stored systems.
         generator: The language model to load.
         retrieve: False answers without any passage: the control in which nothing of the
             database can show.
-        completion_task: What the user is taken to say before a raw completion; the
-            completed text itself is the assistant's, so nothing can be copied from the
-            user's turn.
+        completion_task: The user's message before a raw completion. The completed text is the
+            assistant's, so nothing can be copied from the user's turn.
     """
 
     stored_name: ClassVar[str] = "RagConfig"
@@ -254,7 +254,8 @@ class DefendedConfig(RagConfig):
         Raises:
             InputError: They are those of a system behind another defense.
         """
-        values = {one.name: getattr(config, one.name) for one in fields(config) if one.init}
+        names = [setting.name for setting in fields(config) if setting.init]
+        values = {name: getattr(config, name) for name in names}
         if values.pop("defense", defense) != defense:
             raise InputError(
                 f"The settings are those of a system behind {getattr(config, 'defense', '')!r}.",

@@ -34,7 +34,7 @@ class Index(Protocol):
 
     @property
     def name(self) -> str:
-        """What is in use, for people."""
+        """The kind of search, for people."""
 
     def __len__(self) -> int: ...
 
@@ -86,7 +86,7 @@ class DenseIndex:
 
     @property
     def name(self) -> str:
-        """What is in use, for people."""
+        """The kind of search, for people."""
         return f"exact {self._metric.upper()} over {self._embedder.name}"
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""RAG systems of ours by address, ``lab:CORPUS[?...]``, and models alone.
+"""RAG systems in this process by address, ``lab:CORPUS[?...]``, and models alone.
 
 Heavy imports are local: the command line reads this file for every verb.
 """
@@ -29,7 +29,7 @@ def rag_config(*, template: str = "plain", chunk_words: int = 200, **values: Any
     """Turn the values of a command line or an address into settings.
 
     Args:
-        template: The name of one of ours, or a file.
+        template: The name of a built-in template, or a file.
         chunk_words: Longest passage, in words; a tenth of it is shared with the one before.
         values: Further fields of :class:`~ragwitness.rag.config.RagConfig`.
 
@@ -57,7 +57,7 @@ def lab_target(
     Args:
         documents: The database.
         config: Settings.
-        defense: What stands before it.
+        defense: The defense before it.
         originals: By id, what each document is found by; None: its own text.
 
     Raises:
@@ -164,7 +164,7 @@ def originals_of(path: str, **how: Any) -> dict[str, str]:
     from ragwitness.text.documents import load_documents
 
     _log.warning("the index holds the texts of %s: keep it as private as these", path)
-    return {one.id: one.text for one in load_documents(path, **how).documents}
+    return {document.id: document.text for document in load_documents(path, **how).documents}
 
 
 def _opened(corpus: str, options: dict[str, Any]) -> LabTarget:

@@ -18,8 +18,6 @@ from ragwitness.models.base import (
     TextScores,
 )
 from ragwitness.rag.chunk import (
-    FitCounts,
-    FitLog,
     Passage,
     chat_overhead,
     chunk_documents,
@@ -41,13 +39,13 @@ class QueryTooLongError(InputError):
 
     Args:
         tokens: Length of the query with the system's instruction.
-        limit: What the generator can read.
-        said: What the generator itself says of it, in the place of our count.
+        limit: The most tokens that the generator reads.
+        message: The error of the generator, if it counted itself.
     """
 
-    def __init__(self, tokens: int, limit: int, said: str = "") -> None:
+    def __init__(self, tokens: int, limit: int, message: str = "") -> None:
         super().__init__(
-            said
+            message
             or f"The query has {tokens} tokens with its instructions, "
             f"but the model reads at most {limit}, its answer included.",
             "Shorten the query or ask for fewer tokens.",
@@ -59,7 +57,7 @@ class Lookup:
     """One search, as a defense sees it.
 
     Attributes:
-        query: What was searched for, as rewritten.
+        query: The search text, as rewritten.
         k: Passages that may go on to the generator.
         passages: The whole database; a hit's index points into it.
         distances: Whether the hits' scores are negative Euclidean distances.
@@ -72,7 +70,7 @@ class Lookup:
 
 
 class DefenseHook(Protocol):
-    """What a system asks of a defense; see :mod:`ragwitness.rag.defenses`."""
+    """The hooks of a defense; see :mod:`ragwitness.rag.defenses`."""
 
     @property
     def name(self) -> str:
@@ -95,7 +93,7 @@ class RagSystem:
     """Answers queries over a database of passages.
 
     The query is used verbatim, for retrieval and as the user's message; the passages
-    stand in the system message. A defense may change what is searched for, the hits and the
+    are in the system message. A defense may change what is searched for, the hits and the
     system message.
 
     Args:
@@ -132,13 +130,9 @@ class RagSystem:
         self.generator = generator
         self.defense = defense
         self.config, self._template = _defended(config, defense)
-        self._fit_log = FitLog()
+        # Prompts that had to lose passages, and all of them; for the server of the system.
+        self.shortened = self.prompts = 0
         self._overhead = chat_overhead(generator, self._template)
-
-    @property
-    def fit_counts(self) -> FitCounts:
-        """How many prompts had to lose passages so far."""
-        return self._fit_log.counts
 
     @property
     def parallel(self) -> int:
@@ -163,7 +157,7 @@ class RagSystem:
         """Return what the generator is given for a query.
 
         Args:
-            query: What the user types.
+            query: The user's text.
             max_tokens: Room kept for the answer, up to a quarter of the context length.
 
         Raises:
@@ -255,18 +249,20 @@ class RagSystem:
         fixed = (count(prefill) if prefill else 0) + self._overhead + room
 
         def length(passages: Sequence[str]) -> int:
-            return sum(count(one.content) for one in self._template.messages(passages, user))
+            messages = self._template.messages(passages, user)
+            return sum(count(message.content) for message in messages)
 
         def fits(passages: Sequence[str]) -> bool:
             return length(passages) + fixed <= limit
 
         # Retrieve, then drop or cut what does not fit.
-        found = [self.passages[hit.index].text for hit in self.retrieve(key)]
-        kept, dropped, cut = fit_passages(found, fits)
-        if not kept and not fits(()):
+        retrieved = [self.passages[hit.index].text for hit in self.retrieve(key)]
+        fitting = fit_passages(retrieved, fits)
+        if not fitting and not fits(()):
             raise QueryTooLongError(length(()) + fixed - room, limit)
-        self._fit_log.add(dropped=dropped, cut=cut)
-        return ChatPrompt(self._template.messages(kept, user), prefill)
+        self.prompts += 1
+        self.shortened += fitting != retrieved
+        return ChatPrompt(self._template.messages(fitting, user), prefill)
 
     def check_room(self) -> None:
         """Refuse a generator that most prompts would not fit, before anything is asked of it.
@@ -279,7 +275,7 @@ class RagSystem:
         by_length = sorted((passage.text for passage in self.passages), key=len)
         usual = [by_length[len(by_length) // 2]] * min(self.config.k, len(by_length))
         count, limit = self.generator.count_tokens, self.generator.context_length
-        prompt = sum(count(one.content) for one in self._template.messages(usual, ""))
+        prompt = sum(count(message.content) for message in self._template.messages(usual, ""))
         needed = prompt + self._overhead + min(_ANSWER, limit // 4)
         if needed > limit:
             raise InputError(
@@ -378,9 +374,9 @@ def _load_generator(spec: str) -> LanguageModel:
 
 def _found_by(originals: Mapping[str, str], passages: Sequence[Passage]) -> list[Passage]:
     """Give every passage its whole original as key."""
-    if unknown := sorted({one.document for one in passages} - set(originals)):
+    if unknown := sorted({passage.document for passage in passages} - set(originals)):
         raise InputError(
             f"{len(unknown)} documents have no original, the first {unknown[0]!r}.",
             "Give texts under the ids of their originals, or let them be found by their own text.",
         )
-    return [replace(one, key=originals[one.document]) for one in passages]
+    return [replace(passage, key=originals[passage.document]) for passage in passages]

@@ -20,10 +20,10 @@ _DEFAULT_MAX_TOKENS = 256
 
 
 class ApiError(Exception):
-    """An error the client is told of, in the protocol's own shape.
+    """An error that is sent to the client, in the shape of the protocol.
 
     Args:
-        message: What is wrong, for people.
+        message: The cause, for people.
         status: HTTP status.
         kind: The protocol's error type.
         param: The parameter at fault, where there is one.
@@ -58,7 +58,7 @@ _Stop = _Text | Annotated[list[_Text], Field(max_length=4)] | None
 
 
 class _AnyRequest(BaseModel):
-    """What both endpoints understand; unknown parameters are ignored, as elsewhere.
+    """Parameters of both endpoints; unknown ones are ignored, as elsewhere.
 
     Without a temperature the answer is greedy, so that asking twice gives the same.
     """
@@ -101,7 +101,7 @@ class _ChatMessage(BaseModel):
     @property
     def text(self) -> str:
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "".join(piece.text for piece in self.content)
         return self.content or ""
 
 
@@ -128,13 +128,13 @@ class ChatRequest(_AnyRequest):
                 "top_logprobs is only allowed when logprobs is true.", param="top_logprobs"
             )
         # The system has no memory of a conversation: its last question is answered.
-        asked = [message.text for message in self.messages if message.role == "user"]
-        if not asked:
+        questions = [message.text for message in self.messages if message.role == "user"]
+        if not questions:
             raise ApiError("messages must hold a message of the role user.", param="messages")
         # A model returns logprobs only with at least one alternative; extra ones are cut off.
         top = max(1, self.top_logprobs or 0) if self.logprobs else 0
         limit = self.max_completion_tokens or self.max_tokens or _DEFAULT_MAX_TOKENS
-        return Query(asked[-1], limit, self.temperature or 0.0, top, self.seed)
+        return Query(questions[-1], limit, self.temperature or 0.0, top, self.seed)
 
 
 class CompletionRequest(_AnyRequest):
@@ -152,6 +152,8 @@ class CompletionRequest(_AnyRequest):
             ApiError: Nothing is asked for.
         """
         limit = _DEFAULT_MAX_TOKENS if self.max_tokens is None else self.max_tokens
+        if self.stream:
+            raise ApiError("Raw completions are not streamed here.", param="stream")
         if not limit and not self.echo:
             raise ApiError("max_tokens may be 0 only where echo is true.", param="max_tokens")
         text = self.prompt if isinstance(self.prompt, str) else self.prompt[0]
@@ -179,7 +181,7 @@ def parse_request(kind: type[_R], body: object) -> _R:
 
 
 async def read_json(request: Request, most: int) -> object:
-    """Return the JSON of a body of at most so many bytes.
+    """Return the JSON of a body of at most ``most`` bytes.
 
     Raises:
         ApiError: It is longer, or no JSON.
@@ -187,8 +189,8 @@ async def read_json(request: Request, most: int) -> object:
     # Counted as it arrives: a Content-Length is the client's word, and whoever sends without end
     # must not fill the memory.
     body = bytearray()
-    async for part in request.stream():
-        body += part
+    async for chunk in request.stream():
+        body += chunk
         if len(body) > most:
             raise ApiError(f"The request is larger than {most} bytes.", status=413)
     try:
@@ -209,7 +211,7 @@ def chat_reply(answer: Answer, model: str, top: int) -> Json:
     """Return the body of a chat completion.
 
     Args:
-        answer: What the system said.
+        answer: The answer of the system.
         model: The name it is served under.
         top: Alternatives to show per token.
     """
@@ -228,7 +230,7 @@ def chat_stream(
     """Yield the server-sent events of a chat completion, one per token.
 
     Args:
-        answer: What the system said.
+        answer: The answer of the system.
         model: The name it is served under.
         top: Alternatives to show per token.
         usage: Whether an event with the token counts follows.
@@ -253,7 +255,7 @@ def completion_reply(answer: Answer, model: str, top: int | None) -> Json:
     """Return the body of a raw completion; ``answer.tokens`` include an echoed prompt.
 
     Args:
-        answer: What the system said, the echoed prompt before it.
+        answer: The answer of the system, behind the echoed prompt.
         model: The name it is served under.
         top: Alternatives to show per token; None shows no log-probabilities.
     """
@@ -265,23 +267,6 @@ def completion_reply(answer: Answer, model: str, top: int | None) -> Json:
         "finish_reason": answer.finish_reason,
     }
     return _envelope("text_completion", "cmpl", model, [choice]) | {"usage": _usage(answer)}
-
-
-def completion_stream(answer: Answer, model: str, top: int | None, *, usage: bool) -> Iterator[str]:
-    """Yield the server-sent events of a raw completion, one per token."""
-    head = _envelope("text_completion", "cmpl", model, [])
-
-    def event(text: str, logprobs: Json | None, finish: str | None) -> str:
-        choice = {"index": 0, "text": text, "logprobs": logprobs, "finish_reason": finish}
-        return _event(head | {"choices": [choice]})
-
-    at = 0
-    for piece, token in _pieces(answer):
-        shown = None if token is None or top is None else [token]
-        yield event(piece, _completion_logprobs(shown, top or 0, at), None)
-        at += len(piece)
-    yield event("", None, answer.finish_reason)
-    yield from _end(head, answer, usage)
 
 
 def _pieces(answer: Answer) -> Iterator[tuple[str, TokenLogprob | None]]:
@@ -326,7 +311,7 @@ def _chat_logprobs(tokens: Sequence[TokenLogprob] | None, top: int) -> Json | No
     content = [
         _chat_token(token.token, token.logprob)
         | {"bytes": list(token.token.encode())}
-        | {"top_logprobs": [_chat_token(*other) for other in token.top[:top]]}
+        | {"top_logprobs": [_chat_token(*alternative) for alternative in token.top[:top]]}
         for token in tokens
     ]
     return {"content": content, "refusal": None}
@@ -359,10 +344,10 @@ def _completion_logprobs(tokens: Sequence[TokenLogprob] | None, top: int, at: in
 def _alternatives(token: TokenLogprob, top: int) -> Json | None:
     if math.isnan(token.logprob):
         return None
-    shown: Json = {}
-    for other, logprob in token.top[:top]:
-        shown.setdefault(other, _number(logprob))  # parts of characters may look alike
-    return shown
+    listed: Json = {}
+    for text, logprob in token.top[:top]:
+        listed.setdefault(text, _number(logprob))  # parts of characters may look alike
+    return listed
 
 
 def _number(logprob: float) -> float | None:

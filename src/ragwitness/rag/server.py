@@ -11,7 +11,7 @@ import hmac
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -32,7 +32,6 @@ from ragwitness.rag.protocol import (
     chat_reply,
     chat_stream,
     completion_reply,
-    completion_stream,
     parse_request,
     read_json,
 )
@@ -71,32 +70,31 @@ class _Lab:
 
     async def chat(self, request: Request) -> Response:
         self._authorize(request)
-        asked = parse_request(ChatRequest, await read_json(request, _LARGEST_BODY))
-        _check_model(asked.model)
-        query, top = asked.query(), asked.top_logprobs or 0
-        answer = await self._call(partial(self._system.answer, query, asked.stops))
-        if asked.stream:
-            return _stream(chat_stream(answer, MODEL_NAME, top, usage=asked.wants_usage))
+        call = parse_request(ChatRequest, await read_json(request, _LARGEST_BODY))
+        _check_model(call.model)
+        query, top = call.query(), call.top_logprobs or 0
+        answer = await self._call(partial(self._system.answer, query, call.stops))
+        if call.stream:
+            events = chat_stream(answer, MODEL_NAME, top, usage=call.wants_usage)
+            return StreamingResponse(events, media_type="text/event-stream")
         return JSONResponse(chat_reply(answer, MODEL_NAME, top))
 
     async def completions(self, request: Request) -> Response:
         self._authorize(request)
-        asked = parse_request(CompletionRequest, await read_json(request, _LARGEST_BODY))
-        _check_model(asked.model)
+        body = parse_request(CompletionRequest, await read_json(request, _LARGEST_BODY))
+        _check_model(body.model)
         # With echo the prompt itself is scored: what PROMPT_LOGPROBS audits read.
-        query, top, echo = asked.query(), asked.logprobs, bool(asked.echo)
-        call = partial(completed, self._system, query, asked.stops, echo=echo)
+        query, top, echo = body.query(), body.logprobs, bool(body.echo)
+        call = partial(completed, self._system, query, body.stops, echo=echo)
         answer = await self._call(call)
-        if asked.stream:
-            return _stream(completion_stream(answer, MODEL_NAME, top, usage=asked.wants_usage))
         return JSONResponse(completion_reply(answer, MODEL_NAME, top))
 
     def _authorize(self, request: Request) -> None:
         if not self._key:
             return
         # In constant time: the time of a comparison must not spell the key.
-        given = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(given, f"Bearer {self._key}".encode()):
+        header = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(header, f"Bearer {self._key}".encode()):
             raise ApiError("Incorrect API key provided.", status=401, code="invalid_api_key")
 
     async def _call(self, work: Callable[[], _T]) -> _T:
@@ -113,7 +111,7 @@ def create_app(system: RagSystem, *, key: str | None = None) -> Starlette:
     """Return the ASGI application over a system.
 
     Args:
-        system: What is served.
+        system: The system to serve.
         key: The key that clients must send as a bearer token; None reads it from the
             environment (:data:`KEY_VARIABLE`), empty asks for none.
     """
@@ -141,7 +139,7 @@ def _guarded(handler: _Handler) -> _Handler:
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:
-            # The reason is for whoever runs the server, not for who asks it.
+            # The reason goes to the log of the server, not to the client.
             _log.error("%s", error, exc_info=not isinstance(error, RagwitnessError))
             message = "The server had an error while processing your request."
             return JSONResponse(ApiError(message, kind="server_error").body, 500)
@@ -162,13 +160,9 @@ def _check_model(name: str | None) -> None:
         )
 
 
-def _stream(events: Iterator[str]) -> Response:
-    return StreamingResponse(events, media_type="text/event-stream")
+# Running the lab server.
 
-
-# Runs the lab server until it is told to stop.
-
-_say = partial(print, flush=True)  # whoever reads a pipe waits for the address
+_say = partial(print, flush=True)  # a reader of the pipe waits for the address
 
 
 def serve(
@@ -181,7 +175,7 @@ def serve(
     """Serve a system until Ctrl-C, then return.
 
     Args:
-        system: What is served.
+        system: The system to serve.
         host: Address to listen on; anything but the loopback is reachable by others.
         port: Port; 0 takes a free one.
         announce: Called with each line for the user: the base URL once it listens, and at the
@@ -201,10 +195,9 @@ def serve(
 
     serve_app(create_app(system), listener, ready)
     # Shortened prompts showed fewer passages than k: recall is lower than the settings say.
-    counts = system.fit_counts
-    if counts.shortened:
+    if system.shortened:
         announce(
-            f"{counts.shortened} of {counts.prompts} prompts lost passages: the generator reads "
+            f"{system.shortened} of {system.prompts} prompts lost passages: the generator reads "
             f"at most {system.generator.context_length} tokens."
         )
     announce("Stopped.")

@@ -31,14 +31,18 @@ def completed(
         QueryTooLongError: It does not fit even without any passage.
         ModelError: The generator failed.
     """
-    wanted = echo and query.top_logprobs > 0
-    scores, made = system.complete(query, scored=wanted, stop=stop)
+    scored = echo and query.top_logprobs > 0
+    scores, generation = system.complete(query, scored=scored, stop=stop)
     text, tokens = (query.prompt, echo_tokens(query.prompt, scores)) if echo else ("", ())
     read = system.generator.count_tokens(query.prompt)
-    if made is None:
+    if generation is None:
         return Answer(text, tokens, "length", read, 0)
     return Answer(
-        text + made.text, (*tokens, *made.tokens), made.finish_reason, read, made.completion_tokens
+        text + generation.text,
+        (*tokens, *generation.tokens),
+        generation.finish_reason,
+        read,
+        generation.completion_tokens,
     )
 
 
@@ -60,7 +64,7 @@ def echo_tokens(text: str, scores: TextScores | None) -> tuple[TokenLogprob, ...
         )
         for i in range(len(scores.ids))
     ]
-    # As in the protocol: nothing stands before the first token that could predict it.
+    # As in the protocol: the first token has no context that could predict it.
     tokens[0] = TokenLogprob(tokens[0].token, math.nan)
     return tuple(tokens)
 
@@ -87,10 +91,10 @@ class LabTarget:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """Text, alternatives of generated tokens, and scores of prompts where the model can."""
-        shown = {Capability.CONTEXTS} if self._shows else set()
+        passages = {Capability.CONTEXTS} if self._shows else set()
         scored = getattr(self.system.generator, "can_score", True)
-        known = {Capability.PROMPT_LOGPROBS} if scored else set()
-        return frozenset(known | shown | {Capability.TEXT, Capability.TOP_LOGPROBS})
+        scoring = {Capability.PROMPT_LOGPROBS} if scored else set()
+        return frozenset(scoring | passages | {Capability.TEXT, Capability.TOP_LOGPROBS})
 
     def for_owner(self) -> LabTarget:
         """Return the same system with the passages it retrieved in its answers."""
@@ -109,7 +113,7 @@ class LabTarget:
         """Score a text under the passages it retrieves.
 
         Args:
-            text: What is scored.
+            text: The text to score.
             top: Alternatives per token.
 
         Returns:
@@ -166,15 +170,16 @@ class LabTarget:
 def _fingerprint(system: RagSystem) -> str:
     """Hash of everything that decides an answer."""
     settings = dataclasses.asdict(system.config)
-    for name in unset(system.config.template):  # what came after systems were first named
+    for name in unset(system.config.template):  # fields that are newer than stored identities
         del settings["template"][name]
     del settings["index"]  # the name of the index, which follows, says more
     inside = [settings, system.index.name, system.generator.name]
-    texts = (text for one in system.passages for text in (one.text, one.key) if text is not None)
+    pairs = ((entry.text, entry.key) for entry in system.passages)
+    texts = (text for pair in pairs for text in pair if text is not None)
     return text_digest(texts, json.dumps(inside, sort_keys=True).encode())[:16]
 
 
-# A language model alone behind the same protocol: no passages, no instruction of ours.
+# A language model alone behind the same protocol: no passages and no added instruction.
 
 
 class BareSystem(RagSystem):

@@ -343,6 +343,7 @@ class RateLimiter(Closing):
             self._leave(held.worst)
 
     def _leave(self, worst: Use) -> None:
+        # Give the turn back, then admit waiting queries while there is room.
         self._under_way -= 1
         self._set_aside -= worst
         while self._waiting:

@@ -153,6 +153,7 @@ class _AnswerRows:
         """Take a row; False where it is a request that failed."""
         try:
             row = json.loads(line)
+            # A row of a batch job has the key of its question; other rows have the prompt.
             if "custom_id" in row:
                 if (row.get("response") or {}).get("status_code") != _ANSWERED:
                     return False

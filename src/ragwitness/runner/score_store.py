@@ -307,12 +307,12 @@ class RunFolder:
     """Open files of a run folder, for its workers. A context manager.
 
     Attributes:
-        journal: Answers; None keeps none.
+        responses: Answers; None keeps none.
         scores: Finished units; None keeps none.
         identity: Of the running audit.
     """
 
-    journal: ResponseStore | None = None
+    responses: ResponseStore | None = None
     scores: ScoreStore | None = None
     identity: str | None = None
 
@@ -329,8 +329,8 @@ class RunFolder:
         """
         if run is None:
             return cls()
-        journal = ResponseStore(run / ANSWERS)
-        return cls(journal, ScoreStore(run / FINISHED) if identity else None, identity)
+        responses = ResponseStore(run / ANSWERS)
+        return cls(responses, ScoreStore(run / FINISHED) if identity else None, identity)
 
     def worker(
         self, system: Target, in_flight: int, limiter: Spender | None = None, start: str = ""
@@ -346,13 +346,14 @@ class RunFolder:
         scores = None
         if self.scores and self.identity:
             scores = UnitScores(self.scores, self.identity, system.name)
-        return Worker(system, self.journal, in_flight, limiter=limiter, scores=scores, start=start)
+        store = self.responses
+        return Worker(system, store, in_flight, limiter=limiter, scores=scores, start=start)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self.journal, self.scores):
+        for file in (self.responses, self.scores):
             if file is not None:
                 file.close()
 

@@ -53,6 +53,7 @@ def as_documents(
     """
     from ragwitness.text.documents import Split, load_documents
 
+    # A path: read the file or folder, and report its remarks.
     if isinstance(given, str | Path):
         named = {entry.name: getattr(how, entry.name) for entry in fields(HowRead)} if how else {}
         split: Split = "paragraphs" if paragraphs else None

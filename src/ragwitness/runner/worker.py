@@ -216,7 +216,7 @@ class Worker:
 
     Args:
         target: The system that is asked.
-        journal: Store of the answers; None keeps nothing.
+        responses: Store of the answers; None keeps nothing.
         in_flight: Generators under way at the same time.
         watch: Called with every answer.
         limiter: Lets queries to the target pass; None lets ``in_flight`` of them pass at a
@@ -228,7 +228,7 @@ class Worker:
     def __init__(
         self,
         target: Target,
-        journal: ResponseStore | None = None,
+        responses: ResponseStore | None = None,
         in_flight: int = 4,
         watch: Watch | None = None,
         limiter: Spender | None = None,
@@ -241,7 +241,7 @@ class Worker:
             limiter = RateLimiter(pace=Pace.at_most(in_flight))
         self.target = target
         self.start = start
-        self.journal = journal
+        self.responses = responses
         self.watch = watch
         self.limiter: Spender = limiter
         self.scores = scores
@@ -310,6 +310,7 @@ class Worker:
             nonlocal patience, unread
             stage, number = place
             outcome = outcomes[stage][number] = await outcome_of(stages[stage][number], stage)
+            # The first readable answer ends the watch; unreadable ones count up to the limit.
             if outcome.score.value is not None:
                 patience = None
             elif outcome.sent and not outcome.passing:  # not a failed query
@@ -360,6 +361,7 @@ class Worker:
         Work begins in this order; only items under way take memory.
         """
         results: dict[int, R] = {}
+        # A fixed number of takers share one iterator, so work begins in the order of items.
         waiting = iter(enumerate(items))
 
         async def take() -> None:
@@ -423,25 +425,27 @@ class Worker:
                     self.watch(document, query, answer)
 
     async def _ask(self, query: Query, document: Document, stage: str) -> _TargetReply:
+        # 1. A stored response is used again.
         key = query_key(self.target.name, query)
-        if self.journal is not None and (row := self.journal.row(key)) is not None:
+        if self.responses is not None and (row := self.responses.row(key)) is not None:
             start = row.get("start", "")
             # A response that another document stored at this start was sent now as well.
             return _TargetReply(decode_answer(row["answer"]), start == self.start != "", start)
         stored = StoredQuery(self.target.name, stage, document.id, query)
+        # 2. The query is sent; in a sealed run a failure is recorded, too.
         try:
             answer = await self.limiter.spend(query, self.target.ask)
         except _FAILURES as error:
-            if self.journal is not None:
-                self.journal.note(key, Answer("", error=error.message), stored)
+            if self.responses is not None:
+                self.responses.note(key, Answer("", error=error.message), stored)
             raise
-        # Not stored: an error, or missing log-probabilities. The query is repeated at a resume.
+        # 3. Not stored: an error, or missing log-probabilities. The query is repeated at a resume.
         lasting = answer.error is None and not (query.top_logprobs and answer.tokens is None)
-        if self.journal is not None and not lasting:
-            self.journal.note(key, answer, stored)
-        if self.journal is None or not lasting:
+        if self.responses is not None and not lasting:
+            self.responses.note(key, answer, stored)
+        if self.responses is None or not lasting:
             return _TargetReply(answer, True, self.start, kept=lasting)
-        return _TargetReply(self.journal.put(key, answer, stored, self.start), True, self.start)
+        return _TargetReply(self.responses.put(key, answer, stored, self.start), True, self.start)
 
     def _count_lost(self, replies: Sequence[_TargetReply | BaseException], *, alone: bool) -> None:
         """Count what found no connection in a row; give up after a few."""

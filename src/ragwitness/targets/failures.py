@@ -331,6 +331,7 @@ class Failures:
 
     def _forbidden(self, status: int, said: str) -> TargetResponseError:
         variable, variables = self._key.variable, self._key.variables
+        # The hint depends on how the user gave credentials.
         if variables:
             return TargetResponseError(
                 f"{self._url} refuses access (status {status}){said}.",

@@ -62,6 +62,7 @@ def find_call(system: object, key: str | None = None) -> Call:
             f"{system.__name__} is a class.",
             "Name an instance of it, or a function that makes one.",
         )
+    # The first known method counts; a plain function is called itself.
     for name in _METHODS:
         method = getattr(system, name, None)
         if callable(method):
@@ -83,10 +84,12 @@ def _shape(
     system: object, method: str, key: str | None
 ) -> tuple[Callable[[str], object], Mapping[str, object]]:
     """How the question is wrapped, and what else is given."""
+    # 1. A Haystack pipeline: the question goes to each input that takes it.
     inputs = getattr(system, "inputs", None)
     if method in ("run", "run_async") and callable(inputs):
         names = frozenset((key,)) if key else _pipeline_inputs(inputs())
         return (lambda prompt: dict.fromkeys(names, prompt)), _pipeline_extra(system)
+    # 2. A LangChain Runnable states the key of its dict; else the text is given as it is.
     if key is None and method in ("invoke", "ainvoke"):
         key = _runnable_key(system)
     if key is None:
@@ -184,6 +187,7 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
     """An answer from the first field that holds a text, or another shape that does."""
     if isinstance(value, str):
         return Answer(value, contexts=contexts)
+    # The first field with a text counts; a message may hold it in parts.
     for name in _ANSWERS:
         inner = _field(value, name)
         if isinstance(inner, list):
@@ -267,6 +271,7 @@ def _haystack(value: Mapping[Any, Any]) -> Answer:
     outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
     documents = [entry["documents"] for entry in outputs if entry.get("documents")]
     contexts = _passages(documents[-1]) if documents else None
+    # Extracted answers come before generated replies; their own passages count first.
     for name in ("answers", "replies"):
         for entry in outputs:
             if not entry.get(name):
@@ -376,7 +381,7 @@ def wrap(
             with ``ask``, ``ainvoke``/``invoke`` (LangChain), ``aquery``/``query``
             (LlamaIndex), ``run_async``/``run`` (Haystack) or ``answer``. A target is returned
             as it is.
-        name: Its identity in journals and reports; the object's type by default.
+        name: Its identity in stored answers and reports; the object's type by default.
         key: Name under which it wants the question, in a dict; found out where possible.
         options: Of these, the time for one answer and how many are under way at a time.
 
@@ -476,7 +481,7 @@ async def _made(factory: Any, path: str) -> object:
 
 
 def _without_secrets(answer: Answer) -> Answer:
-    """An answer may repeat a key of the environment; a journal must not."""
+    """An answer may repeat a key of the environment; stored answers must not."""
     secrets = environment_secrets(_SHORTEST_KEY)
     contexts, tokens = answer.contexts, answer.tokens or ()
     spelled = zip(tokens, hide_across([token.token for token in tokens], secrets), strict=True)

@@ -166,6 +166,7 @@ def parse_endpoint(spec: str) -> Endpoint:
     Raises:
         InputError: It is not an http(s) URL, or holds a user, password or key.
     """
+    # 1. The URL must be usable, and hold no secret.
     url, _, model = spec.strip().partition("#")
     try:
         split = urlsplit(url)
@@ -184,7 +185,7 @@ def parse_endpoint(spec: str) -> Endpoint:
             "Leave them out; a key belongs into an environment variable: --key-env NAME, or"
             " --header HEADER=NAME.",
         )
-    # Providers show the whole address of a request; its last words name the interface.
+    # 2. Providers show the whole address of a request; its last words name the interface.
     chat = url.partition("?")[0].rstrip("/").removesuffix("/chat/completions")
     base = chat.removesuffix("/completions")
     query = urlencode([pair for pair in pairs if pair[0] not in OPTIONS])

@@ -176,6 +176,7 @@ class ServiceTarget:
         body = await self._session(Query(prompt), session, values)
         reading = self._service.reading
         names = {k: str(v) for k, v in session.items()}
+        # The service may repeat question and document, which shows whether it rewrote them.
         texts = [
             None if path is None else next(iter(_texts(self._values(path, body, session))), "")
             for path in (reading.question, reading.document)
@@ -213,7 +214,7 @@ class ServiceTarget:
         return [str(value) for name, value in kept.items() if name in used]
 
     def _values(self, path: JSONPath, body: object, kept: Mapping[str, object]) -> list[object]:
-        """All values at a path, without what opened the session: an answer goes into a journal.
+        """All values at a path, without the secrets that opened the session: answers are stored.
 
         In a stream they come from one event after the other, and may spell a secret together.
         """
@@ -233,6 +234,7 @@ class ServiceTarget:
             raise _misread(step, f"response.text ({reading.text})", "nothing in its stream")
         if not isinstance(text, str):
             raise _misread(step, "response.text", f"a {type(text).__name__}, not a text")
+        # Passages and log-probabilities, where the description has a path to them.
         contexts = None
         if reading.contexts is not None:
             contexts = tuple(_texts(self._values(reading.contexts, body, kept)))
@@ -260,6 +262,7 @@ async def open_service(address: Address) -> ServiceTarget:
 
 async def _request(step: ServiceStep, client: JsonClient, values: Mapping[str, object]) -> object:
     """Fill in one request, send it, and return the reply."""
+    # Values are escaped for the URL, checked for headers, and typed in the body.
     path = fill_text(step.path, values, lambda value: escape(value, safe=""))
     headers = {name: _header(step, text, values) for name, text in step.headers.items()}
     return await client.send(step.method, path, fill(step.body, values), headers)

@@ -323,6 +323,7 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
 
 
 def _step(request: _RequestFields, where: str) -> ServiceStep:
+    # 1. URL and body are parsed before places are filled.
     origin, path = _address(request.url, where)
     body: object = None
     if request.body is not None:
@@ -337,7 +338,7 @@ def _step(request: _RequestFields, where: str) -> ServiceStep:
         if name in _QUERY or not name.isidentifier():
             raise InputError(f"{where}: a kept value cannot be called {name!r}.", "Rename it.")
     for name, value in (*request.headers.items(), *_fields(body)):
-        # A key in the file would be copied with it.
+        # 3. A key in the file would be copied with it.
         pattern = _SECRET_HEADER if name in request.headers else _SECRET_FIELD
         if pattern.fullmatch(name) and value and not any(places(value)):
             raise InputError(

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import ipaddress
 import json
+import logging
 import math
 import random
 import ssl
@@ -32,6 +33,8 @@ RETRIED = frozenset({408, 409, 425, 429})
 
 OVERLOAD = frozenset({429, 503})
 """Statuses that say: too many requests."""
+
+_log = logging.getLogger(__name__)
 
 _HOPS = 5  # redirects on one host
 
@@ -343,7 +346,7 @@ class JsonClient:
             if self._join is None:
                 return content
             content = self._join(content)
-        # A target that repeats our key must not carry it into journal and report.
+        # A target may repeat our key; it must not reach stored answers and reports.
         try:
             return hide_in(content, self.failures.secrets)
         except RecursionError as error:
@@ -376,7 +379,10 @@ class JsonClient:
                 if isinstance(reply, _Silence):
                     raise self.failures.unreachable(reply.reason, attempt + 1)
                 raise self.failures.overloaded(reply.status, reply.body, attempt + 1)
-            await self._clock.sleep(self._wait(attempt, reply))
+            seconds = self._wait(attempt, reply)
+            why = reply.reason if isinstance(reply, _Silence) else f"status {reply.status}"
+            _log.info("%s: %s; attempt %d in %.1f s", self._base, why, attempt + 2, seconds)
+            await self._clock.sleep(seconds)
             attempt += 1
 
     def _report(self, setback: Setback) -> None:
@@ -430,6 +436,7 @@ class JsonClient:
             request: The request.
             streams: Takes note of a stream that has begun.
         """
+        # Build the request once; redirects on the same host repeat it.
         content, headers = None, httpx2.Headers(dict(request.headers))
         if request.payload is not None:
             # ASCII escapes carry any text, broken Unicode included, for the server to judge.

@@ -251,17 +251,12 @@ def gguf(architecture: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "said", "next_step"),
-    [
-        (gguf("perceptron"), "unknown model architecture: 'perceptron'", "--upgrade xllamacpp"),
-        (gguf("llama")[:40], "file size", "cut short"),
-        (b"PK\x03\x04 a zip archive", "invalid magic", "no GGUF file"),
-        (b"", "failed to read", "cut short"),
-    ],
+    "data",
+    [gguf("perceptron"), gguf("llama")[:40], b"PK\x03\x04 a zip archive", b""],
     ids=["unknown architecture", "cut short", "no GGUF", "empty"],
 )
 def test_a_file_that_cannot_be_loaded(
-    data: bytes, said: str, next_step: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    data: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("xllamacpp")
     path = tmp_path / "model.gguf"
@@ -269,10 +264,9 @@ def test_a_file_that_cannot_be_loaded(
     with pytest.raises(ModelError) as caught:
         load_language_model(f"gguf:{path}")
     assert str(path) in caught.value.message
-    assert said in caught.value.message
-    assert next_step in caught.value.hint
+    assert "sha256" in caught.value.hint
     assert "\n" not in str(caught.value)
-    assert capfd.readouterr() == ("", "")  # what the library writes is in the error alone
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_file_that_is_not_there_and_a_library_that_is_not(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,13 +118,13 @@ def rows(*vectors: object) -> str:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("{}", "missing or has another type"),
-        ("[]", "missing or has another type"),
-        ('{"data": [{"embedding": [1.0]}]}', "missing or has another type"),
-        (rows("AAAA", "BBBB"), "missing or has another type"),
-        (rows([1.0, None], [1.0, 2.0]), "missing or has another type"),
-        ('{"data": [{"index": 0, "embedding": [NaN]}]}', "missing or has another type"),
-        (rows([], []), "missing or has another type"),
+        ("{}", "missing or odd"),
+        ("[]", "missing or odd"),
+        ('{"data": [{"embedding": [1.0]}]}', "missing or odd"),
+        (rows("AAAA", "BBBB"), "missing or odd"),
+        (rows([1.0, None], [1.0, 2.0]), "no direction"),
+        (rows([1.0, 2.0], [math.nan, 1.0]), "no direction"),
+        (rows([], []), "no direction"),
         (rows([1.0]), "1 vectors for 2 texts"),
         ('{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}', "numbered"),
         (rows([1.0], [1.0, 2.0]), "several sizes"),

@@ -114,14 +114,9 @@ def test_streamed_chat_says_the_same(url: str) -> None:
     assert len({chunk["id"] for chunk in chunks}) == 1
 
 
-def test_streamed_completion_says_the_same(url: str) -> None:
-    options: dict[str, Any] = {"max_tokens": 2, "logprobs": 3, "echo": True}
-    whole = complete(url, **options)["choices"][0]
-    reply = post(url, "/completions", {"prompt": HALF, "stream": True} | options)
-    choices = [chunk["choices"][0] for chunk in events(reply)]
-    assert "".join(c["text"] for c in choices) == whole["text"]
-    offsets = [o for c in choices if c["logprobs"] for o in c["logprobs"]["text_offset"]]
-    assert offsets == whole["logprobs"]["text_offset"]
+def test_a_raw_completion_is_not_streamed(url: str) -> None:
+    reply = post(url, "/completions", {"prompt": HALF, "stream": True})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "stream")
 
 
 def test_echo_gives_teacher_forced_scores_under_the_context(url: str) -> None:

@@ -139,13 +139,13 @@ class Echo:
 def test_a_run_is_replayed_from_its_own_journal(tmp_path: Path) -> None:
     documents = [Document("1", "one"), Document("2", "three")]
 
-    async def scores(target: object, journal: ResponseStore | None) -> list[float | None]:
-        worker = Worker(target, journal)  # type: ignore[arg-type]
+    async def scores(target: object, responses: ResponseStore | None) -> list[float | None]:
+        worker = Worker(target, responses)  # type: ignore[arg-type]
         return [o.score.value for o in await worker.run(Asks(), documents, "documents")]
 
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        journal.put(query_key("shadow", Query("x")), Answer("y"))
-        live = asyncio.run(scores(Echo(), journal))
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        responses.put(query_key("shadow", Query("x")), Answer("y"))
+        live = asyncio.run(scores(Echo(), responses))
     result = tmp_path / "result.json"
     for unusable in ("", "[]", '{"summary": 3}', '{"target": 3}'):
         result.write_text(unusable)

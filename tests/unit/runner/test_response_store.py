@@ -19,8 +19,8 @@ _ANSWER = Answer(
 
 def test_stored_answer_equals_the_one_first_returned(tmp_path) -> None:
     path = tmp_path / "run" / "answers.jsonl"
-    with ResponseStore(path) as journal:
-        first = journal.put("k", _ANSWER)
+    with ResponseStore(path) as responses:
+        first = responses.put("k", _ANSWER)
     with ResponseStore(path) as again:
         assert again.get("k") == first
     assert first.tokens[0].top[1] == (" hip", -2.123457)
@@ -28,9 +28,9 @@ def test_stored_answer_equals_the_one_first_returned(tmp_path) -> None:
 
 def test_a_line_cut_short_loses_only_itself(tmp_path) -> None:
     path = tmp_path / "answers.jsonl"
-    with ResponseStore(path) as journal:
-        journal.put("one", _ANSWER)
-        journal.put("two", _ANSWER)
+    with ResponseStore(path) as responses:
+        responses.put("one", _ANSWER)
+        responses.put("two", _ANSWER)
     path.write_bytes(path.read_bytes()[:-20])
     with ResponseStore(path) as again:
         assert again.get("one") is not None

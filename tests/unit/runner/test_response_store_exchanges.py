@@ -25,10 +25,10 @@ _ANSWER = Answer("said", (TokenLogprob("said", -0.5, (("said", -0.5),)),), "stop
 
 
 def keep(path: Path, *rows: tuple[str, str, Query], target: str = "t") -> None:
-    with ResponseStore(path) as journal:
+    with ResponseStore(path) as responses:
         for stage, document, query in rows:
             asked = StoredQuery(target, stage, document, query)
-            journal.put(query_key(target, query), _ANSWER, asked)
+            responses.put(query_key(target, query), _ANSWER, asked)
 
 
 def test_questions_come_back_with_their_answers(tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_questions_come_back_with_their_answers(tmp_path: Path) -> None:
 
 def test_journals_of_earlier_versions_and_cut_lines_are_counted_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
-    with ResponseStore(path) as journal:
-        journal.put("old", _ANSWER)
+    with ResponseStore(path) as responses:
+        responses.put("old", _ANSWER)
     keep(path, ("documents", "d", Query("q")))
     whole = path.read_bytes()
     for extra in (b'{"key":"x","asked":{"target', b'{"key":"x","asked":{},"answer":{"te', b"no\n"):
@@ -104,8 +104,8 @@ class Twice:
 
 def test_a_run_leaves_what_it_asked(tmp_path: Path) -> None:
     documents = [Document("d1", "a"), Document("d2", "b")]
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        asyncio.run(Worker(Echo(), journal).run(Twice(), documents, "documents"))
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        asyncio.run(Worker(Echo(), responses).run(Twice(), documents, "documents"))
     found = index_of(tmp_path).responses("d2")
     assert {(one.asked.query.prompt, one.answer.text) for one in found} == {
         ("one b", "ONE B"),

@@ -54,9 +54,9 @@ def _documents(n: int) -> list[Document]:
 
 
 def _run(
-    target: Scripted, n: int, journal: ResponseStore | None = None, **options
+    target: Scripted, n: int, responses: ResponseStore | None = None, **options
 ) -> list[Outcome]:
-    return asyncio.run(Worker(target, journal, **options).run(Shout(), _documents(n), "stage"))
+    return asyncio.run(Worker(target, responses, **options).run(Shout(), _documents(n), "stage"))
 
 
 def test_outcomes_keep_the_order_and_count_queries() -> None:
@@ -71,10 +71,10 @@ def test_outcomes_keep_the_order_and_count_queries() -> None:
 
 def test_nothing_is_asked_twice(tmp_path) -> None:
     target = Scripted(str.upper)
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        first = _run(target, 4, journal)
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        again = _run(target, 4, journal)
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        first = _run(target, 4, responses)
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        again = _run(target, 4, responses)
     assert target.asked == 8
     assert [o.score for o in again] == [o.score for o in first]
     assert [o.sent for o in again] == [0] * 4
@@ -83,8 +83,8 @@ def test_nothing_is_asked_twice(tmp_path) -> None:
 def test_only_an_earlier_start_keeps_answers_and_no_other_document_of_this_one(tmp_path) -> None:
     alike = [Document("a", "text"), Document("b", "text")]
     for start, sent in (("one", [2, 2]), ("two", [0, 0])):
-        with ResponseStore(tmp_path / "answers.jsonl") as journal:
-            worker = Worker(Scripted(str.upper), journal, in_flight=1, start=start)
+        with ResponseStore(tmp_path / "answers.jsonl") as responses:
+            worker = Worker(Scripted(str.upper), responses, in_flight=1, start=start)
             assert [o.sent for o in asyncio.run(worker.run(Shout(), alike, "s"))] == sent
 
 
@@ -94,9 +94,9 @@ def test_one_failing_document_leaves_the_others_alone_and_is_not_kept(tmp_path) 
             raise TargetResponseError("it answered with HTML")
         return prompt
 
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        outcomes = _run(Scripted(answer), 3, journal)
-        assert len(journal) == 4
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        outcomes = _run(Scripted(answer), 3, responses)
+        assert len(responses) == 4
     assert [o.score.value is None for o in outcomes] == [False, True, False]
     assert outcomes[1].score.reason == "it answered with HTML"
 
@@ -107,9 +107,9 @@ def test_an_answer_without_the_logprobs_asked_for_is_not_kept(tmp_path) -> None:
             yield [Query(document.text, top_logprobs=5)]
             return Score(1.0)
 
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        asyncio.run(Worker(Scripted(str.upper), journal).run(Wants(), _documents(2), "s"))
-        assert len(journal) == 0
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        asyncio.run(Worker(Scripted(str.upper), responses).run(Wants(), _documents(2), "s"))
+        assert len(responses) == 0
 
 
 def test_a_document_no_local_model_can_read_is_unscorable() -> None:
@@ -151,10 +151,10 @@ def test_a_dead_target_ends_the_run_and_keeps_what_came(tmp_path) -> None:
         return prompt
 
     target = Scripted(die_after_six)
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
         with pytest.raises(TargetUnreachableError):
-            _run(target, 50, journal, in_flight=2)
-        assert len(journal) == 6
+            _run(target, 50, responses, in_flight=2)
+        assert len(responses) == 6
     assert target.asked < 15
 
 
@@ -190,8 +190,8 @@ def _spell(text: str):
 
 @pytest.mark.parametrize("quick", [None, set()])
 def test_a_generator_may_return_any_value(tmp_path, quick) -> None:
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        worker = Worker(Scripted(str.upper), journal)
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        worker = Worker(Scripted(str.upper), responses)
         steps = Steps(_spell("abba"), quick)
         found = asyncio.run(worker.follow(steps, Document("word", ""), "spelling"))
     assert found.result() == {"a": "A", "b": "B"}
@@ -232,10 +232,10 @@ def test_an_answer_that_says_it_failed_is_not_kept(tmp_path) -> None:
         async def ask(self, query: Query) -> Answer:
             return Answer("", error="busy")
 
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        worker = Worker(Fails(str), journal)
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        worker = Worker(Fails(str), responses)
         [answer] = asyncio.run(worker.put([(Document("d", ""), Query("?"))], "s"))
-        assert len(journal) == 0
+        assert len(responses) == 0
     assert answer is not None
     assert answer.error == "busy"
 

@@ -138,14 +138,14 @@ def test_a_line_half_written_when_the_disk_was_full_harms_no_other(tmp_path, mon
         written, room = write(descriptor, data[:room]), 0
         return written
 
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
-        journal.put("one", Answer("first"))
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
+        responses.put("one", Answer("first"))
         monkeypatch.setattr(os, "write", nearly_full)
         with pytest.raises(RagwitnessError, match="No space left"):
-            journal.put("two", Answer("second"))
+            responses.put("two", Answer("second"))
         monkeypatch.setattr(os, "write", write)
-        journal.put("three", Answer("third"))
-        assert journal.get("three") == Answer("third")
+        responses.put("three", Answer("third"))
+        assert responses.get("three") == Answer("third")
     with ResponseStore(tmp_path / "answers.jsonl") as again:
         assert again.get("one") == Answer("first")
         assert again.get("two") is None

@@ -27,9 +27,9 @@ def test_every_document_is_scored_or_counted_within_the_caps(seed: int, tmp_path
     assert worked_on <= limiter.spent.queries <= 90
     assert _BUDGET.passed(limiter.spent) is None
     assert set(server.fates) == {"fine", *FAULTS}
-    with ResponseStore(tmp_path / "answers.jsonl") as journal:
+    with ResponseStore(tmp_path / "answers.jsonl") as responses:
         # Every answer that came whole is kept.
-        assert len(journal) == server.fates.count("fine")
+        assert len(responses) == server.fates.count("fine")
 
 
 def test_a_capped_run_goes_on_under_a_higher_cap_and_ends_as_if_there_were_none(tmp_path) -> None:

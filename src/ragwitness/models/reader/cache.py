@@ -64,8 +64,8 @@ class PrefixStore:
                 continue
             # 2. Compute up to the end of the block, and store it.
             stop = min(start - start % BLOCK_TOKENS + BLOCK_TOKENS, len(ids))
-            wanted = max(0, min(stop - len(ids) + keep, stop - start))
-            hidden.append(self._network.run(cache, ids[start:stop], wanted))
+            count = max(0, min(stop - len(ids) + keep, stop - start))
+            hidden.append(self._network.run(cache, ids[start:stop], count))
             if stop // BLOCK_TOKENS <= len(names) and stop % BLOCK_TOKENS == 0:
                 self._store(names[: stop // BLOCK_TOKENS], cache)
         return cache, np.concatenate(hidden)

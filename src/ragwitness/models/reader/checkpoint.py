@@ -7,7 +7,6 @@ binding cannot give bfloat16, in which most published models are stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,22 +69,6 @@ def read_json(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def _refuse_unsupported(raw: Mapping[str, Any], rope: Mapping[str, Any], folder: Path) -> None:
-    reasons = {
-        "it is not a Qwen3 model": raw.get("model_type") != "qwen3",
-        "its attention has biases": bool(raw.get("attention_bias")),
-        "it uses sliding windows": bool(raw.get("use_sliding_window")),
-        "its activation is not SiLU": raw.get("hidden_act", "silu") != "silu",
-        "its rotary positions are scaled": rope.get("rope_type", "default") != "default",
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            raise ModelError(
-                f"The numpy reader cannot run {folder}: {reason}.",
-                f"Run it through transformers instead: hf:{folder}",
-            )
-
-
 def read_config(folder: Path) -> NetworkConfig:
     """Return the shape stated by ``config.json``.
 
@@ -94,9 +77,17 @@ def read_config(folder: Path) -> NetworkConfig:
             does not compute.
     """
     raw = read_json(folder / "config.json")
-    # Older files name the base beside the shape, newer ones in a table of its own.
+    # transformers 5 moved the rotary base into a table.
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    _refuse_unsupported(raw, rope, folder)
+    computed = {"model_type": "qwen3", "hidden_act": "silu", "rope_type": "default"}
+    stated = {"hidden_act": "silu", "rope_type": "default", **raw, **rope}
+    unsupported = [name for name, value in computed.items() if stated.get(name) != value]
+    unsupported += [name for name in ("attention_bias", "use_sliding_window") if raw.get(name)]
+    if unsupported:
+        raise ModelError(
+            f"The numpy reader cannot run {folder}, because of its {', '.join(unsupported)}.",
+            f"Run it through transformers instead: hf:{folder}",
+        )
     try:
         return NetworkConfig(
             layers=int(raw["num_hidden_layers"]),
@@ -106,7 +97,6 @@ def read_config(folder: Path) -> NetworkConfig:
             head_dim=int(raw["head_dim"]),
             mlp_width=int(raw["intermediate_size"]),
             vocabulary=int(raw["vocab_size"]),
-            # transformers 5 moved the base into rope_parameters.
             rope_theta=float(rope["rope_theta"] if "rope_theta" in rope else raw["rope_theta"]),
             epsilon=float(raw["rms_norm_eps"]),
             positions=int(raw["max_position_embeddings"]),
@@ -118,7 +108,7 @@ def read_config(folder: Path) -> NetworkConfig:
         ) from error
 
 
-def weight_files(folder: Path) -> list[Path]:
+def _weight_files(folder: Path) -> list[Path]:
     """Return the safetensors files of ``folder``, sorted by name.
 
     Raises:
@@ -135,7 +125,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def weights_digest(folder: Path) -> str:
     """Return the sha256 (hex) over the safetensors files, in order of their names."""
-    return files_digest(weight_files(folder))
+    return files_digest(_weight_files(folder))
 
 
 def _to_float32(raw: NDArray[np.uint8], kind: str, path: Path) -> Float32:
@@ -183,6 +173,6 @@ def read_weights(folder: Path) -> dict[str, Float32]:
             none (NaN or infinity).
     """
     weights: dict[str, Float32] = {}
-    for path in weight_files(folder):
+    for path in _weight_files(folder):
         weights |= _read_safetensors(path)
     return weights

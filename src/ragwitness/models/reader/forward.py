@@ -27,12 +27,12 @@ from ragwitness.models.reader.checkpoint import Float32, NetworkConfig
 # Four rearrangements, none of which changes what is computed:
 #
 # - A norm's gain is multiplied into the weights that follow it. The forward pass divides by the
-# length ``sqrt(sum(x^2) + d * e)``, not by the root mean square, so gains also carry ``sqrt(d)``.
+# length ``sqrt(sum(x^2) + d * e)``, not by the root mean square; so gains also carry ``sqrt(d)``.
 # - Query and key rows are reordered so that a rotary pair is adjacent: a rotation is then one
 # complex multiplication. Both are reordered alike, which leaves their products as they are.
 # - Matrices are transposed and fused for ``rows @ weight``.
 # - Gate and up have their signs turned: ``silu(g) * u = (-g) / (1 + exp(-g)) * (-u)`` then needs
-# no negation of its own.
+# no negation.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def rotary_phases(config: NetworkConfig) -> NDArray[np.complex64]:
 
 
 _LARGEST = 3e38
-"""What a sum in an unshifted softmax may reach; float32 ends at 3.4e38."""
+"""Largest sum of an unshifted softmax; float32 ends at 3.4e38."""
 
 _FAINTEST = np.float32(-80)
 """Scores this far below the largest are raised to here: ``exp`` of less is a denormal number, and
@@ -139,13 +139,13 @@ class Parts:
         Raises:
             ModelError: It is missing or has another shape.
         """
-        found = self._weights.get(name)
-        if found is None or found.shape != shape:
-            state = "missing" if found is None else f"of shape {found.shape}, not {shape}"
+        tensor = self._weights.get(name)
+        if tensor is None or tensor.shape != shape:
+            state = "missing" if tensor is None else f"of shape {tensor.shape}, not {shape}"
             raise ModelError(
                 f"The tensor {name} is {state}.", "Copy config.json and weights from one model."
             )
-        return found
+        return tensor
 
     def gain(self, name: str, size: int) -> Float32:
         """Return a norm's gain times the square root of its size, shape (size,)."""
@@ -168,8 +168,8 @@ class Parts:
         # Rows reordered so that rotary pairs are adjacent, queries and keys alike.
         turned = _interleaved(np.concatenate((query, key)), shape.head_dim)
         gate_up = [
-            self.take(f"{mlp}{part}_proj.weight", shape.mlp_width, shape.width)
-            for part in ("gate", "up")
+            self.take(f"{mlp}{half}_proj.weight", shape.mlp_width, shape.width)
+            for half in ("gate", "up")
         ]
         # The 1 / sqrt(d) of attention rides on the gain of the queries.
         gains = [query_gain * np.float32(shape.head_dim**-0.5)] * shape.heads
@@ -247,10 +247,10 @@ class _Scratch(threading.local):
     def take(self, name: str, *shape: int) -> Float32:
         """Return an array of undefined content; the next one of this name takes its place."""
         size = math.prod(shape)
-        held = self._held.get(name)
-        if held is None or held.size < size:
-            held = self._held[name] = np.empty(size, np.float32)
-        return held[:size].reshape(shape)
+        array = self._held.get(name)
+        if array is None or array.size < size:
+            array = self._held[name] = np.empty(size, np.float32)
+        return array[:size].reshape(shape)
 
 
 _ATTENDED = 1 << 18
@@ -270,15 +270,15 @@ class Network:
 
     def __init__(self, config: NetworkConfig, weights: Mapping[str, Float32]) -> None:
         self.config = config
-        parts = Parts(config, weights)
+        reader = Parts(config, weights)
         self._row_epsilon = np.float32(config.epsilon * config.width)
         self._head_epsilon = np.float32(config.epsilon * config.head_dim)
-        self._embedding = parts.embedding()
-        self._final_gain = parts.gain("model.norm.weight", config.width)
-        self._unembedding = parts.unembedding()
-        self._layers = [parts.layer(index) for index in range(config.layers)]
+        self._embedding = reader.embedding()
+        self._final_gain = reader.gain("model.norm.weight", config.width)
+        self._unembedding = reader.unembedding()
+        self._layers = [reader.layer(index) for index in range(config.layers)]
         self._phases = rotary_phases(config)
-        # What a block's positions see of each other: as factors, and as terms before a softmax.
+        # Which positions of a block see each other: as factors, and as terms before a softmax.
         self._seen: Float32 = np.tri(BLOCK_TOKENS, dtype=np.float32)
         self._unseen: Float32 = np.where(self._seen, np.float32(0), np.float32(-np.inf))
         self._ones: Float32 = np.ones(config.positions, np.float32)
@@ -349,7 +349,7 @@ class Network:
         mixed = self._scratch.take("mixed", keep, heads * self.config.head_dim)
         stop = cache.length + count
         first = stop - keep
-        # Block by block, so that little is computed of what a position must not see.
+        # Block by block, so that few hidden positions are computed.
         while first < stop:
             end = min(stop, first - first % BLOCK_TOKENS + BLOCK_TOKENS)
             queries = query_key[first - cache.length : end - cache.length, :heads]
@@ -368,8 +368,8 @@ class Network:
         """``silu(gate) * up`` of negated (rows, 2 * mlp_width), gate first."""
         middle = gate_up.shape[1] // 2
         gated = self._scratch.take("gated", len(gate_up), middle)
-        for part in _tiles(len(gate_up)):
-            gate, up, shrink = gate_up[part, :middle], gate_up[part, middle:], gated[part]
+        for tile in _tiles(len(gate_up)):
+            gate, up, shrink = gate_up[tile, :middle], gate_up[tile, middle:], gated[tile]
             np.exp(gate, out=shrink)
             shrink += np.float32(1)
             np.divide(gate, shrink, out=shrink)
@@ -385,12 +385,12 @@ class Network:
         projected = self._product(self._normalised(rows), layer.query_key_value, "wide")
         heads = projected.reshape(len(rows), -1, shape.head_dim)
         room = self._scratch.take("turned", len(rows), turned, shape.head_dim)
-        for part in _tiles(len(rows)):
-            normed = _normalise(heads[part, :turned], self._head_epsilon, room[part])
+        for tile in _tiles(len(rows)):
+            normed = _normalise(heads[tile, :turned], self._head_epsilon, room[tile])
             normed *= layer.head_gain
             # A rotation of an adjacent pair is one complex product.
             pairs = normed.view(np.complex64)
-            pairs *= phases[part]
+            pairs *= phases[tile]
         return room, heads[:, turned:]
 
     @staticmethod
@@ -413,27 +413,27 @@ class Network:
         # As many heads at once as the processor's cache has room for the scores of.
         step = max(1, _ATTENDED // (rows * stop))
         for first in range(0, shared, step):
-            part = slice(first, min(first + step, shared))
-            scores = self._scratch.take("scores", part.stop - first, rows, stop)
-            np.matmul(grouped[part], keys[part], out=scores)
+            group = slice(first, min(first + step, shared))
+            scores = self._scratch.take("scores", group.stop - first, rows, stop)
+            np.matmul(grouped[group], keys[group], out=scores)
             self._weigh(scores.reshape(-1, count, stop), self._layers[index].bounded)
-            np.matmul(scores, values[part], out=out[part])
-            out[part] /= (scores @ self._ones[:stop])[..., None]
+            np.matmul(scores, values[group], out=out[group])
+            out[group] /= (scores @ self._ones[:stop])[..., None]
         heads = out.reshape(self.config.heads, count, -1).transpose(1, 0, 2)
         mixed.reshape(heads.shape)[...] = heads
 
     def _weigh(self, scores: Float32, bounded: bool) -> None:
         """Turn scores (heads, queries, keys) into weights yet to be divided by their sum."""
         count = scores.shape[1]
-        own = scores[..., -count:]
+        recent = scores[..., -count:]
         # The last positions must not see each other's future.
         if not bounded:
-            own += self._unseen[:count, :count]
+            recent += self._unseen[:count, :count]
             scores -= scores.max(-1, keepdims=True)
             np.maximum(scores, _FAINTEST, out=scores)
         np.exp(scores, out=scores)
         if count > 1:
-            own *= self._seen[:count, :count]
+            recent *= self._seen[:count, :count]
 
 
 _TILE = 64

@@ -70,10 +70,10 @@ _TEMPERATURE = re.compile(r"@(\d+(?:\.\d+)?)$")
 
 def _named(path: str | Path | None) -> tuple[Path, float]:
     """The folder and the temperature that a reader's name or path stands for."""
-    said = os.environ.get(NAMED, "") if path is None else str(path)
-    heat = None if Path(said).is_dir() else _TEMPERATURE.search(said)
+    spec = os.environ.get(NAMED, "") if path is None else str(path)
+    heat = None if Path(spec).is_dir() else _TEMPERATURE.search(spec)
     temperature = float(heat.group(1)) if heat else 0.0
-    name = said[: heat.start()] if heat else said
+    name = spec[: heat.start()] if heat else spec
     if not name:
         return PACKAGED_WEIGHTS, temperature
     # A name without a folder before it may be a reader's of the ladder.
@@ -120,8 +120,8 @@ class Reader(TokenModel):
         """Load a model folder in Hugging Face's Qwen3 layout.
 
         Args:
-            path: The folder, or the name of a reader in :data:`LADDER`, with ``@0.7`` after it for
-                a reader at that temperature; None is the packaged model, or the one that
+            path: The folder, or the name of a reader in :data:`LADDER`. A suffix such as ``@0.7``
+                sets its temperature. None is the packaged model, or the one that
                 ``RAGWITNESS_READER`` names.
             cache_bytes: Memory for prefix reuse; 0 turns it off.
 
@@ -206,13 +206,13 @@ class Reader(TokenModel):
 
     def _score_one(self, text: str, prompt: Int64, top: int) -> TextScores:
         ids, offsets = self.tokenizer.encode_spoken(text)
-        whole = np.concatenate((prompt, ids))
-        self._check_length(len(whole), "The text with what precedes it")
+        sequence = np.concatenate((prompt, ids))
+        self._check_length(len(sequence), "The text with what precedes it")
         if len(ids) == 0:
             nothing = np.empty(0, np.int64)
             return TextScores(nothing, offsets, np.empty(0), nothing, (), len(prompt))
         # Teacher forcing: position i predicts token i + 1, so the last token is never read.
-        read = whole[:-1]
+        read = sequence[:-1]
         with self._turns, one_blas_thread():
             # Prompts that begin alike share their keys and values: computed once.
             _, hidden = self.prefixes.read(read, capacity=len(read), keep=len(ids))

@@ -3,10 +3,9 @@
 The layout has one definition, the folder's ``chat_template.jinja``; it is rendered with jinja2
 here exactly as ``apply_chat_template`` of transformers renders it.
 
-The leading-space rule: a word and the space before it are one token, and every text the reader
-ever saw starts with a space. So what the assistant says - prefill, or the text that is scored -
-gets one space in front unless it begins with white space; spaces at the end of a prefill are
-taken off, because they belong to the token that follows.
+The leading-space rule: a word and the space before it are one token, and every text of the training
+starts with a space. So a prefill, or a scored text, gets one space in front unless it begins with
+white space. Spaces at the end of a prefill are removed: they belong to the next token.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _byte_of_character() -> dict[str, int]:
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     table = {chr(byte): byte for byte in printable}
-    return table | {chr(256 + place): byte for place, byte in enumerate(others)}
+    return table | {chr(256 + number): byte for number, byte in enumerate(others)}
 
 
 class ReaderTokenizer:
@@ -79,7 +78,7 @@ class ReaderTokenizer:
         # A byte-level token is spelled in an alphabet of 256 characters, one for each byte.
         table = dict.fromkeys(range(self._tokenizer.get_vocab_size()), b"")
         for token, index in description["model"]["vocab"].items():
-            table[index] = bytes(alphabet[part] for part in token if part in alphabet)
+            table[index] = bytes(alphabet[char] for char in token if char in alphabet)
         for entry in description.get("added_tokens", []):
             table[entry["id"]] = entry["content"].encode()
         return [table.get(index, b"") for index in range(max(table) + 1)]
@@ -107,17 +106,17 @@ class ReaderTokenizer:
             touch, so a space belongs to the token of the word after it. Tokens that share one
             character (its bytes) have the same range.
         """
-        said = spoken(text)
-        encoded = self._tokenizer.encode(said, add_special_tokens=False)
+        utterance = spoken(text)
+        encoded = self._tokenizer.encode(utterance, add_special_tokens=False)
         offsets = np.asarray(encoded.offsets, np.int64).reshape(-1, 2)
         # The space in front is not part of the text: ranges move back by one.
-        shifted = np.maximum(close_gaps(offsets) - (len(said) - len(text)), 0)
+        shifted = np.maximum(close_gaps(offsets) - (len(utterance) - len(text)), 0)
         return np.asarray(encoded.ids, np.int64), shifted
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids`` without control tokens; U+FFFD for bytes that form no character."""
-        whole = b"".join(self._bytes_of(token) for token in ids if token not in self.stop_ids)
-        return whole.decode("utf-8", errors="replace")
+        data = b"".join(self._bytes_of(token) for token in ids if token not in self.stop_ids)
+        return data.decode("utf-8", errors="replace")
 
     def token_text(self, token: int) -> str:
         """Text of one token; U+FFFD where it holds part of a character only."""
@@ -144,37 +143,17 @@ class ReaderTokenizer:
             ) from error
 
     def encode_prompt(self, messages: Sequence[Message], prefill: str = "") -> Int64:
-        """Token ids of a conversation and of what the assistant has already said, shape (n,)."""
-        said, _ = self.encode_spoken(prefill.rstrip(" "))
-        return np.concatenate((self.encode(self.render(messages)), said))
-
-
-def _special_names(folder: Path) -> dict[str, str]:
-    """The named tokens (``bos_token``, ``eos_token``, ...) a template may refer to."""
-    path = folder / "tokenizer_config.json"
-    stated = read_json(path) if path.exists() else {}
-    names = {}
-    for key, value in stated.items():
-        if key.endswith("_token"):
-            names[key] = value.get("content", "") if isinstance(value, dict) else value
-    return names
-
-
-def _template_source(folder: Path) -> str:
-    path = folder / "chat_template.jinja"
-    if path.exists():
-        return path.read_text(encoding="utf-8")
-    stated = read_json(folder / "tokenizer_config.json").get("chat_template")
-    if not isinstance(stated, str):
-        raise ModelError(
-            f"The model folder {folder} has no chat_template.jinja.",
-            "Copy it from the folder the model was published in.",
-        )
-    return stated
+        """Token ids of a conversation and of the prefill behind it, shape (n,)."""
+        prefix, _ = self.encode_spoken(prefill.rstrip(" "))
+        return np.concatenate((self.encode(self.render(messages)), prefix))
 
 
 def _read_template(folder: Path) -> Any:
-    """Compile the chat template as transformers does, with the names it makes available."""
+    """Compile the chat template as transformers does.
+
+    Raises:
+        ModelError: There is none, or it does not compile.
+    """
     from jinja2 import TemplateError
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -186,11 +165,11 @@ def _read_template(folder: Path) -> Any:
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    environment.globals |= {"raise_exception": refuse, **_special_names(folder)}
+    environment.globals["raise_exception"] = refuse
     try:
-        return environment.from_string(_template_source(folder))
-    except TemplateError as error:
+        return environment.from_string((folder / "chat_template.jinja").read_text("utf-8"))
+    except (OSError, TemplateError) as error:
         raise ModelError(
-            f"The chat template in {folder} does not compile: {error}.",
+            f"The chat_template.jinja in {folder} is missing or does not compile: {error}.",
             "Copy it from the folder the model was published in.",
         ) from error

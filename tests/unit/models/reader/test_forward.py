@@ -175,11 +175,11 @@ def test_split_files_and_their_digest(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"model_type": "llama"}, "not a Qwen3 model"),
-        ({"attention_bias": True}, "biases"),
-        ({"use_sliding_window": True}, "sliding windows"),
-        ({"hidden_act": "gelu"}, "SiLU"),
-        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6}}, "scaled"),
+        ({"model_type": "llama"}, "model_type"),
+        ({"attention_bias": True}, "attention_bias"),
+        ({"use_sliding_window": True}, "use_sliding_window"),
+        ({"hidden_act": "gelu"}, "hidden_act"),
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e6}}, "rope_type"),
         ({"head_dim": None}, "lacks or garbles"),
         ({"hidden_size": 32}, "of shape"),
         ({"num_hidden_layers": 4}, "missing"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -123,17 +122,6 @@ def test_control_tokens_are_not_text(tokenizer: ReaderTokenizer) -> None:
 
 def _copy(folder: Path, target: Path) -> Path:
     return Path(shutil.copytree(folder, target / "copy"))
-
-
-def test_template_may_stand_in_the_tokenizer_config(folder: Path, tmp_path: Path) -> None:
-    copy = _copy(folder, tmp_path)
-    source = (copy / "chat_template.jinja").read_text()
-    (copy / "chat_template.jinja").unlink()
-    with pytest.raises(ModelError, match=r"no chat_template\.jinja"):
-        ReaderTokenizer(copy)
-    (copy / "tokenizer_config.json").write_text(json.dumps({"chat_template": source}))
-    expected = ReaderTokenizer(folder).render(MESSAGES)
-    assert ReaderTokenizer(copy).render(MESSAGES) == expected
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_prompts_stay_within_the_context_under_a_longer_template() -> None:
     defended = defend(system, PromptModification())
     kept = defended.prompt(_ASKED, 20).messages[0].content
     assert kept.startswith(TEMPLATES["defended"].system)
-    assert defended.fit_counts.prompts == 1
-    assert system.fit_counts.prompts == 0
+    assert defended.prompts == 1
+    assert system.prompts == 0
 
 
 def test_only_what_retrieves_is_rewritten() -> None:
