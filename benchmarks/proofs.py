@@ -58,11 +58,12 @@ def main() -> None:
         _once("norms, verify", lambda: verify_norms(shape, columns, b"window", proof))
     claims, proofs = _answers(shape, secret, columns, coins, given.records)
     alone = [
-        _timed(lambda pair=pair: verify_answers(shape, [pair[0]], [pair[1]]))[1]
+        _timed(lambda pair=pair: verify_answers(shape, {"Proof": pair}))[1]
         for pair in zip(claims, proofs, strict=True)
     ]
     _show("answer, verify alone", alone)
-    batch = _timed(lambda: verify_answers(shape, claims, proofs))[1]
+    answers = {f"Proof {i}": pair for i, pair in enumerate(zip(claims, proofs, strict=True))}
+    batch = _timed(lambda: verify_answers(shape, answers))[1]
     _show(f"  of {len(claims)} together, each", [batch / len(claims)])
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
 

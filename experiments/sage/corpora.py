@@ -93,14 +93,14 @@ def _wiki(own: Config, data: Path, seed: int) -> Material:
 
 
 async def replaced(material: Material, spec: str, folder: Path) -> tuple[Document, ...]:
-    """Return what stands in the records' place: ``NAME``, ``keywords:K``, ``private-evolution:E``.
+    """Return what stands in the records' place: ``NAME`` or ``private-evolution:E``.
 
     What a method withholds is in no index. Noisy votes are kept in ``folder``.
     """
     name, _, option = spec.partition(":")
     if name == "private-evolution":
         return await _evolved(material, float(option), folder)
-    method = build_method(name, secrets=material.secrets, k=int(option or 10))
+    method = build_method(name, secrets=material.secrets)
     texts = [one.text for one in material.records]
     guard = SyntheticGuard(texts, material.secrets, guard_config(name, GuardConfig()))
     made = await run_synthesis(material.records, method, guard)

@@ -52,7 +52,7 @@ def reproduce(
         world: Audits: how hard the system makes it: easy, hard, warm or near-duplicates. It sets
             --generator.
         model: The chat model of methods and cases that ask one; without it they are left out.
-            reader is the embedded reader, rules no model at all. Audits: the language model of a
+            reader is the embedded reader. Audits: the language model of a
             defense, reader:NAME or hf:NAME.
         records: Texts: the most records that are indexed.
         judge: The chat model that judges answers, where the table has that.

@@ -80,9 +80,8 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
     if kind == "rounds":
         return _rounds((done.made or {}).get(method))
     if kind == "queries":
-        # What was kept was asked too: all starts together, not this one.
-        records = len(done.made[method].made) if done.made and method in done.made else 0
-        asked = one.cost.queries if one.cost else 0
+        made = (done.made or {}).get(method)
+        records, asked = (len(made.made), made.report.queries) if made else (0, 0)
         return (f"{asked / records:.2f}", "", fmt.count(records)) if records else ("0", "", "")
     if kind == "use":
         return _use(one, name)

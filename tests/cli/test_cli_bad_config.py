@@ -57,12 +57,12 @@ def test_an_unusable_file_is_named_with_its_key(command, tmp_path, content, says
 
 def test_a_value_that_its_option_refuses_is_named(command, tmp_path) -> None:
     file = tmp_path / "run.toml"
-    file.write_text('corpus = "x"\nbenign = -1\n')
+    file.write_text('corpus = "x"\ncalibration = "many"\n')
     code, text = command("evaluate", "--config", file)
     assert code == 2
-    assert f"{file}: benign = -1 cannot be used" in text
+    assert f'{file}: calibration = "many" cannot be used' in text
     # The same on the command line is not the file's fault.
-    code, text = command("evaluate", "--config", file, "--benign", "-2")
+    code, text = command("evaluate", "--config", file, "--calibration", "none")
     assert code == 2
     assert "run.toml" not in text
 

@@ -37,16 +37,8 @@ def rows() -> list[dict[str, object]]:
 def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -> None:
     corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
     arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia,mba", "--limit", 8]
-    arguments += [
-        "--set",
-        "mba.masks=5",
-        "--calibration",
-        4,
-        "--run",
-        tmp_path / "run",
-        "--json",
-        tmp_path / "out.json",
-    ]
+    arguments += ["--set", "mba.masks=5", "--calibration", 4]
+    arguments += ["--run", tmp_path / "run", "--json", tmp_path / "out.json"]
     code, said = command(*arguments)
     assert code == 0, said
     data = json.loads((tmp_path / "out.json").read_text())
@@ -61,27 +53,9 @@ def test_evaluate_prints_writes_json_and_a_page(command, rows, tmp_path: Path) -
     assert "retrieval off: mba" in (tmp_path / "run" / "evaluation.html").read_text()
 
 
-@pytest.mark.slow
-def test_evaluate_behind_a_defense_says_what_it_costs(command, rows, tmp_path: Path) -> None:
-    corpus = _write(tmp_path / "corpus.jsonl", rows[:60])
-    arguments = ["evaluate", "--corpus", corpus, "--audits", "rag-mia", "--limit", 8]
-    arguments += ["--calibration", 4, "--run", tmp_path / "run", "--no-control"]
-    arguments += ["--defense", "mirabel", "--benign", 5]
-    code, said = command(*arguments)
-    assert code == 0, said
-    cost = json.loads((tmp_path / "run" / "result.json").read_text())["benign"]
-    assert cost["questions"] == 5
-    assert cost["recall"]["undefended"]["value"] > 0.5
-    assert cost["refused"]["defended"]["n"] == 5
-    assert "benign questions" in said
-    assert "recall@4" in said
-    assert "What the defense costs" in (tmp_path / "run" / "evaluation.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--benign", "-1"], "--benign"),
         (["--audits", "nonsense"], "There is no audit 'nonsense'"),
         (["--set", "mba.colour=red"], "no option 'colour'"),
         (["--set", "colour=red"], "names no audit"),
@@ -103,7 +77,7 @@ def test_owner_asks_until_it_is_decided(command, tmp_path: Path) -> None:
     rows = _rows(48)
     mine = _write(tmp_path / "mine.jsonl", rows[:20])
     known = _write(tmp_path / "known.jsonl", rows[60:84])
-    arguments = ["owner", f"lab:{mine}", "--documents", mine, "--known-out", known]
+    arguments = ["audit", "--collection", f"lab:{mine}", "--documents", mine, "--known-out", known]
     arguments += ["--run", tmp_path / "run"]
     code, said = command(*arguments, "--json", tmp_path / "owner.json")
     assert code == 0, said
@@ -120,7 +94,7 @@ def test_owner_reads_another_column_and_refuses_retries_below_none(
     renamed = [{"id": row["id"], "body": row["text"]} for row in rows[:4]]
     mine = _write(tmp_path / "mine.jsonl", renamed)
     corpus = _write(tmp_path / "corpus.jsonl", rows[:4])
-    arguments = ["owner", f"lab:{corpus}", "--documents", mine, "--known-out", mine]
+    arguments = ["audit", "--collection", f"lab:{corpus}", "--documents", mine, "--known-out", mine]
     code, said = command(*arguments)
     assert (code, "--text-field" in said) == (2, True)
     code, said = command(*arguments, "--text-field", "body", "--retries", -1)
@@ -134,7 +108,7 @@ def test_owner_does_not_accuse_a_system_without_the_collection(
     other = _write(tmp_path / "other.jsonl", rows[90:120])
     mine = _write(tmp_path / "mine.jsonl", rows[:12])
     known = _write(tmp_path / "known.jsonl", rows[60:80])
-    arguments = ["owner", f"lab:{other}", "--documents", mine, "--known-out", known]
+    arguments = ["audit", "--collection", f"lab:{other}", "--documents", mine, "--known-out", known]
     arguments += ["--run", tmp_path / "run"]
     code, said = command(*arguments)
     assert code == 0, said
@@ -163,19 +137,19 @@ def test_text_only_audit_says_out_with_documents_known_to_be_inside(
 
 
 def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> None:
-    code, said = command("reproduce", "list", "--tables", _TABLES)
+    code, said = command("lab", "reproduce", "list", "--tables", _TABLES)
     assert code == 0
     assert "mba/table2" in said
-    code, said = command("reproduce", "mba/none", "--tables", _TABLES)
+    code, said = command("lab", "reproduce", "mba/none", "--tables", _TABLES)
     assert code == 2
     assert "no table 'mba/none'" in said
-    code, said = command("reproduce", "mba/table2", "--tables", _TABLES)
+    code, said = command("lab", "reproduce", "mba/table2", "--tables", _TABLES)
     assert code == 2
     assert "--data DIR" in said
-    code, said = command("reproduce", "mba/table2", "--tables", _TABLES, "--data", tmp_path)
+    code, said = command("lab", "reproduce", "mba/table2", "--tables", _TABLES, "--data", tmp_path)
     assert code == 2
     assert "healthcaremagic.jsonl, which is not there" in said.replace("\n", "")
-    code, said = command("reproduce", "mba/table2", "--tables", tmp_path)
+    code, said = command("lab", "reproduce", "mba/table2", "--tables", tmp_path)
     assert code == 2
     for arguments, says in (
         (["--world", "easy", "--generator", "reader:x"], "A world sets the generator"),
@@ -184,7 +158,7 @@ def test_reproduce_lists_and_names_what_is_missing(command, tmp_path: Path) -> N
         (["--cases", "Enron"], "No case of s-rag/fig6 begins with 'Enron'"),
     ):
         code, said = command(
-            "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
+            "lab", "reproduce", "s-rag/fig6", "--tables", _TABLES, "--data", tmp_path, *arguments
         )
         assert (code, says in said.replace("\n", " ")) == (2, True), said
 
@@ -219,7 +193,7 @@ defense = "paraphrase"
 by_model = true
 """
     )
-    arguments = ["reproduce", "x/t", "--tables", tmp_path / "t", "--data", tmp_path]
+    arguments = ["lab", "reproduce", "x/t", "--tables", tmp_path / "t", "--data", tmp_path]
     arguments += ["--limit", 8, "--calibration", 4, "--out", tmp_path / "out", "--world", "plain"]
     code, said = command(*arguments, "--audits", "rag-mia:paper")
     assert code == 0, said

@@ -92,26 +92,26 @@ def test_a_cap_too_small_for_the_first_question_is_one_line(call) -> None:
 def test_an_owner_that_reaches_a_cap_can_go_on(call) -> None:
     with rough() as server:
         url = f"{server.url}#m"
-        code, text, _ = call("owner", url, "--max-queries", 1)
+        code, text, _ = call("audit", "--collection", url, "--max-queries", 1)
         assert code == 1
         assert "query cap reached" in text
-        code, text, found = call("owner", url, "--max-queries", 29)
+        code, text, found = call("audit", "--collection", url, "--max-queries", 29)
         assert code == 0, text
         assert found["spent"]["stopped_by"] == "query"
         assert len(server.prompts) <= 29
         assert "higher --max-queries resumes" in text
-        code, text, found = call("owner", url)
+        code, text, found = call("audit", "--collection", url)
         assert found["spent"]["stopped_by"] is None
         assert found["spent"]["queries"] == len(server.prompts)
         assert len(list(Path("ragwitness-runs").iterdir())) == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["audit", "owner"])
-def test_a_dry_run_sends_nothing_and_shows_what_is_kept(call, verb: str) -> None:
+@pytest.mark.parametrize("verb", [("audit",), ("audit", "--collection")])
+def test_a_dry_run_sends_nothing_and_shows_what_is_kept(call, verb: tuple[str, ...]) -> None:
     with rough() as server:
         url = f"{server.url}#m"
-        code, text, data = call(verb, url, "--dry-run", *PRICES)
+        code, text, data = call(*verb, url, "--dry-run", *PRICES)
         assert code == 0, text
         assert server.prompts == []
         assert not data
@@ -119,9 +119,9 @@ def test_a_dry_run_sends_nothing_and_shows_what_is_kept(call, verb: str) -> None
         assert "Nothing was sent." in text
         assert "rag-mia" in text
         assert "cost: at most" in text
-        call(verb, url, "--max-queries", 25)
+        call(*verb, url, "--max-queries", 25)
         before = len(server.prompts)
-        code, text, _ = call(verb, url, "--dry-run")
+        code, text, _ = call(*verb, url, "--dry-run")
         assert len(server.prompts) == before
         assert "answers kept" in text
         assert f"spent so far: {before} queries" in text.replace("\n", " ")

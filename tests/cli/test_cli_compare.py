@@ -69,22 +69,22 @@ def test_a_page_shows_what_data_buys_and_costs(command: Command, corpus: Path) -
         for one in load_sample()[:20]
     ])  # fmt: skip
     out = corpus.parent / "out.json"
-    options = ["--with", f"mine={safe}", "--method", "redact", "--method", "keywords:3"]
+    options = ["--with", f"mine={safe}", "--method", "redact"]
     options += ["--method", "zero-shot", "--defense", "prompt", "--json", out]
     code, said = compare(command, corpus, *options)
     assert code == 0, said
     found = result_of(corpus)
     assert json.loads(out.read_text()) == found
     names = [one["name"] for one in found["variants"]]
-    assert names == ["origin", "mine", "redact", "keywords:3", "zero-shot", "prompt"]
+    assert names == ["origin", "mine", "redact", "zero-shot", "prompt"]
     leaks = {one["name"]: _count(one, "repeat prompts 10") for one in found["variants"]}
     assert leaks["origin"] >= 1
-    assert leaks["mine"] == leaks["keywords:3"] == leaks["zero-shot"] == 0
+    assert leaks["mine"] == leaks["zero-shot"] == 0
     assert (found["records"], found["background"], found["questions"]) == (17, 3, 3)
     assert found["variants"][1]["indexed"] == 17  # texts of held-out records are not indexed
     assert found["spent"] is None
     page = (corpus.parent / "run" / "report.html").read_text()
-    assert page.count("<circle") == 6
+    assert page.count("<circle") == 5
     for text in (said, page, out.read_text()):  # no record is shown
         assert load_sample()[0].text[:40] not in text
         assert "212-555-01" not in text
@@ -219,7 +219,7 @@ kind = "compare"
 title = "A table"
 prompts = 2
 asked = 2
-rows = {Origin = "origin", "0-shot" = "zero-shot", Words = "keywords:2", SAGE = "sage-published"}
+rows = {Origin = "origin", "0-shot" = "zero-shot", Words = "redact", SAGE = "sage-published"}
 [[t1.case]]
 label = "Dialogues"
 corpus = "corpus.jsonl"
@@ -263,7 +263,7 @@ def test_a_table_of_a_paper_stands_beside_ours(
     (folder / "paper" / "tables.toml").write_text(_TABLE)
     (folder / "prose.txt").write_text("\n\n".join(one.text for one in load_sample()[:12]))
     common = ("--tables", folder, "--out", folder / "out", "--data", folder)
-    code, said = command("reproduce", "paper/t1", *common)
+    code, said = command("lab", "reproduce", "paper/t1", *common)
     assert code == 0, said
     assert re.search(r"\| Dialogues \| Origin \| RP \| 12 / 3 \| [12] \| \d to 2 \| 2 \|", said)
     assert "| Dialogues | SAGE | RP | 0 / 0 | not run: needs --model |" in said
@@ -272,22 +272,23 @@ def test_a_table_of_a_paper_stands_beside_ours(
     stored = json.loads((folder / "out" / "paper" / "t1" / "table.json").read_text())
     assert stored["cases"][1]["result"] is None
     assert (folder / "out" / "paper" / "t1" / "case-1.html").exists()
-    code, said = command("reproduce", "paper/t2", *common)
+    code, said = command("lab", "reproduce", "paper/t2", *common)
     assert code == 2
     assert "asks a chat model" in said
     with writers() as server:
-        code, said = command("reproduce", "paper/t2", *common, "--model", f"{server.url}#m")
+        code, said = command("lab", "reproduce", "paper/t2", *common, "--model", f"{server.url}#m")
     assert code == 0, said
     assert re.search(r"\| Planted \| SAGE \| rounds \| 3.49 \| 1.00 \|", said)
-    code, said = command("reproduce", "list", "--tables", folder)
+    code, said = command("lab", "reproduce", "list", "--tables", folder)
     assert "Models only" in said
-    code, said = command("reproduce", "paper/t1", "--tables", folder, "--data", folder / "none")
+    arguments = ("paper/t1", "--tables", folder, "--data", folder / "none")
+    code, said = command("lab", "reproduce", *arguments)
     assert code == 2
     assert "needs the file corpus.jsonl" in said
 
 
 def test_tables_of_audits_ask_no_judge(command: Command) -> None:
     tables = Path(__file__).parents[2] / "experiments"
-    code, said = command("reproduce", "mba/table1", "--tables", tables, "--judge", "x/y")
+    code, said = command("lab", "reproduce", "mba/table1", "--tables", tables, "--judge", "x/y")
     assert code == 2
     assert "do not apply" in said

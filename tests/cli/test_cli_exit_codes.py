@@ -103,11 +103,11 @@ def test_parquet_without_its_extra_is_named_before_anything_is_sent(
     assert "pip install 'ragwitness[data]'" in text
 
 
-@pytest.mark.parametrize("verb", ["audit", "owner"])
+@pytest.mark.parametrize("verb", [("audit",), ("audit", "--collection")])
 def test_unknown_conditions_are_named_before_anything_is_sent(command, tmp_path, verb) -> None:
     (tmp_path / "good.jsonl").write_text(_GOOD)
     given = ["--documents", "good.jsonl", "--known-out", "good.jsonl"]
-    code, text = command(verb, _NOBODY, *given, "--fail-on", "leaked")
+    code, text = command(*verb, _NOBODY, *given, "--fail-on", "leaked")
     assert code == ExitCode.USAGE
     assert "'leaked'" in text
     assert "inconclusive" in text

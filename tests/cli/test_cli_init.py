@@ -34,7 +34,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 _GIVEN = (
     "--target", "lab:corpus.jsonl", "--documents", "mine.jsonl", "--known-out", "known.jsonl",
-    "--sample", 2,
 )  # fmt: skip
 
 
@@ -67,7 +66,7 @@ def test_paths_hold_from_the_folder_of_the_file(command, files: Path) -> None:
 
 def test_what_it_can_hardly_decide_is_said_with_the_price(command, files: Path) -> None:
     _write(files / "few.jsonl", [" ".join(d.text.split()[:50]) for d in load_sample()[10:15]])
-    given = [*_GIVEN[:4], "--known-out", "few.jsonl", "--sample", 2]
+    given = [*_GIVEN[:4], "--known-out", "few.jsonl"]
     code, said = command("init", *given)
     assert code == 0, said
     assert " ".join(said.split()).count("known-out documents and 3 documents asked about") == 1
@@ -77,7 +76,7 @@ def test_what_it_can_hardly_decide_is_said_with_the_price(command, files: Path) 
 def test_documents_of_another_kind_are_named(command, files: Path) -> None:
     _write(files / "numbers.jsonl", [" ".join(str(7 * n + i) for i in range(9)) for n in range(40)])
     _write(files / "mine.jsonl", [" ".join(d.text.split()[:50]) for d in load_sample()[::9]][:20])
-    code, said = command("init", *_GIVEN[:4], "--known-out", "numbers.jsonl", "--sample", 2)
+    code, said = command("init", *_GIVEN[:4], "--known-out", "numbers.jsonl")
     assert code == 0, said
     assert "Not exact" in said or "differ" in said
     assert "--config run.toml --yes" in said
@@ -115,7 +114,7 @@ def test_at_a_terminal_it_asks(files: Path) -> None:
     import pty
 
     own, theirs = pty.openpty()
-    line = [sys.executable, "-m", "ragwitness", "init", "--sample", "2"]
+    line = [sys.executable, "-m", "ragwitness", "init"]
     with subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, cwd=files) as asked:
         os.close(theirs)
         os.write(own, b"lab:corpus.jsonl\nmine.jsonl\nknown.jsonl\n")

@@ -267,7 +267,6 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         (["--transcripts", "corpus.jsonl", "--corpus", "corpus.jsonl"], "is not a transcript"),
         (["--transcripts", "binary.jsonl", "--corpus", "corpus.jsonl"], "is not UTF-8 text"),
         (["--transcripts", "empty.jsonl", "--corpus", "corpus.jsonl"], "No prompt was answered"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--embedder", "no:such"], "no:such"),
     ],
 )  # fmt: skip
 def test_unusable_input_ends_in_two_lines(

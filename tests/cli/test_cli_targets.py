@@ -125,7 +125,7 @@ def test_unusable_targets_end_in_one_line(files: Path, target: str, says: str) -
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["audit", "owner", "doctor"])
+@pytest.mark.parametrize("verb", ["audit", "doctor"])
 def test_help_names_every_scheme(verb: str, tmp_path: Path) -> None:
     text = " ".join(call(tmp_path, verb, "--help").stdout.split())
     for scheme in (

@@ -74,7 +74,7 @@ def test_verify_takes_a_folder_of_receipts(command, tmp_path):
     shutil.copy(GOLDEN / "receipt-v3.json", folder / "a.json")
     code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
     assert code == 0
-    assert "1 receipts stand in the log" in text
+    assert "1 receipts are in the log" in text
     (folder / "b.json").write_bytes(b"{}")
     code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
     assert code == 3

@@ -40,7 +40,7 @@ def test_the_commands_run_in_order(tmp_path, monkeypatch, capfd) -> None:
     safe = [json.loads(line) for line in Path("safe.jsonl").read_text().splitlines()]
     assert set(safe[0]) == {"id", "text", "fate", "method"}
     assert all(row["text"].endswith("Mail <EMAIL>.") for row in safe)
-    assert Path("words.jsonl").exists()
+    assert Path("safe.jsonl").exists()
     assert Path("private.jsonl").exists()
     exec(compile(block("python"), "docs/synthesize.md", "exec"), {})  # noqa: S102, our own page
 

@@ -38,7 +38,6 @@ def test_all_ten_tables_of_sage_load_and_say_why_what_is_not_run() -> None:
             assert case.refused in text
     table = load_compare_table("sage/table3", _TABLES)
     assert not table.needs_model("origin")
-    assert not table.needs_model("Keywords")
     assert table.needs_model("Stage-2")
     rows = table_rows(table, [Done(case) for case in table.cases])
     [one] = [r for r in rows if (r.case, r.row, r.column) == ("Wiki-PII", "origin", "target info")]

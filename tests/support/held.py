@@ -23,8 +23,9 @@ def remember_proofs(patch: pytest.MonkeyPatch) -> None:
     def of_norms(shape, columns, context, proof):
         return shape.digest, columns.encode(), context, proof
 
-    def of_answers(shape, claims, proofs):
-        return [b"answers", *(claim.heads(shape) for claim in claims), b"proofs", *proofs]
+    def of_answers(shape, answers):
+        heads = [claim.heads(shape) for claim, _ in answers.values()]
+        return [b"answers", *heads, b"proofs", *(proof for _, proof in answers.values())]
 
     patch.setattr(norms, "verify_norms", remembering(norms.verify_norms, of_norms))
     patch.setattr(selection, "verify_answers", remembering(selection.verify_answers, of_answers))

@@ -68,6 +68,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
     Raises:
         InputError: There are too many files or bytes, or a name is no plain ASCII path.
     """
+    # Refuse names that no bundle may have.
     names = sorted(files)
     if not 1 <= len(names) <= MAX_FILES:
         raise InputError(f"A bundle holds 1 to {MAX_FILES:,} files, not {len(names):,}.")
@@ -104,7 +105,7 @@ def listing(data: Archive) -> list[Listed]:
     files, at = list[Listed](), 0
     while data[at : at + 4] == _LOCAL_SIGN and at + _LOCAL.size <= len(data):
         fields = _LOCAL.unpack(data[at : at + _LOCAL.size])
-        method, crc, packed, size, long = (fields[place] for place in (3, 6, 7, 8, 9))
+        method, crc, packed, size, long = (fields[index] for index in (3, 6, 7, 8, 9))
         start = at + _LOCAL.size + long
         name = data[at + _LOCAL.size : start].decode("latin-1")
         require(not method, "bundle.compressed", f"{name[:80]!r} is compressed.")
@@ -140,6 +141,7 @@ def contents(data: Archive, files: list[Listed]) -> dict[str, bytes]:
 
 
 def _names(files: list[Listed]) -> None:
+    # Plain, distinct and in order: one listing for one set of files.
     names = [file.name for file in files]
     for name in names:
         path = f"{name[:80]!r} is not a plain relative path of a file."
@@ -150,9 +152,11 @@ def _names(files: list[Listed]) -> None:
 
 
 def _plain(name: str) -> bool:
-    parts = name.split("/")
+    segments = name.split("/")
     allowed = name.isascii() and all(c.isalnum() or c in "._-/" for c in name)
-    return allowed and len(name) <= _LONGEST_NAME and all(part.strip(".") for part in parts)
+    return (
+        allowed and len(name) <= _LONGEST_NAME and all(segment.strip(".") for segment in segments)
+    )
 
 
 def _local(name: str, size: int, crc: int) -> bytes:
@@ -255,6 +259,7 @@ def write_bundle(window: str, files: Mapping[str, bytes], keys: Sequence[Private
     Raises:
         InputError: A file is missing, does not belong or is too large, or no key can sign.
     """
+    # All files of a bundle, none of them too large.
     try:
         _complete(list(files))
     except VerificationError as error:
@@ -331,22 +336,23 @@ def _content(data: Archive, listed: Sequence[Listed], name: str) -> bytes:
 
 
 def _sized(file: Listed) -> None:
-    most = member_limit(file.name)
-    if most is None:
+    limit = member_limit(file.name)
+    if limit is None:
         raise VerificationError("bundle.extra", f"{file.name!r} belongs in no bundle.")
-    large = f"{file.name} has {file.size:,} bytes by its header; at most {most:,} are allowed."
-    require(file.size <= most, "bundle.member_size", large)
+    large = f"{file.name} has {file.size:,} bytes by its header; at most {limit:,} are allowed."
+    require(file.size <= limit, "bundle.member_size", large)
 
 
 def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
     """Return window and digests of a list of files."""
+    # The version first: another release may have other fields.
     value: Any = parse(data, 16 * _MB, "bundle.manifest")
     version = value.get("version") if isinstance(value, dict) else None
     if version == _EARLIER_VERSION:
         raise VerificationError(
             EARLIER,
-            "The bundle's proofs were made by an earlier proof system (Groth16, by a setup of its"
-            " own), which this version does not check.",
+            "The bundle's proofs were made by an earlier proof system (Groth16), which this version"
+            " does not check.",
             "Verify it with ragwitness 0.2.0.",
         )
     require(
@@ -356,6 +362,7 @@ def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
         "Install the version of ragwitness that wrote it, or a newer one.",
     )
     window, digests = value.get("window"), value.get("members")
+    # Window and digests, each in its one form.
     named = len(value) == 3 and isinstance(window, str) and isinstance(digests, dict)
     form = "bundle.json lacks a field, has another, or has a digest that is none."
     hashed = named and all(isinstance(text, str) and is_digest(text) for text in digests.values())
@@ -366,6 +373,7 @@ def _manifest(data: bytes) -> tuple[str, Mapping[str, str]]:
 def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
     """Return the number of tenants and the records; all files of a bundle must be there."""
     present = set(names)
+    # Count the tenants and the records by their files' names.
     tenants = len({name.split("/")[1] for name in present if name.startswith("tenants/")})
     records = sorted({int(name[8:].split(".")[0]) for name in present if _RECORD.fullmatch(name)})
     # All fixed files, three per tenant, two per record, or three where noise is proved.
@@ -373,6 +381,7 @@ def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
     complete |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
     ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in present) else [])]
     complete |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}
+    # Name the first file that is missing, or that does not belong.
     if missing := sorted(complete - present):
         raise VerificationError(
             "bundle.missing",

@@ -82,6 +82,7 @@ def make_challenge(beacon: bytes, close: Checkpoint, population: int, count: int
             f"A beacon has {_LEAST_BEACON} to {_MOST_BEACON} bytes, not {len(beacon)}.",
             "Take a public random value of 32 bytes that was drawn after the close.",
         )
+    # One bundle has room for a limited number of records.
     if not 1 <= count <= population or count > MAX_RECORDS:
         raise InputError(
             f"{count:,} of {population:,} records cannot be challenged;"
@@ -97,10 +98,11 @@ def parse_challenge(data: bytes) -> Challenge:
         VerificationError: ``challenge.*``.
     """
     challenge = parse_form(Challenge, data, _LONGEST, "challenge")
+    # Limits that the types do not express.
     size, records = len(challenge.beacon), challenge.records
     fits = _LEAST_BEACON <= size <= _MOST_BEACON
     require(fits, "challenge.beacon", f"A beacon has not {size} bytes.")
-    inside = all(0 <= place < challenge.population for place in records)
+    inside = all(0 <= number < challenge.population for number in records)
     ordered = 1 <= len(records) <= MAX_RECORDS and list(records) == sorted(set(records))
     form = "The challenged records are not distinct, in order and in range."
     require(inside and ordered, "challenge.records", form)
@@ -114,16 +116,16 @@ def draw_records(beacon: bytes, close: Checkpoint, population: int, count: int) 
     below the largest multiple of its range, so that no place is likelier than another.
     """
     head = canonical([CHALLENGE_VERSION, beacon.hex(), close.text, str(population), str(count)])
-    # Beacon and close both: neither alone may decide, and each count has a draw of its own.
+    # Beacon and close together decide, and each count has another draw.
     numbers = _uniform_words(head)
     moved: dict[int, int] = {}
     # Fisher-Yates over the first ``count`` places; the table holds those that moved.
-    for place in range(count):
-        bound = population - place
+    for position in range(count):
+        bound = population - position
         limit = (1 << 64) - (1 << 64) % bound
-        target = place + next(word for word in numbers if word < limit) % bound
-        moved[place], moved[target] = moved.get(target, target), moved.get(place, place)
-    return tuple(sorted(moved[place] for place in range(count)))
+        target = position + next(word for word in numbers if word < limit) % bound
+        moved[position], moved[target] = moved.get(target, target), moved.get(position, position)
+    return tuple(sorted(moved[position] for position in range(count)))
 
 
 def _uniform_words(head: bytes) -> Iterator[int]:
@@ -131,8 +133,8 @@ def _uniform_words(head: bytes) -> Iterator[int]:
     shake, start, size = hashlib.shake_256(head), 0, 4096
     while True:
         data = shake.digest(size)
-        for place in range(start, size, 8):
-            yield int.from_bytes(data[place : place + 8], "big")
+        for offset in range(start, size, 8):
+            yield int.from_bytes(data[offset : offset + 8], "big")
         start, size = size, 2 * size
 
 
@@ -164,16 +166,17 @@ def records_for(population: int, share: float, miss: float) -> int:
     # The share as it is written: the float .05 is a little above 1/20, and 5 of 100 would not do.
     bad = max(1, math.ceil(Fraction(str(share)) * population))
     # Bisection: the chance to miss all bad ones falls with every record that is drawn.
-    most = Fraction(miss)
+    allowed = Fraction(miss)
     # A sample above population - bad holds a bad record for certain.
     counts = range(1, population - bad + 1)
-    return 1 + bisect_left(counts, True, key=lambda count: _miss(population, bad, count) <= most)
+    return 1 + bisect_left(counts, True, key=lambda count: _miss(population, bad, count) <= allowed)
 
 
 def _miss(population: int, bad: int, count: int) -> Fraction:
     """C(N - b, n) / C(N, n), the same with b and n exchanged: over the smaller of the two."""
     if not 0 <= bad <= population or not 0 <= count <= population:
         raise InputError("More records are counted than the window has.")
+    # A product over the smaller number, of whole numbers.
     few, many = min(bad, count), max(bad, count)
     if few + many > population:
         return Fraction(0)

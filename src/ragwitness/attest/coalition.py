@@ -74,19 +74,21 @@ def estimate(
     rows = np.asarray(vectors)
     if len(rows) != len(accounts):
         raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
+    # Accounts of all tenants together, or of each tenant apart (version 1).
     estimator, tenants = policy.estimator, tuple(policy.tenants)
     if estimator.together:
         together = _groups(estimator, accounts, rows)
         return CoalitionEstimate(policy.window, estimator, len(accounts), together)
     groups: list[tuple[Account, ...]] = []
     for tenant in tenants:
-        places = [i for i, (name, _) in enumerate(accounts) if name == tenant]
-        groups += _groups(estimator, [accounts[i] for i in places], rows[places])
+        rows_of_tenant = [i for i, (name, _) in enumerate(accounts) if name == tenant]
+        groups += _groups(estimator, [accounts[i] for i in rows_of_tenant], rows[rows_of_tenant])
     return CoalitionEstimate(policy.window, estimator, len(accounts), tuple(groups), tenants)
 
 
 def certificate(coalition: CoalitionEstimate) -> bytes:
     """Return the canonical JSON whose SHA-256 the close record holds."""
+    # Version 1 lists groups by tenant and has no span.
     policy = coalition.estimator
     estimator = {"name": policy.name, "threshold": repr(float(policy.threshold))}
     groups: object = coalition.groups
@@ -121,6 +123,7 @@ def _groups(
     numbers = {name: number for number, name in enumerate(names)}
     askers = np.array([numbers[name] for name in accounts], dtype=np.int64)
     links = _links(askers, vectors, estimator, len(names))
+    # The innermost core alone, or every connected component.
     if estimator.name == "cores":
         groups = [core_group(links)] if links.first.size else []
     else:
@@ -135,6 +138,7 @@ def _links(
 ) -> Links:
     """Return the pairs of accounts with two queries that are alike, within the span (W)."""
     # Two accounts are linked if some query of one is close enough to some query of the other.
+    # Exact squared lengths of all vectors.
     wide = vectors.astype(np.int64)
     squares = np.einsum("nd,nd->n", wide, wide)
     joined = np.zeros((n, n), bool)
@@ -142,17 +146,17 @@ def _links(
     for start in range(0, len(askers), _BLOCK):
         rows = slice(start, start + _BLOCK)
         block = vectors[rows].astype(np.float64)
-        for other in range(start, min(len(askers), start + _BLOCK + span), _BLOCK):
-            columns = slice(other, other + _BLOCK)
+        for column_start in range(start, min(len(askers), start + _BLOCK + span), _BLOCK):
+            columns = slice(column_start, column_start + _BLOCK)
             # Exact: a part of a sum of products is a whole number of size at most 2²⁴.
             products = (block @ vectors[columns].astype(np.float64).T).astype(np.int64)
             alike = _alike(products, squares[rows], squares[columns], estimator.steps)
             first, second = np.nonzero(alike)
-            near = np.abs(second + other - first - start) <= span
+            near = np.abs(second + column_start - first - start) <= span
             first, second = first[near], second[near]
             pairs = askers[rows][first], askers[columns][second]
             joined[np.minimum(*pairs), np.maximum(*pairs)] = True
-    low, high = (places.astype(np.int64) for places in np.nonzero(np.triu(joined, 1)))
+    low, high = (indices.astype(np.int64) for indices in np.nonzero(np.triu(joined, 1)))
     return Links(low, high, np.ones(low.size), n)
 
 

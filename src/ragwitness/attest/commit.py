@@ -106,8 +106,8 @@ def open_window(
         folder.seed.chmod(0o600)
         # 3. C_V of every tenant: columns, norms, documents.
         cards = [
-            _index(folder, place, name, contents[name], policy, shape, progress)
-            for place, name in enumerate(policy.tenants)
+            _index(folder, number, name, contents[name], policy, shape, progress)
+            for number, name in enumerate(policy.tenants)
         ]
         # 4. C_Π and C_E.
         replace_file(folder.public / "policy.json", policy.encode())
@@ -149,6 +149,7 @@ def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> MerkleLog:
 
 
 def _check(policy: WindowPolicy, contents: Mapping[str, Contents]) -> None:
+    # Every tenant has one index.
     if set(contents) != set(policy.tenants):
         [name, *_] = sorted(set(contents) ^ set(policy.tenants))
         raise InputError(
@@ -156,6 +157,7 @@ def _check(policy: WindowPolicy, contents: Mapping[str, Contents]) -> None:
             "Give each tenant of the policy one index, by its name.",
         )
     for name, mechanism in policy.tenants.items():
+        # Every index fits its mechanism, slot by slot.
         index = contents[name]
         SlotIndex(index.rows, mechanism)  # types, dimension, norms
         if not len(index.rows) == len(index.documents) == mechanism.capacity:
@@ -261,6 +263,7 @@ def _log(
         seed_count=str(tree.size),
         policy=policy.digest,
     )
+    # The first entry of the log, under its signed checkpoint.
     ledger = WindowLog(folder.public)
     replace_file(ledger.path, b"")
     replace_file(folder.journal, b"")

@@ -222,7 +222,7 @@ def sha256_hex(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-# A query record: query, vector and answer, each under a blinding of its own (R2).
+# A query record: query, vector and answer, each under its own blinding (R2).
 
 
 def query_opening(digest: bytes, blinding: bytes) -> Opening:

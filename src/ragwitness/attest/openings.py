@@ -100,16 +100,17 @@ class OpeningsLog:
         Returns:
             The epsilon of k_max accounts of each window; None where none holds.
         """
+        # Count the answers of each noise over all windows.
         answers, windows = Counter[Any](), 0
         for policy in (opening.policy for opening in self.openings):
             if (mechanism := policy.tenants.get(tenant)) is not None:
                 windows += 1
                 answers[mechanism] += policy.k_max * policy.queries
-        each = [
+        epsilons = [
             worst_epsilon(noise, delta / len(answers), count, relation)
             for noise, count in answers.items()
         ]
-        return windows, None if None in each else sum(filter(None, each))
+        return windows, None if None in epsilons else sum(filter(None, epsilons))
 
 
 def provider_name(origin: str, window: str) -> str:
@@ -144,6 +145,7 @@ def log_opening(
     from ragwitness.attest.window_log import CHECKPOINT, ENTRIES, log_entry
     from ragwitness.core.files import read_file
 
+    # The window's key, under the provider's name.
     name = provider_name(keys[0].name, policy.window)
     if not name:
         return {}

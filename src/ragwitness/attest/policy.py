@@ -56,7 +56,7 @@ noise = "opened"          # whoever holds the bundle learns it of challenged ans
 [estimator]               # of the coalition's size
 name = "pairs"            # the paper's; or "cores", which chains of chance do not join
 threshold = 0.95          # least cosine of two queries that joins their accounts
-span = 0                  # only queries at most so many places apart in the log; 0: all of them
+span = 0                  # largest distance in the log of compared queries; 0: any distance
 
 [tenants.clinic]
 dimension = 384           # of the embedder
@@ -66,7 +66,7 @@ scale = 128               # largest norm of the integer vectors; above sigma x s
                           # opened noise comes from no table: slower, 15 microseconds a slot
 # sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
 """
-"""What ``ragwitness attest commit --example-policy`` prints."""
+"""Output of ``ragwitness attest commit --example-policy``."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _MOST_TOML = 1 << 20
@@ -108,6 +108,7 @@ class Estimator:
     together: bool = True
 
     def __post_init__(self) -> None:
+        # Every value must allow a verifier to recompute the estimate.
         whole("span", self.span, 0)
         if self.span and not self.together:
             raise InputError("An estimator that takes tenants apart (version 1) has no span.")
@@ -207,6 +208,7 @@ class WindowPolicy:
 
     def encode(self) -> bytes:
         """Return the policy's one text: canonical JSON, numbers as strings."""
+        # Numbers as strings, each in its one spelling.
         fields: dict[str, object] = {name: str(getattr(self, name)) for name in _WHOLES}
         fields |= {name: repr(float(getattr(self, name))) for name in _REALS}
         estimator = {
@@ -287,7 +289,7 @@ def _mechanism(fields: dict[str, Any]) -> Mechanism:
     numbers: dict[str, Any] = {
         name: None if fields[name] is None else _number(int, fields[name]) for name in wholes
     }
-    variance = Fraction(*(_number(int, part) for part in fields["variance"].split("/")))
+    variance = Fraction(*(_number(int, text) for text in fields["variance"].split("/")))
     return Mechanism(variance=variance, sampler=fields["sampler"], **numbers)
 
 
@@ -299,11 +301,13 @@ def _number(kind: Callable[[str], _N], text: str) -> _N:
 
 
 def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
+    # Limits that keep a verification feasible.
     if not 1 <= len(tenants) <= _MOST_TENANTS:
         raise InputError(
             f"A policy has 1 to {_MOST_TENANTS} tenants, not {len(tenants)}.",
             "Open one window for each part of them.",
         )
+    # Proved noise is committed to before an answer has a tenant.
     if len({mechanism.coins for mechanism in tenants.values()}) > 1:
         raise InputError(
             "Noise that is proved is committed to before an answer has a tenant, and these tenants"
@@ -369,6 +373,7 @@ def read_policy(path: Path) -> WindowPolicy:
                 " could pass.",
                 "Lower epsilon, queries or k_max.",
             )
+    # 4. Commitments to proved noise take a bounded time.
     committed = policy.seed_count * max(m.capacity for m in policy.tenants.values())
     if noise == "proved" and committed > _MOST_COMMITTED:
         raise InputError(
@@ -428,6 +433,7 @@ def _mechanism_of(name: str, value: object, promise: Promise) -> Mechanism:
     if not isinstance(value, dict):
         raise InputError(f"The tenant {name!r} is no table.", "Write [tenants.NAME].")
     _expect_keys(value, set(_TENANT), f"the tenant {name}", {"sigma"})
+    # Noise of coins, the least Gaussian noise, or the given sigma.
     numbers = {field: whole(field, value[field]) for field in _TENANT}
     if promise.proved:
         return coined_mechanism(name, numbers, promise, value.get("sigma"))
@@ -449,10 +455,14 @@ def coined_mechanism(
     name: str, numbers: Mapping[str, int], promise: Promise, sigma: float | None
 ) -> Mechanism:
     """Return the mechanism with the least noise of coins that keeps the promise, and has sigma."""
+    # All noises that have sigma, the smallest first.
     fine = fine_bits(numbers["scale"] ** 2 * (2 if promise.relation == "replace" else 1))
     least = 0.0 if sigma is None else (positive("sigma", sigma) * numbers["scale"] ** 2) ** 2
-    each = (coin_mechanism(noise=coin_step(fine, step), **numbers) for step in range(MOST_STEP + 1))
-    choices = [mechanism for mechanism in each if mechanism.variance >= least]
+    candidates = (
+        coin_mechanism(noise=coin_step(fine, step), **numbers) for step in range(MOST_STEP + 1)
+    )
+    # The first of them that keeps the promise.
+    choices = [mechanism for mechanism in candidates if mechanism.variance >= least]
     first = bisect_left(choices, True, key=promise.kept) if sigma is None else 0
     if first < len(choices) and promise.kept(choices[first]):
         return choices[first]
@@ -466,6 +476,7 @@ def coined_mechanism(
 
 def _least(numbers: Mapping[str, int], promise: Promise) -> Mechanism:
     """Return the mechanism with the least noise that keeps the promise."""
+    # Start at the ideal Gaussian, then correct for the real noise.
     reach = 2.0 if promise.relation == "replace" else 1.0
     sigma = reach * math.sqrt(promise.queries) / mu_for(promise.epsilon, promise.delta)
     for _ in range(_STEPS):  # smoothing and the table cost a little more than the ideal
@@ -492,6 +503,7 @@ def _expect_keys(
 ) -> None:
     allowed = needed | (extra if extra is not None else {"estimator", "nonces_required", "noise"})
     hint = "ragwitness attest commit --example-policy prints a complete one."
+    # The first missing or unknown field is named.
     if missing := sorted(needed - value.keys()):
         raise InputError(f"The field {missing[0]!r} is missing in {what}.", hint)
     if unknown := sorted(value.keys() - allowed):

@@ -84,15 +84,15 @@ def prove_window(
     _check_first(window, challenge, again=again)
     # 3. Each challenged record: what opens it, and the proof of its answer.
     columns: dict[str, SecretColumns] = {}
-    for done, place in enumerate(challenge.records):
+    for done, number in enumerate(challenge.records):
         progress("proofs", done, count)
-        record, kept = window.query(place), window.kept(place)
+        record, opening = window.query(number), window.kept(number)
         if record.tenant not in columns:
             columns[record.tenant] = window.secret_columns(record.tenant)
-        disclosure = _disclosure(window, record, kept)
-        files[f"records/{place}.json"] = disclosure.encode()
-        proofs = _record_proofs(window, columns[record.tenant], record, kept, disclosure)
-        files |= {f"records/{place}.{end}": data for end, data in proofs.items()}
+        disclosure = _disclosure(window, record, opening)
+        files[f"records/{number}.json"] = disclosure.encode()
+        proofs = _record_proofs(window, columns[record.tenant], record, opening, disclosure)
+        files |= {f"records/{number}.{end}": data for end, data in proofs.items()}
     progress("proofs", count, count)
     # 4. One file, its list signed with the log's key.
     files["challenge.json"] = challenge.encode()
@@ -105,6 +105,7 @@ def bundle_files(window: Window) -> dict[str, bytes]:
     Raises:
         InputError: The window is not closed, or a file of it is missing.
     """
+    # Only a closed window has its final files.
     public = window.public
     window.ledger.refresh()
     if window.ledger.closed is None:
@@ -112,6 +113,7 @@ def bundle_files(window: Window) -> dict[str, bytes]:
             f"The window {window.policy.window} is open: its records can still change.",
             "Close it first: ragwitness attest close.",
         )
+    # Public files that were fixed at the close.
     names = ["policy.json", "embedder.json", "estimate.json", WINDOW_ENTRIES]
     names += [
         f"tenants/{i}/{name}" for i in range(len(window.policy.tenants)) for name in TENANT_FILES
@@ -119,15 +121,17 @@ def bundle_files(window: Window) -> dict[str, bytes]:
     files = {name: read_file(public / name, _MOST_FILE) for name in names}
     for name in ("open.checkpoint", "close.checkpoint"):
         files[f"log/{name}"] = read_file(public / name, _MOST_FILE)
+    # The verifier needs all vectors for the coalition's estimate.
     files["vectors.bin"] = b"".join(
-        vector_bytes(kept.opened.vector) + kept.opened.blindings[1]
-        for kept in map(window.kept, range(len(window.ledger.queries)))
+        vector_bytes(opening.opened.vector) + opening.opened.blindings[1]
+        for opening in map(window.kept, range(len(window.ledger.queries)))
     )
     return files
 
 
 def _check_first(window: Window, challenge: Challenge, *, again: bool) -> None:
     """Store the challenge before anything is opened, and refuse a second one."""
+    # A stored challenge is answered again.
     data = challenge.encode()
     folder = window.folder.secret / "challenges"
     path = folder / f"{sha256(data).hexdigest()}.json"
@@ -170,6 +174,7 @@ def _record_proofs(
     from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
     from ragwitness.crypto.proofs.selection import AnswerClaim
 
+    # A stored proof of an earlier run is not made again.
     mechanism, beacon = window.policy.tenants[record.tenant], window.ledger.beacon
     coins, number = mechanism.coins, int(record.number)
     proofs = {"coins": window.coin_points(number)} if coins else {}
@@ -190,6 +195,7 @@ def _record_proofs(
     else:
         # The noise again, from the opened sub-seed, as the verifier will derive it.
         noise = noise_of(mechanism, record, disclosure.seed, disclosure.query, beacon)
+    # The claim, its proof, and its copy on the disk.
     vector, context = kept.opened.vector.astype(np.int16), record_hash(record)
     claim = AnswerClaim(columns.public, vector, noise, disclosure.ids, context, public)
     proofs["proof"] = prove_answer(shape, claim, columns, secret)

@@ -1,4 +1,4 @@
-"""Signed requests and receipts: an account's evidence of what it asked, checked offline (R2).
+"""Signed requests and receipts: an account's evidence of its queries, checked offline (R2).
 
 An account's public key (Ed25519, RFC 8032) is logged with its place, before its first query. Each
 query carries a signature over all inputs of its noise and over the number of earlier queries. An
@@ -193,8 +193,8 @@ def check_openings(receipt: Receipt) -> QueryRecord:
         raise VerificationError("receipt.record", "A receipt does not hold the record of a query.")
     for name, opening in zip(("query", "vector", "answer"), receipt.opened.openings, strict=True):
         same = hmac.compare_digest(commit(opening).hex(), getattr(record, name))
-        other = f"The {name} on the receipt is not the one that its record commits to."
-        require(same, f"receipt.{name}", other)
+        fault = f"The {name} on the receipt is not the one that its record commits to."
+        require(same, f"receipt.{name}", fault)
     return record
 
 
@@ -235,6 +235,7 @@ class OpeningsJournal:
         Raises:
             RagwitnessError: The disk is full or fails.
         """
+        # The leaf hash of the record finds the line again.
         fields = json.loads(encode_form(kept.opened))
         row = {"leaf": leaf.hex(), "text": kept.text, **fields}
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
@@ -275,6 +276,7 @@ class OpeningsJournal:
     def _seam(self) -> bytes:
         """Return the bytes before the next line: a line cut short must not swallow it."""
         with self._path.open("rb") as file:
+            # Read the last byte: a complete line ends with a newline.
             size = file.seek(0, 2)
             file.seek(max(0, size - 1))
             return b"" if file.read(1) in (b"", b"\n") else b"\n"
@@ -349,7 +351,7 @@ class Request:
 def request_message(
     window: str, tenant: str, account: str, sequence: int, nonce: str, checkpoint: str, query: str
 ) -> bytes:
-    """Return the message that an account signs: canonical JSON, under a domain of its own.
+    """Return the message that an account signs: canonical JSON under its own domain.
 
     The checkpoint's root covers the window's open record and the account's key, so that the
     signature holds in one log alone. No signed note or cosignature has this form: one ends in a
@@ -364,6 +366,7 @@ def request_message(
         checkpoint: The last of the log that it saw.
         query: Its commitment to the query's SHA-256, in hex: ``query`` of the record.
     """
+    # Every input of the noise, and the number of earlier queries.
     texts = {
         "account": account,
         "checkpoint": checkpoint,
@@ -408,6 +411,7 @@ def sign_request(key: PrivateKey, window: str, request: Request, sequence: int) 
         request: With nonce and checkpoint.
         sequence: Number of the account's earlier queries.
     """
+    # The account's own commitment to the query is logged and signed.
     blinding = draw_blinding()
     message = request_message(
         window,
@@ -469,14 +473,14 @@ def check_key(key: bytes) -> None:
     if (x * x - square) % _P:
         x = x * _ROOT % _P
     point = y < _P and (x * x - square) % _P == 0 and not (x == 0 and sign)
-    other = "An account's key is no point of edwards25519: a key of another curve?"
-    require(point, "admit.key", other)
+    fault = "An account's key is no point of edwards25519: a key of another curve?"
+    require(point, "admit.key", fault)
     # Three doublings: 8 P is the neutral element (0, 1) for points of small order alone.
     for _ in range(3):
-        both = _D * x * x * y * y
+        product = _D * x * x * y * y
         x, y = (
-            2 * x * y * pow(1 + both, -1, _P) % _P,
-            (y * y + x * x) * pow(1 - both, -1, _P) % _P,
+            2 * x * y * pow(1 + product, -1, _P) % _P,
+            (y * y + x * x) * pow(1 - product, -1, _P) % _P,
         )
     small = "An account's key is of small order: anybody could sign under it."
     require((x, y) != (0, 1), "admit.key", small)
@@ -498,6 +502,7 @@ def check_admission(
         VerificationError: ``admit.key`` (none or another was logged), ``admit.checkpoint``, or by
             :func:`~ragwitness.crypto.merkle.verify_inclusion` ``log.*``.
     """
+    # The record holds this key, and the log holds the record.
     record = decode(entry)
     if not isinstance(record, KeyedAdmitRecord) or record.key != key.hex():
         raise VerificationError(

@@ -69,6 +69,7 @@ class PolicyBounds:
     __pydantic_config__: ClassVar[ConfigDict] = _FORBID
 
     def __post_init__(self) -> None:
+        # Each bound in its range, and none that every policy keeps.
         positive("epsilon_most", self.epsilon_most)
         probability("delta_most", self.delta_most)
         whole("k_max_least", self.k_max_least)
@@ -85,6 +86,7 @@ class PolicyBounds:
 
     def broken(self, policy: WindowPolicy) -> list[tuple[str, str]]:
         """Return each bound that a policy breaks: its name, and what the policy has."""
+        # Every bound by name, whether it is broken, and the policy's value.
         estimator, worst = policy.estimator, worst_epsilon(policy)
         threshold, span = estimator.threshold, estimator.span
         epsilon = "none" if worst is None else f"{worst:.4g}"
@@ -159,6 +161,7 @@ class Pins:
 
     def plain(self) -> dict[str, Any]:
         """Return the pins as a trust file holds them."""
+        # Empty pins are left out of the file.
         values: dict[str, Any] = {
             "policy": self.policy,
             "embedder": self.embedder,
@@ -220,6 +223,7 @@ def worth_of(policy: WindowPolicy) -> list[str]:
     """
     lines = []
     for name, mechanism in policy.tenants.items():
+        # The chance of a perfect match, beside that of any other slot.
         line = (
             f"{name}: a perfect match is in an answer with chance {mechanism.worth:.2g}, any other"
             f" slot with {mechanism.top / mechanism.capacity:.2g}"
@@ -237,6 +241,7 @@ def worth_of(policy: WindowPolicy) -> list[str]:
 
 def weak_points(policy: WindowPolicy) -> list[str]:
     """Return the weak points of a policy, each in one sentence."""
+    # Every possible weakness, with its condition.
     worst, estimator = worst_epsilon(policy), policy.estimator
     points = {
         f"{_epsilon_text(policy)} lets somebody who knows all documents but one tell that one in"
@@ -295,6 +300,7 @@ class Trust:
 
     def encode(self) -> bytes:
         """Return the canonical JSON."""
+        # Optional fields are written where they have a value.
         pins = self.pins.plain()
         noise = {
             "noise_beacon": self.noise_beacon.hex(),
@@ -345,6 +351,7 @@ def parse_trust(data: bytes) -> Trust:
     # A quorum has no default: 0 would let the log vouch for itself.
     if file.witnesses and file.quorum is None:
         raise _wrong("it names witnesses and no quorum, the number of them that must have signed")
+    # Keys as texts, then the values of the challenge and of the noise.
     log, witnesses = (tuple(map(PublicKey.parse, keys)) for keys in (file.log, file.witnesses))
     return Trust(
         Signers(log, witnesses, file.quorum or 0),

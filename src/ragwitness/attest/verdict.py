@@ -211,13 +211,14 @@ def verdict_on(
         reason: The reason of a pass.
         window: Name of the window; empty for a pack.
     """
+    # A failure decides, then a missing input, then a pass.
     checks = tuple(made)
     wrong = next((check for check in checks if check.status == "fail"), None)
     if wrong is not None:
         return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", checks, window)
     if lacking:
-        why = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
-        return BundleVerdict("inconclusive", why, checks, window)
+        text = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
+        return BundleVerdict("inconclusive", text, checks, window)
     return BundleVerdict("pass", reason, checks, window)
 
 
@@ -249,22 +250,23 @@ def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[C
     Raises:
         MissingExtraError: A check needs a package that is not installed.
     """
-    made: list[Check] = []
+    results: list[Check] = []
     lacking: list[str] = []
     for step in steps:
         try:
-            made.append(Check(step.name, "pass", step.run(case)))
+            # Every step gives one check, whatever the others gave.
+            results.append(Check(step.name, "pass", step.run(case)))
         except NotCheckedError as error:
-            made.append(Check(step.name, "not checked", error.why))
+            results.append(Check(step.name, "not checked", error.why))
             if error.needed:
                 lacking.append(error.why)
         except VerificationError as error:
-            made.append(Check(step.name, "fail", error.message, error.check))
+            results.append(Check(step.name, "fail", error.message, error.check))
         except MissingExtraError:
             raise
         except InputError as error:  # a value that every reader accepts and no check may have
-            made.append(Check(step.name, "fail", error.message, step.name))
-    return made, lacking
+            results.append(Check(step.name, "fail", error.message, step.name))
+    return results, lacking
 
 
 def refuse(check: str, message: str) -> VerificationError:

@@ -1,9 +1,9 @@
 """Phase B: one library call per query; every answer is logged before it is given (§5.4).
 
 Several processes may hold one window. Under the folder's lock a query gets the next sequence of
-its account; the key of its noise follows; opening and record are on the disk before the answer is
-given. So a process may be killed at any point: no sequence is given to two records, and a client
-that sends the same request again gets the logged answer.
+its account, from which the key of its noise follows. Opening and record are on the disk before the
+answer is given. So a process may be killed at any point: no sequence is given to two records, and a
+client that sends the same request again gets the logged answer.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ def check_request(policy: WindowPolicy, request: Request) -> None:
     """Check a request as far as the log is not needed.
 
     Raises:
-        InputError: The tenant is unknown, the digest is not one or not that of the text, the nonce
-            is missing or unusable, or the vector is not an integer vector within the scale.
+        InputError: The tenant is unknown, the digest is wrong, the nonce is missing or unusable,
+            or the vector is not an integer vector within the scale.
     """
+    # Tenant, digest and text.
     mechanism = policy.tenants.get(request.tenant)
     if mechanism is None:
         raise InputError(
@@ -113,6 +114,7 @@ def check_request(policy: WindowPolicy, request: Request) -> None:
         raise InputError(f"{request.query[:80]!r} is not a SHA-256 in lower-case hex.")
     if request.text is not None and _digest(request.text) != request.query:
         raise InputError("The query's text has another SHA-256 than the one that is given.")
+    # Nonce and vector.
     if not _NONCE.fullmatch(request.nonce):
         raise InputError("A nonce is at most 256 printable ASCII characters.")
     if policy.nonces_required and not request.nonce:
@@ -131,6 +133,7 @@ def account_of(policy: WindowPolicy, ledger: WindowLog, request: Request) -> Log
         InputError: The account is not admitted or has used all its queries, or the checkpoint is
             not one of this log, or is older than the account's admission.
     """
+    # Admitted, with queries left.
     account = ledger.accounts.get((request.tenant, request.account))
     if account is None:
         raise InputError(
@@ -165,6 +168,7 @@ def _check_signed(policy: WindowPolicy, request: Request, account: LoggedAccount
     Raises:
         InputError: It is otherwise, or the signature is of another request or number.
     """
+    # A key and a signature, or neither.
     signed = request.signed
     if signed is None and account.key:
         raise InputError(
@@ -225,6 +229,7 @@ def query_record(
     policy: WindowPolicy, request: Request, account: LoggedAccount, opened: Opened
 ) -> QueryRecord:
     """Return the record of an answered request."""
+    # Commitments to query, vector and answer, then the fields in clear.
     query, vector, answer = (commit(opening).hex() for opening in opened.openings)
     fields: dict[str, Any] = {}
     if request.signed is not None:
@@ -286,6 +291,7 @@ class Window:
             VerificationError: The policy or the log is damaged, or the log is not the one whose
                 published checkpoint: going on would sign a second history.
         """
+        # The policy and the log must belong together.
         folder = Folder(root)
         hint = "Give a folder that ragwitness attest commit made."
         policy = WindowPolicy.parse(read_file(folder.public / "policy.json", MOST_BYTES, hint))
@@ -293,8 +299,8 @@ class Window:
         with window.writing():
             opened = window.ledger.opened
             check_published(folder.public, window.ledger.log)
-        other = f"The policy in {root} is not the one that its log opens with."
-        require(opened.policy == policy.digest, "policy.digest", other)
+        fault = f"The policy in {root} is not the one that its log opens with."
+        require(opened.policy == policy.digest, "policy.digest", fault)
         if keys:
             window.keys = opening_keys(folder.public, keys, policy.window)
         return window
@@ -322,6 +328,7 @@ class Window:
             InputError: The beacon is spelt another way, another was logged, a query was answered
                 without one, or the window is closed.
         """
+        # One spelling of the value.
         try:
             record = BeaconRecord(window=self.policy.window, value=beacon, source=source)
         except ValidationError as error:
@@ -332,6 +339,7 @@ class Window:
                 " logged as the other.",
             ) from error
         with self.writing(open_only=True):
+            # The same beacon again changes nothing; another is refused.
             if self.ledger.beacon.hex() == beacon:
                 return
             if self.ledger.beacon or self.ledger.queries:
@@ -357,6 +365,7 @@ class Window:
             InputError: No such tenant, an unusable name or key, a key that this account was not
                 admitted with or that another has, no place left, or the window is closed.
         """
+        # Refuse a wrong tenant or key before the log is locked.
         self.place_of(tenant)
         if key:
             try:
@@ -364,6 +373,7 @@ class Window:
             except VerificationError as error:
                 raise InputError(error.message, "Give the 32 bytes of an Ed25519 key.") from error
         with self.writing(open_only=True):
+            # A known account keeps its place and its key.
             logged = self.ledger.accounts.get((tenant, account))
             if logged is not None:
                 if key and logged.key != key:
@@ -373,19 +383,23 @@ class Window:
                         "Use that key, or wait for the next window.",
                     )
                 return logged.place
-            if key and any(other.key == key for other in self.ledger.accounts.values()):
+            # A key is for one account.
+            if key and any(
+                account_in_log.key == key for account_in_log in self.ledger.accounts.values()
+            ):
                 raise InputError(
                     "Another account of this window has this key.",
                     "Make a key for each account: a signature names one of them.",
                 )
-            place = len(self.ledger.accounts)
-            if place >= self.policy.accounts_most:
+            next_place = len(self.ledger.accounts)
+            if next_place >= self.policy.accounts_most:
                 raise InputError(
                     f"All {self.policy.accounts_most:,} places of the window are taken.",
                     "The policy sets the number; a later window can have more.",
                 )
+            # Log the admission.
             values: dict[str, Any] = {"window": self.policy.window, "tenant": tenant}
-            values |= {"account": account, "place": str(place)}
+            values |= {"account": account, "place": str(next_place)}
             try:
                 record = KeyedAdmitRecord(**values, key=key.hex()) if key else AdmitRecord(**values)
             except ValidationError as error:
@@ -394,7 +408,7 @@ class Window:
                     "Use 1 to 256 characters, no control signs among them.",
                 ) from error
             self.ledger.append(record)
-            return place
+            return next_place
 
     def record(self, request: Request) -> LoggedAnswer:
         """Answer a query: sequence, noise, selection, record, receipt.
@@ -464,10 +478,10 @@ class Window:
         Raises:
             InputError: There is no such record, no key, or the journal is damaged.
         """
-        kept, index = self.kept(number), self.ledger.queries[number]
+        opening, index = self.kept(number), self.ledger.queries[number]
         log = self.ledger.log
         proof = LogProof(index, log.inclusion(index), sign(log, self.keys)).encode()
-        return Receipt(self.ledger.entry(index), proof, kept.opened)
+        return Receipt(self.ledger.entry(index), proof, opening.opened)
 
     def query(self, number: int) -> QueryRecord:
         """Return a query record, by its place among them."""
@@ -568,6 +582,7 @@ class Window:
         Raises:
             InputError: Its nonce was used in another request.
         """
+        # A nonce is used in one request.
         number = self.ledger.nonces.get((request.tenant, request.account, request.nonce))
         if number is None:
             return None

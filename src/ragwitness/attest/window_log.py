@@ -81,6 +81,7 @@ class WindowLog:
     """
 
     def __init__(self, public: Path) -> None:
+        # The file, and the state replayed from it.
         self.path = public / WINDOW_ENTRIES
         self.log = MerkleLog()
         self.accounts: dict[tuple[str, str], LoggedAccount] = {}
@@ -155,9 +156,9 @@ class WindowLog:
         if isinstance(record, OpenRecord) and index == 0:
             self._opened = record
         elif isinstance(record, AdmitRecord):
-            place = len(self.accounts)
+            next_place = len(self.accounts)
             key = bytes.fromhex(record.key) if isinstance(record, KeyedAdmitRecord) else b""
-            self.accounts[record.tenant, record.account] = LoggedAccount(place, index, key=key)
+            self.accounts[record.tenant, record.account] = LoggedAccount(next_place, index, key=key)
         elif isinstance(record, BeaconRecord):
             self.beacon, self.beacon_at = bytes.fromhex(record.value), index
         elif isinstance(record, QueryRecord):
@@ -233,6 +234,7 @@ def publish(
     Raises:
         InputError: There is no key, or the folder cannot be written.
     """
+    # Tiles since the last published checkpoint, then the new one.
     path, note = public / "checkpoint", sign(log, keys)
     published = read_file(path, MAX_NOTE) if path.exists() else None
     size = Checkpoint.of_note(published).size if published else 0
@@ -254,6 +256,7 @@ def check_published(public: Path, log: MerkleLog) -> None:
     """
     if not (public / "checkpoint").exists():
         return
+    # A published checkpoint must be a prefix of the log.
     published = Checkpoint.of_note(read_file(public / "checkpoint", MAX_NOTE))
     require(
         published.size <= log.size and log.root(published.size) == published.root,
@@ -268,8 +271,8 @@ def check_published(public: Path, log: MerkleLog) -> None:
 def window_key(key: PrivateKey, window: str) -> PrivateKey:
     """Return a log's key under the name of one window, ``NAME/WINDOW``.
 
-    Each window is a log of its own, and a name belongs to one log only: two windows under one name
-    are a split view, and their two signed checkpoints show it. The key material is the same.
+    Each window is one log, and a name belongs to one log only. Two windows under one name are a
+    split view, which their two signed checkpoints show. The key material is the same.
     """
     suffix = f"/{window}"
     return key if key.name.endswith(suffix) else replace(key, name=key.name + suffix)
@@ -281,22 +284,23 @@ def opening_keys(public: Path, keys: Sequence[PrivateKey], window: str) -> tuple
     Raises:
         InputError: They did not.
     """
+    # The key's own name, then its name for this window.
     note = read_file(public / "open.checkpoint", MAX_NOTE)
-    why = ""
+    reason = ""
     for named in (tuple(keys), tuple(window_key(key, window) for key in keys)):
         try:
             open_checkpoint(note, Signers(tuple(key.public for key in named)))
         except VerificationError as error:
-            why = error.message
+            reason = error.message
         else:
             return named
     raise InputError(
-        f"The key of {keys[0].name} did not open this window: {why}",
+        f"The key of {keys[0].name} did not open this window: {reason}",
         "Give the key that ragwitness attest commit was given.",
     )
 
 
-# A log that one key keeps in a folder of its own, such as that of its runs or of its windows.
+# A log that one key keeps in one folder, such as that of its runs or of its windows.
 
 ENTRIES, CHECKPOINT = "entries.bin", "checkpoint"
 """Files of the folder: the entries, and the signed size and root."""
@@ -325,6 +329,7 @@ def log_entry(folder: Path, keys: Sequence[PrivateKey], entry: bytes, again: str
                     f" another key than {keys[0].name!r}.",
                     "Give the key of the log, or name another folder.",
                 )
+        # Append the entry once, and publish.
         path = folder / ENTRIES
         entries = list(read_entries(read_file(path))) if path.exists() else []
         # An old copy of the log would forget entries: its own checkpoint shows that.
@@ -420,9 +425,11 @@ def count_queries(
     Raises:
         VerificationError: ``log.root`` (the entries have another root), or as :func:`watch`.
     """
+    # All entries, checked against the signed root.
     entries = list(TileFolder(log, shown.size).all_entries())
-    other = "The log's entries do not have the checkpoint's root."
-    require(MerkleLog(entries).root() == shown.root, "log.root", other)
+    fault = "The log's entries do not have the checkpoint's root."
+    require(MerkleLog(entries).root() == shown.root, "log.root", fault)
+    # The account's admission and its queries.
     kinds = [
         type(record)
         for record in map(decode, entries)

@@ -58,9 +58,9 @@ def key_at(path: Path, name: str | None, kind: KeyKind) -> PrivateKey:
         raise InputError(
             f"There is no key in {path}.", "With --name NAME one is made, e.g. example.org/log."
         )
-    made = PrivateKey.generate(name, kind)
-    write_key(path, made)
-    return made
+    key = PrivateKey.generate(name, kind)
+    write_key(path, key)
+    return key
 
 
 def signers(path: Path, *, witnessed: bool = False) -> Signers:
@@ -74,8 +74,8 @@ def signers(path: Path, *, witnessed: bool = False) -> Signers:
 
     # Receipts are given before witnesses have signed, so that their quorum counts for the closed
     # window alone.
-    known = parse_trust(read_file(path, _LONGEST_SIGNING))
-    return known.notes if witnessed else known.listeners
+    trust = parse_trust(read_file(path, _LONGEST_SIGNING))
+    return trust.notes if witnessed else trust.listeners
 
 
 def new_file(path: Path, data: bytes) -> None:
@@ -98,11 +98,11 @@ def print_values(values: dict[str, object], *, as_json: bool) -> None:
         return
     width = max(map(len, values))
     for name, value in values.items():
-        parts = (
-            [f"{key} {part}" for key, part in value.items()] if isinstance(value, dict) else value
+        items = (
+            [f"{key} {item}" for key, item in value.items()] if isinstance(value, dict) else value
         )
-        shown = ", ".join(map(str, parts)) if isinstance(parts, list) else parts
-        typer.echo(f"{name.replace('_', ' '):<{width}}  {visible(str(shown), _LONGEST_SIGNING)}")
+        text = ", ".join(map(str, items)) if isinstance(items, list) else items
+        typer.echo(f"{name.replace('_', ' '):<{width}}  {visible(str(text), _LONGEST_SIGNING)}")
 
 
 def _example(show: bool) -> None:
@@ -137,10 +137,10 @@ def commit(
     """Open a window.
 
     It commits, before any query, to the indexes, the noise, the embedder and the policy. In the
-    folder, public is for everybody and secret is for nobody else. KEY.openings, beside the key, is
-    the log of all windows under it, and for everybody, too. trust.json is a draft for the
-    auditor, who compares the log's public key with what it knows, and says which policy it accepts
-    (ragwitness attest pin). Before that no bundle passes by it.
+    folder, public is for everybody and secret for the provider alone. KEY.openings, beside the key,
+    is the public log of all windows under it. trust.json is a draft for the auditor. The auditor
+    checks the log's public key in it and pins the accepted policy (ragwitness attest pin). Until
+    then no bundle passes by it.
 
     Args:
         policy: The policy (TOML): what is promised; see --example-policy.
@@ -168,19 +168,19 @@ def commit(
     promised = read_policy(policy)
     if output.exists():
         raise InputError(f"{output} exists; a window is opened once.", "Choose another -o.")
-    asked = _witnesses(witness)
+    witnesses = _witnesses(witness)
     # Step 2: the indexes, from files or from the service's database, and from one of them alone.
     if (database is None) is not bool(index):
         raise InputError(
             "A window's indexes come from files or from a database.",
             "Give --index TENANT=FILE for each tenant, or --database DB.",
         )
-    held = None if database is None else held_indexes(promised, database)
+    indexes = None if database is None else held_indexes(promised, database)
     contents: Mapping[str, Contents]
-    if held is None:
+    if indexes is None:
         contents = read_indexes(promised, index or (), embedder, how)
     else:
-        contents, embedder = held.contents, held.embedder
+        contents, embedder = indexes.contents, indexes.embedder
     # Step 3: the log's key, bound to this window.
     provider = key_at(key, name, KeyKind.NOTE)
     signer = window_key(provider, promised.window)
@@ -196,11 +196,11 @@ def commit(
     numbers: dict[str, int] = {}
     # Step 5: the service learns that its window is taken. Until then no query can be answered in
     # it.
-    if database is not None and held is not None:
-        numbers = take(output, promised, database, held, number)
-    # Step 6: what an auditor compares with what it knows from elsewhere. The provider's own copy of
-    # it proves nothing.
-    gathered = gather(window, asked, ["open.checkpoint"])
+    if database is not None and indexes is not None:
+        numbers = take(output, promised, database, indexes, number)
+    # Step 6: a draft trust file. The auditor compares it with its own knowledge; a provider's copy
+    # proves nothing.
+    gathered = gather(window, witnesses, ["open.checkpoint"])
     _trust(output, signer.public, gathered.signed)
     values: dict[str, object] = {
         "window": promised.window,
@@ -216,7 +216,7 @@ def commit(
     if numbers:
         values["numbers"] = numbers
     if witness:
-        values["witnesses"] = [one.name for one in gathered.signed]
+        values["witnesses"] = [key_of_witness.name for key_of_witness in gathered.signed]
     print_values(values, as_json=as_json)
     _unsigned(gathered, f"ragwitness attest close {output} --witness …")
 
@@ -238,7 +238,7 @@ def _log_opening(key: Path, window: HeldWindow, keys: Sequence[PrivateKey]) -> d
 def _witnesses(given: list[str] | None) -> list[WitnessAddress]:
     from ragwitness.evidence.log_client import WitnessAddress
 
-    return [WitnessAddress.parse(one) for one in given or ()]
+    return [WitnessAddress.parse(address) for address in given or ()]
 
 
 def _unsigned(gathered: Gathered, again: str) -> None:
@@ -247,8 +247,8 @@ def _unsigned(gathered: Gathered, again: str) -> None:
     Raises:
         RagwitnessError: There is one.
     """
-    for name, why in gathered.failed.items():
-        raise RagwitnessError(f"{name} did not sign: {why}", f"They are asked again by: {again}")
+    for name, reason in gathered.failed.items():
+        raise RagwitnessError(f"{name} did not sign: {reason}", f"They are asked again by: {again}")
 
 
 def _trust(folder: Path, key: PublicKey, witnesses: Sequence[PublicKey]) -> None:
@@ -274,27 +274,29 @@ def close(window: Window, key: Key, witness: Witnesses = None, as_json: AsJson =
     from ragwitness.attest.window import Window
     from ragwitness.evidence.log_client import gather
 
-    asked, held = _witnesses(witness), Window.load(window, [read_key(key)])
+    witnesses, open_window = _witnesses(witness), Window.load(window, [read_key(key)])
     # Phase C: the coalition is estimated, written as the last record and signed; no query can
     # follow it.
-    found = close_window(held)
-    gathered = gather(held, asked, ["open.checkpoint", "close.checkpoint"])
-    cap = held.policy.k_max
+    coalition = close_window(open_window)
+    gathered = gather(open_window, witnesses, ["open.checkpoint", "close.checkpoint"])
+    cap = open_window.policy.k_max
     values: dict[str, object] = {
-        "window": held.policy.window,
-        "queries": found.queries,
-        "accounts": len(held.ledger.accounts),
-        "coalition": found.size,
+        "window": open_window.policy.window,
+        "queries": coalition.queries,
+        "accounts": len(open_window.ledger.accounts),
+        "coalition": coalition.size,
         "k_max": cap,
-        "within_policy": found.size <= cap,
-        "checkpoint": held.checkpoint,
+        "within_policy": coalition.size <= cap,
+        "checkpoint": open_window.checkpoint,
     }
     if witness:
-        values["witnesses"] = [one.name for one in gathered.signed]
+        values["witnesses"] = [signer.name for signer in gathered.signed]
     print_values(values, as_json=as_json)
     # Said at once, although the close succeeds: the provider should not learn it from the auditor.
-    if found.size > cap and not as_json:
-        typer.echo(f"An audit will fail: {found.size} accounts asked alike, {cap} are declared.")
+    if coalition.size > cap and not as_json:
+        typer.echo(
+            f"An audit will fail: {coalition.size} accounts asked alike, {cap} are declared."
+        )
     _unsigned(gathered, f"ragwitness attest close {window} --key {key} --witness …")
 
 
@@ -329,19 +331,19 @@ def prove(
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another file with -o.")
     # Phase D, step 1: the challenge, drawn by the auditor after the close.
-    asked = parse_challenge(read_file(challenge, _LONGEST))
-    held = Window.load(window, [read_key(key)])
+    request = parse_challenge(read_file(challenge, _LONGEST))
+    closed = Window.load(window, [read_key(key)])
     # Step 2: prove record by record. Finished proofs are kept, so that the same command goes on.
     with progress_bars(console(), items="records") as progress:
         # A second log under the key's name would be a second history: none is begun here.
-        openings = _log_opening(key, held, held.keys) if _openings(key).exists() else None
-        data = prove_window(held, asked, progress, again=again, openings=openings)
+        openings = _log_opening(key, closed, closed.keys) if _openings(key).exists() else None
+        data = prove_window(closed, request, progress, again=again, openings=openings)
     # Step 3: one file. A bundle is evidence and never replaces another one.
     new_file(output, data)
     values: dict[str, object] = {
         "bundle": str(output),
         "bytes": len(data),
-        "records": len(asked.records),
+        "records": len(request.records),
     }
     print_values(values, as_json=as_json)
 
@@ -363,13 +365,13 @@ def begin(
     from ragwitness.attest.window import Window
     from ragwitness.crypto.records import BeaconRecord, decode
 
-    held = Window.load(window, [read_key(key)])
+    open_window = Window.load(window, [read_key(key)])
     record = decode(read_file(file, _LONGEST))
-    if not isinstance(record, BeaconRecord) or record.window != held.policy.window:
+    if not isinstance(record, BeaconRecord) or record.window != open_window.policy.window:
         raise InputError(
-            f"{file} is no beacon of the window {held.policy.window}.",
+            f"{file} is no beacon of the window {open_window.policy.window}.",
             "Ask the auditor for one: ragwitness attest beacon.",
         )
-    held.begin(record.value, record.source)
-    held.publish()
-    print_values({"beacon": record.value, "checkpoint": held.checkpoint}, as_json=as_json)
+    open_window.begin(record.value, record.source)
+    open_window.publish()
+    print_values({"beacon": record.value, "checkpoint": open_window.checkpoint}, as_json=as_json)

@@ -64,9 +64,9 @@ def challenge(
         raise InputError("Say how many records to prove.", "Give --records, --share or --all.")
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
-    known = None if trust is None else parse_trust(read_file(trust, 1 << 20))
+    knowledge = None if trust is None else parse_trust(read_file(trust, 1 << 20))
     # Step 1: the close fixes the records. A challenge on an open window could be dodged.
-    close, population = _close(public, known)
+    close, population = _close(public, knowledge)
     # Step 2: how many. For a share of bad records, as many as miss all of them with probability
     # --miss at most.
     if everything:
@@ -76,14 +76,16 @@ def challenge(
     else:
         count = records or 0
     # Step 3: which ones. They follow from beacon, close and number, so anybody can draw them again.
-    made = make_challenge(_beacon(beacon), close, population, count)
-    shown = checkpoint_token(close.size, close.root)
-    if trust is not None and known is not None:
+    drawn = make_challenge(_beacon(beacon), close, population, count)
+    token = checkpoint_token(close.size, close.root)
+    if trust is not None and knowledge is not None:
         # First: a challenge that nobody remembers is worth nothing.
-        _remember(trust, known, replace(known, beacon=made.beacon, records=count, close=shown))
-    replace_file(output, made.encode())
-    _print(made, shown, as_json=as_json)
-    if known is not None and not known.pins.on_policy and not as_json:
+        _remember(
+            trust, knowledge, replace(knowledge, beacon=drawn.beacon, records=count, close=token)
+        )
+    replace_file(output, drawn.encode())
+    _print(drawn, token, as_json=as_json)
+    if knowledge is not None and not knowledge.pins.on_policy and not as_json:
         typer.echo(
             f"{trust} pins no policy yet, so that nothing passes by it: ragwitness attest pin."
         )
@@ -95,7 +97,7 @@ def _print(made: Challenge, close: str, *, as_json: bool) -> None:
     from ragwitness.attest.verifier import sampling_of
     from ragwitness.evidence.result import sampling_line
 
-    # What so many records can and cannot find, with the drawn numbers.
+    # The chances that these records include a bad one.
     sampling = sampling_of(made.population, len(made.records))
     if as_json:
         values = {
@@ -103,7 +105,7 @@ def _print(made: Challenge, close: str, *, as_json: bool) -> None:
             "close": close,
             "population": made.population,
             "records": list(made.records),
-            "detection": [{"bad": bad, "chance": found} for bad, found in sampling.detection],
+            "detection": [{"bad": bad, "chance": chance} for bad, chance in sampling.detection],
         }
         typer.echo(json.dumps(values, indent=2))
         return
@@ -165,20 +167,20 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
         )
     data = read_file(path, _NOTE)
     if trust is not None:
-        found = open_checkpoint(data, trust.notes).checkpoint
+        close = open_checkpoint(data, trust.notes).checkpoint
     else:
-        found = Checkpoint.parse(Note.parse(data).text)
+        close = Checkpoint.parse(Note.parse(data).text)
     entries = list(read_entries(read_file(public / "log" / "entries.bin", _LOG)))
     # The whole log is rebuilt: a root that somebody names is not the root of these records.
     log = MerkleLog()
     log.extend(entries)
-    if (log.size, log.root()) != (found.size, found.root):
+    if (log.size, log.root()) != (close.size, close.root):
         raise VerificationError("log.root", f"The log in {public} is not the one that was closed.")
     records = list(map(decode, entries))
     if not records or not isinstance(records[-1], CloseRecord):
         raise VerificationError("close.last", f"The log in {public} ends with no close record.")
     # Only queries can be challenged; the opening and the closing record are read in any case.
-    return found, sum(isinstance(record, QueryRecord) for record in records)
+    return close, sum(isinstance(record, QueryRecord) for record in records)
 
 
 # ``ragwitness attest pin``: which policy a verifier accepts, written into its trust file.
@@ -202,8 +204,8 @@ def pin(
 ) -> None:
     """Say which policy you accept.
 
-    It shows what the window's policy promises, and where that is weak. --policy accepts this one;
-    the four bounds accept every policy that keeps them, of this window and of later ones. Without
+    It shows the promise of the window's policy and its weak points. --policy accepts this one; the
+    four bounds accept every policy that keeps them, of this and later windows. Without
     either nothing is written, and `ragwitness verify` gives no PASS: the provider wrote the policy.
 
     Args:
@@ -238,36 +240,36 @@ def pin(
     from ragwitness.crypto.notes import Signers
     from ragwitness.privacy.ranges import whole
 
-    made = log_key is not None and not trust.exists()
-    if log_key is not None and not made:
+    new = log_key is not None and not trust.exists()
+    if log_key is not None and not new:
         raise InputError(
             f"{trust} names the keys of a log.", "Leave --log-key out, or name another."
         )
     again = "Make it from the log's public key as you know it: --log-key KEY"
-    known = (
+    knowledge = (
         Trust(Signers(tuple(map(PublicKey.parse, log_key or ()))))
-        if made
+        if new
         else parse_trust(read_file(trust, _NOTE, again))
     )
     policy = WindowPolicy.parse(read_file(public / "policy.json", MOST_BYTES))
     bounds = _bounds(epsilon_most, delta_most, k_max_least, threshold_most, span_least)
-    # What is given is added to what the file holds; nothing is taken out of it in silence.
-    pins = known.pins
+    # Options are added to the file's pins; no pin is removed.
+    pins = knowledge.pins
     if this:
         pins = replace(pins, policy=policy.digest)
     if bounds is not None:
         pins = replace(pins, bounds=bounds)
     if embedder is not None:
-        own = CommittedEmbedder(artifacts(embedder, prompt), bytes(32))
-        pins = replace(pins, embedder=own.digest)
+        committed = CommittedEmbedder(artifacts(embedder, prompt), bytes(32))
+        pins = replace(pins, embedder=committed.digest)
     if unsigned_most is not None:
         whole("unsigned_most", unsigned_most, 0)
         pins = replace(pins, unsigned_most=unsigned_most)
     if account:
-        named = dict(one.rpartition("=")[::2] for one in account)
+        named = dict(pair.rpartition("=")[::2] for pair in account)
         pins = parse_pins(pins.plain() | {"accounts": {**pins.accounts, **named}})
-    if made or pins != known.pins:
-        replace_file(trust, replace(known, pins=pins).encode())
+    if new or pins != knowledge.pins:
+        replace_file(trust, replace(knowledge, pins=pins).encode())
     values: dict[str, object] = {
         "window": policy.window,
         "policy": policy.digest,
@@ -277,7 +279,7 @@ def pin(
         "pinned": pins.plain() or "nothing: give --policy, or the bounds",
     }
     if pins.bounds is not None:
-        values["breaks"] = [what for _, what in pins.bounds.broken(policy)] or "nothing"
+        values["breaks"] = [text for _, text in pins.bounds.broken(policy)] or "nothing"
     print_values(values, as_json=as_json)
 
 
@@ -340,10 +342,10 @@ def beacon(
 
     if output.exists():
         raise InputError(f"{output} exists; it is not overwritten.", "Choose another -o.")
-    known = parse_trust(read_file(trust, _LONGEST_TRUST))
+    knowledge = parse_trust(read_file(trust, _LONGEST_TRUST))
     # Step 1: the opening, signed: what the provider committed to before this value was drawn.
-    opened = open_checkpoint(read_file(public / "open.checkpoint", MAX_NOTE), known.listeners)
-    shown = checkpoint_token(opened.checkpoint.size, opened.checkpoint.root)
+    opened = open_checkpoint(read_file(public / "open.checkpoint", MAX_NOTE), knowledge.listeners)
+    token = checkpoint_token(opened.checkpoint.size, opened.checkpoint.root)
     window = WindowPolicy.parse(read_file(public / "policy.json", MOST_BYTES)).window
     # Step 2: the value, in its one spelling.
     drawn = os.urandom(32).hex() if value is None else value
@@ -355,17 +357,17 @@ def beacon(
             "Give 32 bytes as 64 lower-case hex digits, and a source of 1 to 256 characters.",
         ) from error
     # Step 3: into the trust file first: a value that nobody remembers binds nobody.
-    if known.noise_beacon and known.noise_beacon.hex() != drawn:
+    if knowledge.noise_beacon and knowledge.noise_beacon.hex() != drawn:
         raise InputError(
             f"{trust} holds another beacon of the noise; a window has one.",
-            f"The same is made again by --value {known.noise_beacon.hex()}.",
+            f"The same is made again by --value {knowledge.noise_beacon.hex()}.",
         )
     replace_file(
-        trust, replace(known, noise_beacon=bytes.fromhex(drawn), noise_open=shown).encode()
+        trust, replace(knowledge, noise_beacon=bytes.fromhex(drawn), noise_open=token).encode()
     )
     replace_file(output, encode(record))
     print_values(
-        {"window": window, "beacon": drawn, "source": source, "opening": shown}, as_json=as_json
+        {"window": window, "beacon": drawn, "source": source, "opening": token}, as_json=as_json
     )
 
 
@@ -407,23 +409,23 @@ def monitor(
 
     from ragwitness.attest.window_log import count_queries, watch
 
-    who = signers(trust, witnessed=cosign is None)
+    keys = signers(trust, witnessed=cosign is None)
     with _prefix(public) as (prefix, note):
         # The usual round: the newest checkpoint against the last one that was accepted.
-        known = read_file(state, _NOTE_BYTES) if state.exists() else None
+        stored = read_file(state, _NOTE_BYTES) if state.exists() else None
         key = key_at(cosign, name, KeyKind.COSIGNATURE) if cosign is not None else None
-        seen = watch(prefix, note, who, known, key, int(time.time()), entries=entries)
+        step = watch(prefix, note, keys, stored, key, int(time.time()), entries=entries)
         counted = None
         if account is not None:
             tenant, _, who_asks = account.partition("/")
-            counted = count_queries(prefix, seen.new.checkpoint, tenant, who_asks)
+            counted = count_queries(prefix, step.new.checkpoint, tenant, who_asks)
     # Kept only after every check has held: a state that follows a rolled-back log would forgive it.
-    replace_file(state, seen.note)
+    replace_file(state, step.note)
     values: dict[str, object] = {
         "holds": True,
-        "log": seen.new.checkpoint.origin,
-        "before": seen.old.size if seen.old else None,
-        "now": seen.new.checkpoint.size,
+        "log": step.new.checkpoint.origin,
+        "before": step.old.size if step.old else None,
+        "now": step.new.checkpoint.size,
         "witness": key.public.text if key else None,
     }
     if counted is not None:
@@ -468,9 +470,9 @@ def check(
 ) -> None:
     """Check a receipt offline.
 
-    It must be signed, in the log, and of this query, vector and answer. Give all that you know:
-    the noise depends on query, nonce, checkpoint, account and sequence, and a provider that changed
-    one of them, or asked in your name, could have chosen it. It exits with 3 and the name of the
+    It must be signed, in the log, and of this query, vector and answer. Give all that you know: the
+    noise depends on query, nonce, checkpoint, account and sequence. A provider that changed one of
+    them, or asked in your name, could have chosen it. It exits with 3 and the name of the
     check that fails.
 
     Args:
@@ -485,21 +487,20 @@ def check(
     from ragwitness.core.files import read_file
 
     data = read_file(file, MOST_RECEIPT)
-    who = signers(trust)
-    known = {"account": account, "nonce": nonce, "checkpoint": checkpoint, "sequence": sequence}
-    found = _query(data, who, query)
-    # What the user knows is compared with what was signed: the noise follows from exactly these
-    # values.
-    for field, value in known.items():
+    keys = signers(trust)
+    expected = {"account": account, "nonce": nonce, "checkpoint": checkpoint, "sequence": sequence}
+    facts = _query(data, keys, query)
+    # Compare the user's values with the signed ones: they determine the noise.
+    for field, value in expected.items():
         if value is None:
             continue
-        held = found[field]
-        if held != value:
-            why = f"The record is of another {field} than yours."
+        logged = facts[field]
+        if logged != value:
+            fault = f"The record is of another {field} than yours."
             if field == "sequence":
-                why = f"You had sent {value:,} queries before; the log has {held:,} of yours."
-            raise VerificationError(f"receipt.{field}", why)
-    print_values({"holds": True, **found}, as_json=as_json)
+                fault = f"You had sent {value:,} queries before; the log has {logged:,} of yours."
+            raise VerificationError(f"receipt.{field}", fault)
+    print_values({"holds": True, **facts}, as_json=as_json)
 
 
 def _query(data: bytes, who: Signers, query: str | None) -> dict[str, object]:

@@ -46,20 +46,20 @@ def read_indexes(
     Raises:
         InputError: A tenant is unknown or comes twice, or a file cannot be used.
     """
-    found: dict[str, Contents] = {}
+    indexes: dict[str, Contents] = {}
     for pair in given:
         tenant, equals, source = pair.partition("=")
         mechanism = policy.tenants.get(tenant)
-        if not equals or mechanism is None or tenant in found:
+        if not equals or mechanism is None or tenant in indexes:
             raise InputError(
                 f"--index {pair!r} names no tenant of the policy, or one a second time.",
                 f"Write --index TENANT=FILE; the tenants: {', '.join(policy.tenants)}.",
             )
         if source.endswith(".npy"):
-            found[tenant] = _vectors(Path(source), mechanism)
+            indexes[tenant] = _vectors(Path(source), mechanism)
         else:
-            found[tenant] = _documents(source, mechanism, embedder, how)
-    return found
+            indexes[tenant] = _documents(source, mechanism, embedder, how)
+    return indexes
 
 
 def artifacts(embedder: str, prompt: str | None = None) -> dict[str, str]:
@@ -73,24 +73,24 @@ def artifacts(embedder: str, prompt: str | None = None) -> dict[str, str]:
         prompt: Template of the generator's prompt, by name or file; None for none.
     """
     # The name always; the files where there are any: two models of one name must not pass for one.
-    found = {"name": hashlib.sha256(embedder.encode()).hexdigest()}
+    digests = {"name": hashlib.sha256(embedder.encode()).hexdigest()}
     if prompt is not None:
         from ragwitness.rag.config import load_template
 
-        shown = load_template(prompt)
-        parts = {"join", "system", *shown.later} - unset(shown)
-        text = canonical({part: getattr(shown, part) for part in parts})
-        found["template"] = hashlib.sha256(text).hexdigest()
+        template = load_template(prompt)
+        fields = {"join", "system", *template.later} - unset(template)
+        text = canonical({field: getattr(template, field) for field in fields})
+        digests["template"] = hashlib.sha256(text).hexdigest()
     if embedder.partition(":")[0] == "hashing":  # its name says all: there is no model
-        found["hashing"] = found["name"]
+        digests["hashing"] = digests["name"]
     folder = _folder(embedder)
     if folder is None:
-        return found
-    for path in sorted(part for part in folder.rglob("*") if part.is_file()):
+        return digests
+    for path in sorted(field for field in folder.rglob("*") if field.is_file()):
         with path.open("rb") as file:
             name = path.relative_to(folder).as_posix()
-            found[f"file/{name}"] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+            digests[f"file/{name}"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def _folder(embedder: str) -> Path | None:
@@ -121,7 +121,7 @@ def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -
     # In order, one document more or less would move all after it (as in the service).
     slots = _LOTS.sample(range(mechanism.capacity), len(documents))
     for start in range(0, len(documents), _BATCH):
-        batch, places = documents[start : start + _BATCH], slots[start : start + _BATCH]
+        batch, batch_slots = documents[start : start + _BATCH], slots[start : start + _BATCH]
         floats = np.asarray(model.embed([document.text for document in batch]), np.float64)
         if floats.shape[1:] != (mechanism.dimension,):
             raise InputError(
@@ -130,7 +130,7 @@ def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -
                 "Give another --embedder, or that dimension in the policy.",
             )
         vectors = _quantised(floats, batch, mechanism)
-        for slot, document, vector in zip(places, batch, vectors, strict=True):
+        for slot, document, vector in zip(batch_slots, batch, vectors, strict=True):
             rows[slot] = vector
             digests[slot] = hashlib.sha256(document.text.encode()).hexdigest()
             names[slot] = document.id
@@ -157,18 +157,18 @@ def _vectors(path: Path, mechanism: Mechanism) -> Contents:
     In place of a text's digest, which is not known here, stands that of the row's bytes.
     """
     try:
-        given = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} cannot be read as vectors: {error}.") from error
-    if given.ndim != 2 or not 1 <= len(given) <= mechanism.capacity:
+    if array.ndim != 2 or not 1 <= len(array) <= mechanism.capacity:
         raise InputError(
-            f"{path} holds an array of shape {given.shape} for {mechanism.capacity:,} slots.",
+            f"{path} holds an array of shape {array.shape} for {mechanism.capacity:,} slots.",
             "Store one row per document.",
         )
-    floats = given.dtype.kind == "f"
+    floats = array.dtype.kind == "f"
     # Whole numbers are taken as they are and checked; rounding them again could break their norm.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-    rows[: len(given)] = quantise(given, mechanism) if floats else check_rows(given, mechanism)
+    rows[: len(array)] = quantise(array, mechanism) if floats else check_rows(array, mechanism)
     digests = [
         hashlib.sha256(row.astype("<i2").tobytes()).hexdigest() if row.any() else "" for row in rows
     ]
@@ -209,5 +209,5 @@ def take(
             opened = Window.load(folder).ledger.opened
             return take_windows(store, promised, opened, held.editions, number)
         except RagwitnessError:
-            shutil.rmtree(folder)  # just made, and nobody can be served out of it
+            shutil.rmtree(folder)  # just made, and serves no query yet
             raise

@@ -37,14 +37,14 @@ def audit(
     """Find out whether documents are in a RAG system's database.
 
     It prints a verdict for each document (in, out or inconclusive, with its p-value) and writes an
-    HTML report. Before the first query it says what so many documents can decide, and compares the
-    texts of --known-out with those in question. Where they differ, no verdict says that a document
-    is in.
+    HTML report. Before the first query it says whether the documents suffice for a decision, and
+    compares the texts of --known-out with those in question. Where they differ, no verdict says
+    that a document is in.
 
     With --collection it prints one verdict for all documents together. It asks about one after
     another, and you may look at the e-value, and stop, at any time. That verdict says that the
-    collection is not like the documents of --known-out, which must be of the same source and kind;
-    it does not say which of its documents are inside.
+    collection is not like the documents of --known-out, which must be of the same source and kind.
+    It does not say which of its documents are inside.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
 
@@ -154,12 +154,14 @@ def _audit_scope(
     from ragwitness.membership.task import as_accounts
     from ragwitness.report.files import write
 
+    # 1. One task for each account, and one folder for all.
     audits: dict[str, AuditResult] = {}
     tasks = as_accounts(task, accounts, say_error)
     first, order = next(iter(tasks.values()))
     named = (*sorted(accounts.items()), *first.identity(order))
     folder = run_folder(task.run, "as", str(task.target), *named)
     agree(*order.beforehand(), yes=task.yes or dry_run)
+    # 2. One audit after the other, each stored at once.
     for name, (account_task, prepared) in tasks.items():
         console().print(f"as {name}:", markup=False)
         if dry_run:
@@ -195,8 +197,8 @@ def _audit_collection(task: AuditTask, outputs: Outputs, *, dry_run: bool) -> No
     order = task.order(say_error, collection=True)
     plan, target = order.plan, str(task.target)
     same = replace(plan, in_flight=1)  # another --concurrency resumes the same run
-    # The seed decides the order of asking, so it is part of the run's name: another order is
-    # another sequence of bets, and both must not be read as one.
+    # The seed decides the order of asking, so it is part of the run's name. Another order is
+    # another sequence of bets: the two must not be read as one.
     named = ("owner", target, same, order.method, order.config, order.proxy, task.seed)
     folder = run_folder(task.run, *named)
     if dry_run:

@@ -144,6 +144,7 @@ def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]
     from ragwitness.membership.methods.method_registry import AUDITS, build_audit
     from ragwitness.models.model_registry import load_language_model
 
+    # A method of another package may fail to load: that is a note, and no end.
     proxy = load_language_model("reader")
     names, broken = [], []
     for name in AUDITS.names():

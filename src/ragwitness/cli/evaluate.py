@@ -34,6 +34,5 @@ def evaluate(
     # preview.
     with progress_bars(console()) as progress:
         battery = wait(task.asked(plan, documents, folder, progress), folder)
-    # The page has a name of its own: an older evaluation.html in the folder is replaced by its
-    # like.
+    # The page has another name than a report: only an older evaluation.html is replaced.
     conclude(battery, outputs, store=folder, page=folder / EVALUATION)

@@ -74,7 +74,7 @@ def init(
         if answers[name] is None:
             answers[name] = _prompt(f"--{name.replace('_', '-')}", question, screen)
     task = AuditTask(**answers)
-    # 2. The documents: can they be read, what can so many decide, are both sets of one kind?
+    # 2. The documents: can they be read, are they enough, are both sets of one kind?
     order = task.order(say_error)
     plan, budget = order.plan, order.budget
     named = task.method if task.method != AUTO else None
@@ -113,7 +113,7 @@ def init(
     outlook = foresee(plan, {chosen: config}, order.proxy, budget, report.latency)
     leave(outlook)
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {reason}", markup=False)
-    # The forecast says what so many documents decide; here, whether both sets are of one kind.
+    # The forecast says whether the documents suffice; here, whether both sets are of one kind.
     alike = remarks[1:] or (likeness(plan.documents, plan.known_out).told,)
     for line in alike:
         screen.print(line[:1].upper() + line[1:], markup=False)

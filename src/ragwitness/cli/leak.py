@@ -45,17 +45,17 @@ def leak(
             f"{attack.name}: at most {prompts:,} prompts, answers of at most {tokens:,} tokens"
             for attack in work.attacks
         ]
-        most = len(work.attacks) * prompts
-        total = f"all: at most {most:,} prompts, {most * tokens:,} tokens written"
+        total_prompts = len(work.attacks) * prompts
+        total = f"all: at most {total_prompts:,} prompts, {total_prompts * tokens:,} tokens written"
         preview([*lines, total], folder, task.budget)
         return
     # Step 3, the texts that answers are compared with.
     plan = work.plan(say_error)
-    asked = None
+    run = None
     if task.transcripts is None:
         # Step 4, the attacks; stored transcripts are only scored.
         with task.limited(folder) as (limiter, transport):
-            asked = ask(
+            run = ask(
                 open_target(str(task.target), transport),
                 sealed(
                     folder,
@@ -68,10 +68,10 @@ def leak(
                 "prompts",
             )
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
-    transcripts = work.transcripts(asked)
+    transcripts = work.transcripts(run)
     console().print(f"scoring {len(transcripts):,} transcripts", markup=False)
-    result = work.scored(plan, asked)
+    result = work.scored(plan, run)
     # Examples are private text: they go into the page, behind a fold, and never into the stored
     # result.
-    shown = pick_examples(transcripts, plan.records, _EXAMPLES if examples else 0)
-    conclude(result, outputs, store=folder, report=leak_report(result, shown))
+    leaked = pick_examples(transcripts, plan.records, _EXAMPLES if examples else 0)
+    conclude(result, outputs, store=folder, report=leak_report(result, leaked))

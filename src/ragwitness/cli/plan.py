@@ -53,8 +53,8 @@ def plan(
     """Estimate what audits would cost and find; nothing is sent.
 
     It counts queries, tokens and, with prices, money on a sample of the documents. It also says
-    what so many documents known to be outside can decide at all, and simulates what share of the
-    documents inside the audits would find.
+    whether the documents known to be outside suffice for a decision, and simulates the share of the
+    documents inside that the audits would find.
 
     Args:
         method: The audits: all, or names with commas between them.
@@ -92,6 +92,7 @@ def foresee(
     from ragwitness.membership.plan import among
     from ragwitness.models.model_registry import load_language_model
 
+    # Audits may depend on all documents together.
     model, every = load_language_model(proxy), plan.every_document
     audits = {
         name: among(build_audit(name, model, config), every) for name, config in configs.items()
@@ -111,6 +112,7 @@ def _configs_of(method: str, options: Mapping[str, Mapping[str, object]]) -> dic
     """
     from ragwitness.membership.methods.method_registry import AUDITS, configure
 
+    # Names keep their order, each once.
     names = tuple(AUDITS)
     if method != "all":
         names = tuple(dict.fromkeys(filter(None, (name.strip() for name in method.split(",")))))

@@ -74,8 +74,11 @@ def synthesize(
     if report.out is not None:
         print_lines(console(), f"synthetic records: {report.out}")
     for passed in (True, False):
-        some = [one for one in result.made if bool(one.text) is passed][:show]
-        print_lines(console(), *(f"{one.record}: {one.text or one.reason}" for one in some))
+        some = [synthesis for synthesis in result.made if bool(synthesis.text) is passed][:show]
+        print_lines(
+            console(),
+            *(f"{synthesis.record}: {synthesis.text or synthesis.reason}" for synthesis in some),
+        )
     # Fail closed: where nothing passed there is a report, an exit code and no texts.
     conclude(report, outputs, store=folder)
     if report.out is None:

@@ -45,25 +45,6 @@ NOT_CLAIMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class MakingCost:
-    """The cost of making the texts of a variant, all starts together.
-
-    Attributes:
-        queries: Queries to chat models.
-        prompt_tokens: Tokens that they read, where they count.
-        completion_tokens: Tokens that they wrote.
-        money: In the currency of the prices; None without prices.
-        seconds: Time of the start that made the texts; None where they were made earlier.
-    """
-
-    queries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    money: float | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Usefulness:
     """One measure of the answers to the questions.
 
@@ -119,7 +100,6 @@ class Compared:
         unanswered: Questions that failed.
         unjudged: Answers that could not be judged, by reason.
         settings: How its texts were made.
-        cost: Cost of making its texts; None for texts of a file.
         doubt: Why absent leaks prove little; empty where enough was answered.
     """
 
@@ -135,7 +115,6 @@ class Compared:
     unanswered: int
     unjudged: Mapping[str, int]
     settings: Mapping[str, str]
-    cost: MakingCost | None = None
     doubt: str = ""
 
 
@@ -266,8 +245,8 @@ def headline(result: Comparison) -> tuple[str, str]:
     """Return a title and a sentence."""
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
-    shown = {variant.name for variant in result.variants if variant.indexed}
-    title, sentence = ranking(base, [other for other in others if other.name in shown])
+    indexed = {variant.name for variant in result.variants if variant.indexed}
+    title, sentence = ranking(base, [other for other in others if other.name in indexed])
     unheld = "" if result.background else " No count was held against chance: no background."
     return title, f"{sentence}{unheld}"
 
@@ -348,7 +327,7 @@ def _worth(base: Contender, other: Contender) -> str:
     if base.use is None or other.use is None or other.gain is None:
         return ""
     if base.at_floor:
-        return "; what it costs cannot be told: usefulness is at its floor"
+        return "; its cost is unknown: usefulness is at its floor"
     total, points = 100 * base.use.value, 100 * other.gain.value
     if other.gain.low <= 0 <= other.gain.high:
         return f"; {other.gain.n} questions show no loss of usefulness"
@@ -418,17 +397,14 @@ def _report(result: Comparison) -> doc.ReportDocument:
 
 
 def _made(variant: Compared) -> str:
-    """How a variant was made, at what cost, and the failures of its questions."""
-    parts = [f"{label}: {value}" for label, value in variant.settings.items()]
-    if cost := variant.cost:
-        tokens = cost.prompt_tokens + cost.completion_tokens
-        money = f", cost {cost.money:,.4g}" if cost.money is not None else ""
-        time = f", {fmt.duration(cost.seconds)}" if cost.seconds is not None else ""
-        parts.append(f"{fmt.count(cost.queries)} queries, {fmt.count(tokens)} tokens{money}{time}")
+    """How a variant was made, and the failures of its questions."""
+    notes = [f"{label}: {value}" for label, value in variant.settings.items()]
     if variant.unanswered:
-        parts.append(f"{fmt.count(variant.unanswered)} questions failed")
-    parts += [f"{fmt.count(n)} answers not judged: {why}" for why, n in variant.unjudged.items()]
-    return "; ".join(parts)
+        notes.append(f"{fmt.count(variant.unanswered)} questions failed")
+    notes += [
+        f"{fmt.count(n)} answers not judged: {reason}" for reason, n in variant.unjudged.items()
+    ]
+    return "; ".join(notes)
 
 
 def _leaks(result: Comparison) -> tuple[doc.Table, doc.Paragraph, doc.Paragraph]:
@@ -436,12 +412,10 @@ def _leaks(result: Comparison) -> tuple[doc.Table, doc.Paragraph, doc.Paragraph]
         doc.Column("Variant", "name", "original records"),
         doc.Column("Texts", "value", "texts"),
         doc.Column("Words", "value"),
-        doc.Column("Repeat prompts", "value"),
-        doc.Column("Repeat prompts", "value", "prompts", page=False),
+        doc.Column("Repeat prompts", "value", "prompts"),
         doc.Column("95 % interval", "interval", "95 %"),
         doc.Column("Less chance [95 %]", "signed"),
-        doc.Column("Records", "value"),
-        doc.Column("Records", "value", "records", page=False),
+        doc.Column("Records", "value", "records"),
         doc.Column("Coverage", "value", "cover"),
         doc.Column("Secrets", "value"),
         doc.Column("Longest run", "value", "worst"),
@@ -461,11 +435,9 @@ def _leaks(result: Comparison) -> tuple[doc.Table, doc.Paragraph, doc.Paragraph]
                 variant.indexed,
                 f"{variant.words:.0f}" if variant.indexed else None,
                 _of(prompts),
-                int(prompts.count) if prompts else None,
                 prompts.rate if prompts else None,
                 prompts.excess if prompts else None,
                 _of(records),
-                int(records.count) if records else None,
                 coverage.count if coverage else None,
                 " of ".join(map(fmt.count, counts)) if secrets else None,
                 variant.worst.longest if variant.worst else None,
@@ -520,14 +492,10 @@ def _use_table(
         doc.Column(
             "Variant" if brief else "Measure and variant", "name", next(iter(measures), None)
         ),
-        doc.Column("Words", "value", "words", page=False),
         doc.Column("Mean", "value", "mean"),
         doc.Column("95 % interval", "interval", "95 %"),
-        doc.Column("Less origin [95 %]", "signed"),
-        doc.Column("Less origin", "change", "gain", page=False),
-        doc.Column("95 %", "ends", "95 %", page=False),
-        doc.Column("At equal length [95 %]", "signed"),
-        doc.Column("At equal length", "change", "equal length", page=False),
+        doc.Column("Less origin [95 %]", "signed", "gain"),
+        doc.Column("At equal length [95 %]", "signed", "equal length"),
         doc.Column("Questions", "value"),
     )
     rows: list[tuple[doc.Cell, ...]] = []
@@ -535,11 +503,9 @@ def _use_table(
         for variant in result.variants:
             if (use := variant.usefulness.get(name)) is None:
                 continue
-            words = "" if variant.answer_words is None else f"{variant.answer_words:.0f}"
-            # Longer answers score higher on most measures: "held" is the gain at equal length.
-            gain, held, mean = use.gain, use.held, use.mean
+            # Longer answers score higher on most measures: the gain at equal length stands beside.
             label = doc.Name(variant.name) if brief else doc.Name(name, variant.name)
-            rows.append((label, words, mean, mean, gain, gain, gain, held, held, mean.n))
+            rows.append((label, use.mean, use.mean, use.gain, use.held, use.mean.n))
     if not brief:
         columns = tuple(doc.Column(c.name, c.kind, None, c.page) for c in columns)
     return doc.Table(caption, columns, tuple(rows))
@@ -604,10 +570,10 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     words="comparison",
     verb="compare",
     load=lambda data: restored(Comparison, data, RESULT_TYPE),
-    dump=_dump,
     recognises=lambda data: "variants" in data,
     conditions=leaks.read_leak_conditions,
     rule=_rule,
+    dump=_dump,
     report=_report,
     rows=_rows,
     columns=leaks.MEASURE_COLUMNS,

@@ -162,7 +162,10 @@ async def run_comparison(
         warnings = [*(leaks.warnings if leaks else ()), *_length_remarks(compared[-1])]
         remarks += [(variant.name, warning) for warning in warnings]
         base = base or answers
-    warnings = [*notes_of(material.left_out), *(w for each in variants for w in each.warnings)]
+    warnings = [
+        *notes_of(material.left_out),
+        *(w for substitute in variants for w in substitute.warnings),
+    ]
     if plan.by_original:
         warnings.append(
             "Texts are found by their originals: the index holds the private records, and what is"
@@ -209,7 +212,7 @@ async def _attacked(
     if not plan.attacks:
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    asked = await ask_attacks(
+    attacks = await ask_attacks(
         plan.attacks,
         plan.prompts,
         target.for_owner(),
@@ -217,11 +220,11 @@ async def _attacked(
         progress=progress,
         limiter=RateLimiter(pace=Pace.at_most(4)),
     )
-    transcripts = with_originals(asked.transcripts, target, originals)
+    transcripts = with_originals(attacks.transcripts, target, originals)
     write_transcripts(folder / TRANSCRIPTS, transcripts)
     # Without the warnings of the run: answers of an earlier start are no news here.
-    asked = AttackRun(asked.target, tuple(transcripts), asked.spent)
-    return score_leaks(transcripts, leak_plan, asked=asked)
+    attacks = AttackRun(attacks.target, tuple(transcripts), attacks.spent)
+    return score_leaks(transcripts, leak_plan, asked=attacks)
 
 
 def with_originals(
@@ -255,7 +258,7 @@ def _compared(
     seed: int,
 ) -> Compared:
     # Empty answers prove nothing about leaks (a warning says so).
-    heard = leaks if leaks and not leaks.silent else None
+    valid = leaks if leaks and not leaks.silent else None
     texts = [len(document.text.split()) for document in variant.documents]
     return Compared(
         name=variant.name,
@@ -263,15 +266,14 @@ def _compared(
         indexed=len(texts) if variant.retrieve else 0,
         words=float(np.mean(texts)) if variant.retrieve else 0.0,
         attacks=leaks.attacks if leaks else (),
-        together=heard.together if heard else (),
+        together=valid.together if valid else (),
         worst=worst,
         usefulness=usefulness(answers, base, seed) if answers else {},
         answer_words=answers.mean_length if answers else None,
         unanswered=answers.answers.count(None) if answers else 0,
         unjudged=answers.unjudged if answers else {},
         settings=variant.settings,
-        cost=variant.cost,
-        doubt=heard.doubt if heard else "",
+        doubt=valid.doubt if valid else "",
     )
 
 

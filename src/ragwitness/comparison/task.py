@@ -12,21 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.leakage.task import attacks_of, names_of, plan_of
-from ragwitness.runner.task_options import (
-    AnswerTokens,
-    ContactFinder,
-    Decoys,
-    HowRead,
-    OwnSystem,
-    PrivateCorpus,
-    Prompts,
-    RunPath,
-    Secrets,
-    Sending,
-    Texts,
-    refuse_types,
-    reject_inapplicable_options,
-)
+from ragwitness.runner import task_options as opt
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
 from ragwitness.synthesis.task import Contacts, Making, RolePlayers
 
@@ -42,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompareTask(HowRead, Sending, OwnSystem, Making):
+class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
     """Compare substitutes of a corpus: privacy against use.
 
     Carried out, it gives the leaks of the records and the quality of answers, for the records
@@ -75,7 +61,7 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         TargetError: A chat model cannot be reached, or does not speak the protocol.
     """
 
-    corpus: PrivateCorpus
+    corpus: opt.PrivateCorpus
     _: KW_ONLY
     substitutes: Annotated[
         Sequence[str] | None,
@@ -99,26 +85,28 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
     utility: bool = True
     judge: Annotated[str | None, PathRole.ADDRESS, Only("utility")] = None
     attacks: str | Sequence[str] = "composite"
-    prompts: Prompts = 100
-    answer_tokens: AnswerTokens = 256
-    information: Annotated[Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts")] = None
+    prompts: opt.Prompts = 100
+    answer_tokens: opt.AnswerTokens = 256
+    information: Annotated[opt.Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts")] = (
+        None
+    )
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
         Opt("--set", metavar="ATTACK.NAME=VALUE"),
     ] = None
-    background: Annotated[Texts | None, PathRole.DOCUMENTS, Opt(shown="the records held out")] = (
-        None
-    )
-    secrets: Secrets = None
-    decoys: Decoys = None
+    background: Annotated[
+        opt.Texts | None, PathRole.DOCUMENTS, Opt(shown="the records held out")
+    ] = None
+    secrets: opt.Secrets = None
+    decoys: opt.Decoys = None
     contacts: Contacts = False
     retrieve_by: str = "own"
     k: int = 1
     embedder: Annotated[str, PathRole.ADDRESS, Only("utility")] = "minilm"
     role: RolePlayers = None
-    pii: ContactFinder = "auto"
+    pii: opt.ContactFinder = "auto"
     seed: int = 0
-    run: RunPath = None
+    run: opt.RunPath = None
 
     def order(self, note: Note = warn) -> CompareWork:
         """Check the options, read the corpus and divide it; nothing is sent.
@@ -135,10 +123,10 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         from ragwitness.synthesis.agents import roles_of
 
         # 1. The options: variants, budget, limits.
-        refuse_types(self)
-        reject_inapplicable_options(self, {"utility"} if self.utility else set())
+        opt.refuse_types(self)
+        opt.reject_inapplicable_options(self, {"utility"} if self.utility else set())
         roles = roles_of(self.model, dict(named_pairs(self.role, "--role judge=MODEL", "model")))
-        wanted = self._wanted(roles)
+        named = self._wanted(roles)
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
         # 2. The material: the corpus is divided once, and every variant gets the same questions and
@@ -153,10 +141,10 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
             prompts=self.prompts,
             answer_tokens=self.answer_tokens,
             rag=self.rag,
-            by_original=wanted.by_original,
+            by_original=named.by_original,
             seed=self.seed,
         )
-        return CompareWork(self, wanted, plan, roles, public)
+        return CompareWork(self, named, plan, roles, public)
 
     def _wanted(self, roles: Roles) -> Wanted:
         """Return the variants, each name once.
@@ -184,13 +172,13 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         for spec in defenses:
             load_defense(spec)
         named = tuple((check_name(name), Path(path)) for name, path in files)
-        wanted = Wanted(named, tuple(methods), tuple(defenses), self.retrieve_by == "original")
+        variants = Wanted(named, tuple(methods), tuple(defenses), self.retrieve_by == "original")
         # Names are folders of variants: two of one name would read each other's answers.
-        if twice := [name for name in wanted.names if wanted.names.count(name) > 1]:
+        if twice := [name for name in variants.names if variants.names.count(name) > 1]:
             raise InputError(
                 f"Two variants are called {twice[0]}.", "Rename one: --with NAME=FILE."
             )
-        return wanted
+        return variants
 
     def _material(self, note: Note) -> Material:
         """Read the corpus and divide it.
@@ -202,16 +190,16 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
 
         # 1. The texts, the secrets and the questions.
         questions = () if self.questions is None else variants.read_questions(Path(self.questions))
-        lost: list[LeftOut | str] = []
-        records = as_documents(self.corpus, self, lost, note)
-        background = as_documents(self.background, self, lost, note)
+        unread: list[LeftOut | str] = []
+        records = as_documents(self.corpus, self, unread, note)
+        background = as_documents(self.background, self, unread, note)
         ledgers = (self.secrets, self.decoys)
         leaks = plan_of(records, background, ledgers, contacts=self.contacts, seed=self.seed)
         source = self.corpus if isinstance(self.corpus, str | Path) else "the corpus"
-        own = None
+        questions_of_records = None
         if self.utility and self.questions is None:
-            own = variants.own_questions(str(source))
-        if own is not None and not own:
+            questions_of_records = variants.own_questions(str(source))
+        if questions_of_records is not None and not questions_of_records:
             raise InputError(
                 f"There are no questions: {source} has no JSON lines with fields question and"
                 " answer.",
@@ -221,8 +209,10 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
         held_out = self.held_out
         if held_out is None:
             spare = self.questions is not None and self.background is not None
-            held_out = 0 if spare else variants.default_held_out(len(own or records))
-        if own is not None and not held_out:
+            held_out = (
+                0 if spare else variants.default_held_out(len(questions_of_records or records))
+            )
+        if questions_of_records is not None and not held_out:
             raise InputError(
                 "Without records held out there are no questions.",
                 "Give --held-out, --questions FILE or --no-utility.",
@@ -232,13 +222,13 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
             records,
             held_out,
             self.seed,
-            own=own,
+            own=questions_of_records,
             questions=questions,
             background=background,
             secrets=leaks.secrets,
             decoys=leaks.decoys,
         )
-        return replace(divided, left_out=tuple(lost))
+        return replace(divided, left_out=tuple(unread))
 
     def carry_out(self) -> Comparison:
         """Make, ask and compare."""
@@ -246,9 +236,9 @@ class CompareTask(HowRead, Sending, OwnSystem, Making):
 
         folder = own_folder(self.run, self.corpus, self.background, self.information)
         work = self.order()
-        with ExitStack() as held:
-            folder = folder or Path(held.enter_context(TemporaryDirectory()))
-            limiter, transport = held.enter_context(self.limited(folder))
+        with ExitStack() as stack:
+            folder = folder or Path(stack.enter_context(TemporaryDirectory()))
+            limiter, transport = stack.enter_context(self.limited(folder))
             return to_end(work.asked(limiter, transport, folder))
 
 
@@ -331,8 +321,8 @@ class CompareWork:
             " process",
         ]
         if judge := self.task.judge:
-            most = 4 * len(names) * questions
-            lines.append(f"{judge}: at most {most:,} queries to judge answers")
+            queries = 4 * len(names) * questions
+            lines.append(f"{judge}: at most {queries:,} queries to judge answers")
         for spec in self.wanted.methods:
             if spec == ZERO_SHOT:
                 continue
@@ -349,7 +339,7 @@ class CompareWork:
         transport: TransportOptions,
         folder: Path,
         progress: Progress | None = None,
-        made: dict[str, SynthesisResult] | None = None,
+        syntheses: dict[str, SynthesisResult] | None = None,
     ) -> Comparison:
         """Make the texts, ask every variant, and compare.
 
@@ -358,7 +348,7 @@ class CompareWork:
             transport: How they are reached.
             folder: Run folder.
             progress: Called after each answer.
-            made: Receives the texts that were made, by method.
+            syntheses: Receives the texts that were made, by method.
 
         Raises:
             TargetError: A chat model cannot be reached, or does not speak the protocol.
@@ -371,7 +361,7 @@ class CompareWork:
         from ragwitness.synthesis.agents import open_chat
         from ragwitness.synthesis.generator_registry import parse_spec
 
-        task, made = self.task, {} if made is None else made
+        task, syntheses = self.task, {} if syntheses is None else syntheses
         async with AsyncExitStack() as opened:
             model = judge = None
             specs = (parse_spec(spec) for spec in self.wanted.methods if spec != ZERO_SHOT)
@@ -386,7 +376,7 @@ class CompareWork:
                 opened.push_async_callback(judge.model.close)
             # First all texts, then all questions: a method that fails must not leave half a
             # comparison paid for.
-            variants = await self._variants(model, limiter, folder, progress, made)
+            variants = await self._variants(model, limiter, folder, progress, syntheses)
             return await run_comparison(
                 self.plan,
                 variants,

@@ -1,7 +1,7 @@
 """Usefulness of answers: measures against references, a judge, and differences (SAGE §4.2, A.8).
 
-The published measures stand beside others under names of their own: SAGE calls *containment* exact
-match, and its BLEU-1 splits at white space, so that punctuation sticks to words. With several
+The published measures have names that say so: SAGE calls *containment* exact match, and its BLEU-1
+splits at white space, so that punctuation sticks to words. With several
 reference answers the best one counts. All values are within [0, 1].
 """
 
@@ -116,13 +116,11 @@ def measure_utility(
         By name, shape (answers,).
 
     Raises:
-        InputError: Numbers differ, an answer has no reference, or a name is unknown.
+        InputError: Numbers differ, or an answer has no reference.
         MissingExtraError: A measure needs a package that is not installed.
     """
     if len(answers) != len(references):
         raise InputError(f"{len(answers)} answers have {len(references)} lists of references.")
-    if unknown := [name for name in names if name not in MEASURES]:
-        raise InputError(f"There is no measure {unknown[0]!r}.", f"Known: {', '.join(MEASURES)}.")
     # Every answer holds a blank reference.
     usable = [[truth for truth in truths if truth.strip()] for truths in references]
     if bare := sum(not truths for truths in usable):
@@ -273,7 +271,7 @@ def _unread(
     for query, answer in zip(queries, answers, strict=True):
         if answer.error:  # some servers repeat the prompt, and in it the leak
             return f"the judge did not answer: {unquoted(answer.error, query.prompt)}"
-    if all(each is not None for each in parsed):
+    if all(values is not None for values in parsed):
         return ""
     if any(answer.finish_reason == "length" for answer in answers):
         return "the judge's answer was cut off at its token limit"
@@ -423,7 +421,7 @@ def usefulness(
             continue
         # Long answers overlap more with anything: the difference is given at equal length, too.
         lengths = (answers.lengths, base.lengths)
-        held, near = at_equal_length(values, others, lengths, seed=seed)
+        equal_length, near = at_equal_length(values, others, lengths, seed=seed)
         gain = paired_difference(values, others, seed=seed)
-        measures[name] = Usefulness(mean, gain, held, near, above)
+        measures[name] = Usefulness(mean, gain, equal_length, near, above)
     return measures

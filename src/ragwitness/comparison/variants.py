@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ragwitness.comparison.result import ORIGIN, MakingCost
+from ragwitness.comparison.result import ORIGIN
 from ragwitness.core.errors import InputError
-from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Document, Reading, Target
 from ragwitness.leakage.attacks.base import Attack
 from ragwitness.models.base import Embedder
 from ragwitness.rag.config import RagConfig
 from ragwitness.runner.rate_limiter import RateLimiter
-from ragwitness.runner.response_store import StoredAnswers, decode_answer
 from ragwitness.runner.worker import Progress
 from ragwitness.synthesis import generator_registry as registry
 from ragwitness.synthesis.agents import Asking, MakingConfig, Roles
@@ -40,7 +38,7 @@ def check_name(name: str) -> str:
     """Return a variant's name.
 
     Raises:
-        InputError: It cannot name a folder, or is one of ours.
+        InputError: It cannot name a folder, or is reserved.
     """
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -104,7 +102,6 @@ class Variant:
         defense: Defense before the system.
         settings: How the texts were made.
         warnings: Warnings on its use.
-        cost: Cost of making the texts; None for texts of a file.
     """
 
     name: str
@@ -113,7 +110,6 @@ class Variant:
     defense: str = "none"
     settings: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    cost: MakingCost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +228,17 @@ def divide(
             "Correct --held-out.",
         )
     # 2. A random draw, not the order of the corpus: neighbours in a file are often alike.
-    held = {record.id for record in random.Random(seed).sample(eligible, held_out)}
+    held_ids = {record.id for record in random.Random(seed).sample(eligible, held_out)}
     # 3. Questions are about what no variant indexes: usefulness must not reward a leak.
-    asked = [own[record.id] for record in records if own is not None and record.id in held]
+    own_asked = [own[record.id] for record in records if own is not None and record.id in held_ids]
     return Material(
-        records=tuple(record for record in records if record.id not in held),
-        background=tuple(background) or tuple(r for r in records if r.id in held),
-        questions=(*asked, *questions),
+        records=tuple(record for record in records if record.id not in held_ids),
+        background=tuple(background) or tuple(r for r in records if r.id in held_ids),
+        questions=(*own_asked, *questions),
         # Secrets of records that are in no index cannot leak, and would lower every rate.
-        secrets=tuple(secret for secret in secrets if secret.record not in held),
+        secrets=tuple(secret for secret in secrets if secret.record not in held_ids),
         decoys=tuple(decoys),
-        held=frozenset(held),
+        held=frozenset(held_ids),
     )
 
 
@@ -251,8 +247,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is binary or not UTF-8"
-        raise InputError(f"Cannot read {path}: {why}.", _FORM) from error
+        reason = error.strerror if isinstance(error, OSError) else "it is binary or not UTF-8"
+        raise InputError(f"Cannot read {path}: {reason}.", _FORM) from error
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -277,7 +273,7 @@ def _question(row: Mapping[str, Any]) -> UsefulnessQuestion | None:
         return None
     answers = tuple(a.strip() for a in listed if isinstance(a, str) and a.strip())
     usable = bool(text.strip()) and bool(answers) and len(answers) == len(listed)
-    if not usable or any("\0" in part for part in (text, *answers)):
+    if not usable or any("\0" in string for string in (text, *answers)):
         return None
     return UsefulnessQuestion(text.strip(), answers)
 
@@ -419,34 +415,15 @@ async def made_variant(
         raise NoTextError(spec, error.message.rstrip(".")) from None
     # Withheld texts are not indexed: a variant pays for safety with usefulness.
     report = result.report
-    texts = tuple(Document(made.record, made.text) for made in result.made if made.text)
+    texts = tuple(
+        Document(synthesis.record, synthesis.text) for synthesis in result.made if synthesis.text
+    )
     if not texts:
-        why = "; ".join(f"{reason} ({n})" for reason, n in list(report.reasons.items())[:3])
-        raise NoTextError(spec, why)
+        reasons = "; ".join(f"{reason} ({n})" for reason, n in list(report.reasons.items())[:3])
+        raise NoTextError(spec, reasons)
     warnings = [f"{spec}: {warning}" for warning in report.warnings]
     warnings += _fewer(spec, len(texts), len(material.records))
-    settings, cost = dict(report.settings), making_cost(result, run, limiter)
-    return Variant(spec, texts, settings=settings, warnings=tuple(warnings), cost=cost), result
-
-
-def making_cost(
-    result: SynthesisResult, run: Path | None, limiter: RateLimiter | None = None
-) -> MakingCost:
-    """Return the cost of the texts, all starts together, from the stored answers."""
-    read = written = queries = 0
-    if run is not None and (run / ANSWERS).exists():
-        with StoredAnswers(run / ANSWERS) as answers:
-            for row in answers.rows():
-                answer = decode_answer(row["answer"])
-                queries += 1
-                read += answer.prompt_tokens or 0
-                written += answer.completion_tokens or 0
-    prices, money = limiter.budget if limiter else None, None
-    if prices is not None and prices.price_in is not None and prices.price_out is not None:
-        money = (read * prices.price_in + written * prices.price_out) / 1e6
-    # Stored texts took no time now; their earlier time is unknown.
-    again = bool(queries) and not result.report.sent
-    return MakingCost(queries, read, written, money, None if again else result.report.seconds)
+    return Variant(spec, texts, settings=report.settings, warnings=tuple(warnings)), result
 
 
 def _fewer(name: str, texts: int, records: int) -> list[str]:

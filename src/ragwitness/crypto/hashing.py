@@ -1,13 +1,14 @@
 """Hashes, canonical JSON and commitments: one text for one value, one meaning for one hash.
 
 Leaves and nodes of the log are those of RFC 9162, §2.1.1: 0x00 before an entry, 0x01 before two
-hashes. All else goes through :func:`tagged_hash`, with a domain of its own.
+hashes. Every other hash is a :func:`tagged_hash` under its domain.
 
 Canonical JSON is RFC 8785 (JCS) with whole numbers of size at most 2⁵³ - 1 (RFC 7493, §2.2). Larger
 ones are decimal strings (:func:`u64_text`), fractions are quotients of strings. So the number
 formatting of RFC 8785 (§3.2.2.3) is never needed.
 
 A commitment is C = SHA-256(domain ‖ blinding ‖ message), each part with its length before it.
+
 *Binding*: two openings of one C are a collision of SHA-256. *Hiding*: with SHA-256 as a random
 oracle, C shows nothing of the message without its 32 blinding bytes. Each blinding serves one
 commitment: used twice, it would show that two messages are equal.
@@ -54,8 +55,8 @@ def tagged_hash(domain: str, *parts: bytes) -> bytes:
         parts: Bytes.
     """
     digest = sha256()
-    for part in (domain.encode(), *parts):
-        digest.update(len(part).to_bytes(8, "big") + part)
+    for data in (domain.encode(), *parts):
+        digest.update(len(data).to_bytes(8, "big") + data)
     return digest.digest()
 
 
@@ -92,6 +93,7 @@ def parse_b64(text: str, check: str) -> bytes:
     Raises:
         VerificationError: ``check``; :func:`b64` does not write this text.
     """
+    # Python's reader accepts more than one spelling; the comparison does not.
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except (binascii.Error, ValueError) as error:
@@ -269,6 +271,7 @@ def _loads(data: bytes, check: str) -> Any:
     def integer(text: str) -> int:
         return int(text) if len(text) <= 17 and abs(int(text)) <= MAX_SAFE else refuse(text)
 
+    # Numbers and names are checked while they are read.
     try:
         return json.loads(
             data.decode(),
@@ -341,6 +344,7 @@ def commit_digests(domain: str, digests: Mapping[str, str], blinding: bytes) -> 
         InputError: A digest is not 64 lower-case hex digits, there is none, or the blinding has
             another length.
     """
+    # Every digest in its one form.
     wrong = [name for name, digest in digests.items() if not is_digest(digest)]
     if wrong or not digests:
         raise InputError(
@@ -366,5 +370,5 @@ def verify_opening(commitment: bytes, opening: Opening) -> None:
     size = len(opening.blinding)
     form = f"A blinding has {BLINDING_BYTES} bytes, not {size}."
     require(size == BLINDING_BYTES, "commitment.blinding", form)
-    other = f"The opening under {opening.domain!r} does not match its commitment."
-    require(hmac.compare_digest(commit(opening), commitment), "commitment.opening", other)
+    fault = f"The opening under {opening.domain!r} does not match its commitment."
+    require(hmac.compare_digest(commit(opening), commitment), "commitment.opening", fault)

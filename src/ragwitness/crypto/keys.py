@@ -90,6 +90,7 @@ class PublicKey:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+        # Length first, then the signature.
         size = f"A signature by {self.name} has {len(signature)} bytes."
         require(len(signature) == _SIGNATURE_BYTES, "signature.size", size)
         try:
@@ -178,17 +179,18 @@ def read_key(path: Path) -> PrivateKey:
             f"{path} is a private key that other users of this machine can open.",
             f"Run: chmod 600 {path}",
         )
+    # One line; errors never quote it.
     text = data.decode("utf-8", "replace").removesuffix("\n")
     if not text.startswith(_PRIVATE):
         raise InputError(f"{path} holds no private key.", f"Its line starts with {_PRIVATE}")
     body = text.removeprefix(_PRIVATE)
-    parts = body.split("+", 2)
+    fields = body.split("+", 2)
     try:
-        kind, seed, name = _split(body, parts)
+        kind, seed, name = _split(body, fields)
         key = PrivateKey(name, kind, seed)
     except InputError as error:  # its message quotes the text, which is secret here
         raise InputError(f"{path} holds no valid private key.") from error.__cause__
-    if key.public.key_id.hex() != parts[1]:
+    if key.public.key_id.hex() != fields[1]:
         raise InputError(f"{path} holds a private key whose id is not its own.")
     return key
 
@@ -253,6 +255,7 @@ def read_stamp(
         MissingExtraError: The library is not installed.
         VerificationError: The token is of other bytes, or of an authority that is not trusted.
     """
+    # The token is of these bytes.
     tsp = import_extra(*STAMPS)
     try:
         response = tsp.decode_timestamp_response(token)
@@ -263,6 +266,7 @@ def read_stamp(
         return stamp
     from cryptography.x509 import load_pem_x509_certificates
 
+    # Its signature leads to a trusted certificate.
     builder = tsp.VerifierBuilder()
     try:
         for certificate in load_pem_x509_certificates(read_file(roots)):

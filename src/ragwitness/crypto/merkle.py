@@ -113,14 +113,14 @@ class LogNodes(ABC):
     def _range_root(self, low: int, high: int) -> bytes:
         """Return the root over [low, high); low is a multiple of its largest power of two."""
         # Complete subtrees from left to right, then folded from the right.
-        parts: list[bytes] = []
+        subtrees: list[bytes] = []
         while low < high:
             level = (high - low).bit_length() - 1
-            parts.append(self.node(level, low >> level))
+            subtrees.append(self.node(level, low >> level))
             low += 1 << level
-        root = parts.pop()
-        while parts:
-            root = node_hash(parts.pop(), root)
+        root = subtrees.pop()
+        while subtrees:
+            root = node_hash(subtrees.pop(), root)
         return root
 
 
@@ -202,6 +202,7 @@ def verify_inclusion(
         VerificationError: ``log.size``, ``log.index``, ``log.hash``, ``log.path_length`` or
             ``log.inclusion``.
     """
+    # Sizes and lengths first; the steps below rely on them.
     _check_form((size,), (*path, root))
     beyond = f"A log of {size:,} entries has no entry {index:,}."
     require(0 <= index < size, "log.index", beyond)  # step 1
@@ -215,8 +216,8 @@ def verify_inclusion(
             r = node_hash(r, p)
         fn, sn = fn >> 1, sn >> 1
     _check_length(sn == 0)  # step 5
-    other = f"The entry is not number {index:,} of the log with this root."
-    require(hmac.compare_digest(r, root), "log.inclusion", other)
+    fault = f"The entry is not number {index:,} of the log with this root."
+    require(hmac.compare_digest(r, root), "log.inclusion", fault)
 
 
 def verify_consistency(
@@ -276,7 +277,7 @@ def _shifted(fn: int, sn: int) -> tuple[int, int]:
 def _check_form(sizes: Sequence[int], hashes: Sequence[bytes]) -> None:
     for size in sizes:
         require(0 <= size <= U64_MAX, "log.size", f"{size} is no size of a log.")
-    fits = all(len(part) == HASH_BYTES for part in hashes)
+    fits = all(len(digest) == HASH_BYTES for digest in hashes)
     require(fits, "log.hash", f"A hash in a proof has not {HASH_BYTES} bytes.")
 
 
@@ -304,8 +305,8 @@ MapEntry: TypeAlias = tuple[int, bytes]
 
 def map_key(window: str, tenant: str, account: str) -> bytes:
     """Return the key of an account's entry, 32 bytes."""
-    parts = (part.encode() for part in (window, tenant, account))
-    return tagged_hash("ragwitness/map-key/v1", *parts)
+    names = (name.encode() for name in (window, tenant, account))
+    return tagged_hash("ragwitness/map-key/v1", *names)
 
 
 def map_root(entries: Mapping[bytes, MapEntry], depth: int = 0) -> bytes:
@@ -315,6 +316,7 @@ def map_root(entries: Mapping[bytes, MapEntry], depth: int = 0) -> bytes:
         entries: By their keys, 32 bytes each.
         depth: Bits of the keys that are alike.
     """
+    # Nothing, a lone entry, or two halves.
     if not entries:
         return EMPTY_MAP
     if len(entries) == 1:
@@ -323,8 +325,8 @@ def map_root(entries: Mapping[bytes, MapEntry], depth: int = 0) -> bytes:
     sides: tuple[dict[bytes, MapEntry], ...] = ({}, {})
     for key, entry in entries.items():
         sides[key[depth >> 3] >> (7 - (depth & 7)) & 1][key] = entry
-    left, right = (map_root(side, depth + 1) for side in sides)
-    return sha256(_MAP_DOMAIN + b"\x01" + left + right).digest()
+    low, high = (map_root(side, depth + 1) for side in sides)
+    return sha256(_MAP_DOMAIN + b"\x01" + low + high).digest()
 
 
 # One commitment to the secrets of all records of a window, opened one record at a time (G4).
@@ -358,6 +360,7 @@ def verify_seed(root: bytes, size: int, number: int, seed: bytes, path: Sequence
     Raises:
         VerificationError: ``seed.size``, or by :func:`verify_inclusion` ``log.*``.
     """
+    # Length and number, then the path of the leaf.
     length = f"A sub-seed has {HASH_BYTES} bytes, not {len(seed)}."
     require(len(seed) == HASH_BYTES, "seed.size", length)
     inside = 0 <= number < min(size, U64_MAX)

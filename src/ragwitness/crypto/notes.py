@@ -133,6 +133,7 @@ def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -
     Raises:
         VerificationError: ``WHAT.note`` or ``WHAT.signature``.
     """
+    # The note's form, then its text.
     required = [key for key in keys if key.kind is KeyKind.NOTE]
     try:
         parsed = Note.parse(note)
@@ -140,6 +141,7 @@ def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -
     except VerificationError as error:
         raise VerificationError(f"{what}.note", error.message) from error
     require(parsed.text == text, f"{what}.note", f"The signed text is not this {what}.")
+    # All required keys signed it, and no other.
     complete = bool(required) and len(required) == len(lines) == len(parsed.signatures)
     alone = f"The {what} is not signed by its key, or by others as well."
     require(complete, f"{what}.signature", alone)
@@ -187,6 +189,7 @@ class Checkpoint:
             VerificationError: ``checkpoint.format``, ``checkpoint.extension``, ``checkpoint.size``
                 or ``checkpoint.root``.
         """
+        # Three lines: no fewer, no more.
         lines = text.removesuffix("\n").split("\n")
         form = "A checkpoint has three lines: origin, size and root."
         require(text.endswith("\n") and len(lines) >= 3, "checkpoint.format", form)
@@ -322,6 +325,7 @@ class Signers:
     quorum: int = 0
 
     def __post_init__(self) -> None:
+        # One name of the log, and one key for each name.
         keys = self.log + self.witnesses
         if not self.log or len({key.name for key in self.log}) != 1:
             raise InputError("A policy needs the log's keys, all of one name, the log's origin.")
@@ -367,8 +371,8 @@ def open_checkpoint(data: bytes, policy: Signers) -> SignedCheckpoint:
     # 1. The form. 2. The origin.
     note = Note.parse(data)
     checkpoint = Checkpoint.parse(note.text)
-    other = f"The checkpoint is of the log {checkpoint.origin!r}, not {policy.origin!r}."
-    require(checkpoint.origin == policy.origin, "checkpoint.origin", other)
+    fault = f"The checkpoint is of the log {checkpoint.origin!r}, not {policy.origin!r}."
+    require(checkpoint.origin == policy.origin, "checkpoint.origin", fault)
     # 3. Every signature by a known key; others are ignored (C2SP).
     lines = note.signatures_of(policy.log + policy.witnesses)
     signed = {key: verify_signature(key, checkpoint, line) for key, line in lines.items()}
@@ -394,8 +398,8 @@ def verify_extension(old: Checkpoint, new: Checkpoint, path: Sequence[bytes]) ->
             :func:`~ragwitness.crypto.merkle.verify_consistency` ``log.rolled_back``,
             ``log.split_view``, ``log.consistency`` and others.
     """
-    other = f"{new.origin!r} is another log than {old.origin!r}."
-    require(old.origin == new.origin, "checkpoint.origin", other)
+    fault = f"{new.origin!r} is another log than {old.origin!r}."
+    require(old.origin == new.origin, "checkpoint.origin", fault)
     verify_consistency(old.size, old.root, new.size, new.root, path)
 
 
@@ -430,13 +434,14 @@ def cosign(
         verify_extension(old, new, path)
     else:
         require(not path, "log.path_length", "There is no earlier checkpoint to extend.")
+    # Replace an earlier line of this witness.
     note = Note.parse(data)
     line = signature_of(key, new, time)
     others = tuple(s for s in note.signatures if (s.name, s.key_id) != (line.name, line.key_id))
     return Note(note.text, (*others, line)).encode()
 
 
-# A file that proves one entry of a log offline (C2SP tlog-proof@v1), such as a query's receipt:
+# A file that proves one entry of a log offline (C2SP tlog-proof@v1), such as a query's receipt.
 #
 #     c2sp.org/tlog-proof@v1
 #     index 73894
@@ -479,6 +484,7 @@ class LogProof:
                 or ``proof.hash``.
         """
         require(len(data) <= _LONGEST, "proof.size", f"A proof has {len(data):,} bytes.")
+        # The lines above the empty line, then the checkpoint below it.
         head, empty, checkpoint = data.partition(b"\n\n")
         try:
             first, *lines = head.decode("ascii").split("\n")

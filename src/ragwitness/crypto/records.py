@@ -3,8 +3,8 @@
 A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
 64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
 round them. Records hold no contents (paper, §5.4), and no plain hashes of queries and answers: a
-reader of the log could guess a short text, or the few slots of an answer, and compare. They are
-committed to with a blinding that the account gets with its answer.
+reader of the log could guess a short text, or the few slots of an answer, and compare. Each has a
+blinded commitment, and the account gets the blinding with its answer.
 """
 
 from __future__ import annotations
@@ -306,6 +306,7 @@ def parse_form(type_: type[_T], data: bytes, limit: int, check: str) -> _T:
         VerificationError: ``<check>.fields`` (a field is missing, unknown or has another form), or
             by :func:`~ragwitness.crypto.hashing.parse` ``<check>.*``.
     """
+    # The one JSON text, then the fields.
     parse(data, limit, check)
     value: _T = validated(type_, data, check)
     # A field that is missing has its default; only the one text with all fields is read.
@@ -322,8 +323,8 @@ def validated(type_: Any, data: bytes, check: str) -> Any:
     try:
         return _adapter(type_).validate_json(data)
     except (ValidationError, VerificationError) as error:
-        why = fault(error) if isinstance(error, ValidationError) else error.message
-        raise VerificationError(f"{check}.fields", f"The {check} is refused: {why}.") from error
+        reason = fault(error) if isinstance(error, ValidationError) else error.message
+        raise VerificationError(f"{check}.fields", f"The {check} is refused: {reason}.") from error
 
 
 def fault(error: ValidationError) -> str:

@@ -51,6 +51,7 @@ class Tile:
     @property
     def path(self) -> str:
         """Relative to the log's prefix, e.g. ``tile/0/x001/x234/067.p/17``."""
+        # Groups of three digits, all but the last marked with x.
         digits = f"{self.number:03d}"
         digits = digits.zfill(-(-len(digits) // 3) * 3)
         groups = [f"x{digits[i : i + 3]}" for i in range(0, len(digits), 3)]
@@ -170,8 +171,8 @@ def load_log(prefix: Path | Source, size: int, root: bytes) -> MerkleLog:
     for number in range(-(-size // WIDTH)):
         width = min(WIDTH, size - number * WIDTH)
         log.extend_hashes(_read_hashes(prefix, Tile(0, number, width)))
-    other = "The log's tiles do not have the checkpoint's root."
-    require(log.root() == root, "log.root", other)
+    mismatch = "The log's tiles do not have the checkpoint's root."
+    require(log.root() == root, "log.root", mismatch)
     return log
 
 
@@ -223,9 +224,9 @@ class TileFolder(LogNodes):
         entries = read_all_entries(data, "log.bundle")
         exact = f"A file of entries does not hold exactly {width}."
         require(len(entries) == width, "log.bundle", exact)
-        other = f"An entry in bundle {number} is not the one whose hash is logged."
+        mismatch = f"An entry in bundle {number} is not the one whose hash is logged."
         same = list(map(leaf_hash, entries[: len(hashes)])) == hashes
-        require(same, "log.entry", other)
+        require(same, "log.entry", mismatch)
         return entries[: len(hashes)]
 
     def all_entries(self, start: int = 0) -> Iterator[bytes]:
@@ -257,14 +258,14 @@ def _read_hashes(prefix: Path | Source, tile: Tile) -> list[bytes]:
 
 def _read(prefix: Path | Source, tile: Tile) -> tuple[bytes, int]:
     """Return a tile's content and its width: the full file where the partial one is gone."""
-    each = HASH_BYTES if tile.level >= 0 else LENGTH_BYTES + MAX_ENTRY
+    item_bytes = HASH_BYTES if tile.level >= 0 else LENGTH_BYTES + MAX_ENTRY
     for candidate in dict.fromkeys((tile, Tile(tile.level, tile.number))):
-        most = candidate.width * each + 1  # one byte more shows that a file is too long
+        limit = candidate.width * item_bytes + 1  # one byte more shows that a file is too long
         try:
             if callable(prefix):
-                return prefix(candidate.path, most), candidate.width
+                return prefix(candidate.path, limit), candidate.width
             with (prefix / candidate.path).open("rb") as file:
-                return file.read(most), candidate.width
+                return file.read(limit), candidate.width
         except OSError:
             continue
     raise VerificationError(

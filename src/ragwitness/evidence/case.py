@@ -187,7 +187,7 @@ KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
 """A warning that depends on how often a run was started."""
 
 
-_IN_WORDS = (".told", ".told_out")
+_IN_WORDS = (".told", ".told_out", ".note")
 """Fields that say in words what the figures beside them say."""
 
 

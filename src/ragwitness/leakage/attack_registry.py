@@ -22,7 +22,7 @@ GROUP = "ragwitness.attacks"
 
 def _fits(kind: Any) -> bool:
     config = config_class(kind)
-    limited = config is not None and any(one.name == "limits" for one in fields(config))
+    limited = config is not None and any(field.name == "limits" for field in fields(config))
     return limited and hasattr(kind, "name") and hasattr(kind, "steps")
 
 
@@ -57,7 +57,7 @@ ATTACKS = Registry(
 """Our own are the names for ``--attacks``; ``all`` means these but :data:`OWNERS`."""
 
 OWNERS = "aimed"
-"""The attack of who holds the corpus, which no attacker has."""
+"""The owner's attack: it needs the corpus, which no attacker has."""
 
 
 def build_attack(
@@ -90,7 +90,7 @@ def build_attack(
         if not str(batch).isdecimal():
             raise InputError(f"{name}: batch cannot be {batch!r}.", "Give a whole number.")
         limits = replace(limits, batch=int(str(batch)))
-    # What several attacks share comes from options of its own.
+    # Values that several attacks share have options of their own.
     shared = {"texts": tuple(texts) or None, "topic": topic, "records": tuple(records) or None}
     config = ATTACKS.configure(name, chosen, {"limits": limits, **shared})
     kind = ATTACKS.load(name)

@@ -20,15 +20,7 @@ from ragwitness.core.errors import CapReachedError
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import TRANSCRIPTS
 from ragwitness.core.types import Document, Reading
-from ragwitness.evidence.case import (
-    KEPT,
-    TAKEN,
-    PackCase,
-    PackTask,
-    Replies,
-    check_spent,
-    same_result,
-)
+from ragwitness.evidence import case as cases
 from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.leakage.attack_registry import build_attack
@@ -85,11 +77,11 @@ def subject_of(order: LeakOrder, plan: LeakPlan) -> SealSubject:
     """
     refuse_secrets(order.target)
     documents = {"records": plan.records, "background": plan.background}
-    texts = [SealedText(part, d.id, d.text) for part, listed in documents.items() for d in listed]
+    texts = [SealedText(kind, d.id, d.text) for kind, listed in documents.items() for d in listed]
     texts += [SealedText("information", str(n), text) for n, text in enumerate(order.texts)]
-    for part, secrets in (("secrets", plan.secrets), ("decoys", plan.decoys)):
+    for kind, secrets in (("secrets", plan.secrets), ("decoys", plan.decoys)):
         texts += [
-            SealedText(part, str(n), dense(asdict(secret)).decode())
+            SealedText(kind, str(n), dense(asdict(secret)).decode())
             for n, secret in enumerate(secrets)
         ]
     settings = json.loads(json.dumps(asdict(order)))
@@ -125,41 +117,43 @@ def rows_of(run: SealedRun) -> list[dict[str, Any]]:
 # Recomputed.
 
 
-def _counts(case: PackCase) -> str:
+def _counts(case: cases.PackCase) -> str:
     """As many answers as prompts, and no more spent than the sealed caps admit."""
     pack, result = case.pack, case.pack.result
     RESULT_TYPE.opened(result)
     if any(row.keys() != _ROW for row in pack.rows):
-        raise refuse("rows.form", "A row of what was found lacks a field or has another.")
+        raise refuse("rows.form", "A row of the results lacks a field or has another.")
     rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
     attacks = {
         attack["name"]: (attack["prompts"], attack["failed"]) for attack in result["attacks"]
     }
     if {name: count for name, count in rows.items() if count[0]} != attacks:
         raise refuse("counts.prompts", "The result counts other prompts than the pack's rows.")
-    most = pack.seal.settings["limits"]["prompts"]
+    limit = pack.seal.settings["limits"]["prompts"]
     for name, (prompts, failed) in rows.items():
-        if not 0 <= failed <= prompts <= most:
-            raise refuse("counts.prompts", f"{name} cannot have sent so many prompts.")
+        if not 0 <= failed <= prompts <= limit:
+            raise refuse("counts.prompts", f"{name} cannot have sent that number of prompts.")
     if {answer.asked[0] for answer in pack.answers} - {result["target"]}:
         raise refuse("counts.target", f"Not every answer is of {result['target']!r}.")
-    check_spent(case, result["spent"], result["target"], Budget(**pack.seal.settings["budget"]))
+    cases.check_spent(
+        case, result["spent"], result["target"], Budget(**pack.seal.settings["budget"])
+    )
     prompts = fmt.count(sum(count for count, _ in rows.values()))
     return f"{prompts} prompts of {fmt.count(len(rows))} attacks"
 
 
-def _prompts(case: PackCase) -> str:
+def _prompts(case: cases.PackCase) -> str:
     """Every prompt again, from the answers before it."""
     pack = case.pack
     if pack.hidden or pack.silent:
         raise NotCheckedError("the prompts were not recomputed: texts are hidden", needed=True)
     order, plan = _order(pack)
-    replies = Replies(case.exchanges)
+    replies = cases.Replies(case.exchanges)
     transcripts: list[Transcript] = []
     ended: dict[str, GeneratorResult[str | None]] = {}
     capped = pack.result["spent"]["stopped_by"]
     rows = {row["document"]: (row["prompts"], row["failed"]) for row in pack.rows}
-    known = [document.text for document in (*plan.records, *plan.background)]
+    corpus = [document.text for document in (*plan.records, *plan.background)]
     for name in order.attacks:
         attack = build_attack(
             name,
@@ -167,11 +161,13 @@ def _prompts(case: PackCase) -> str:
             order.options.get(name),
             order.texts,
             topic=order.topic,
-            records=known,
+            records=corpus,
         )
         sent, ended[name] = _driven(attack, replies, capped)
         if rows[name] != (len(sent), sum(t.error is not None for t in sent)):
-            raise refuse("prompts", f"The answers lead {name} to {len(sent)} prompts, not so many.")
+            raise refuse(
+                "prompts", f"The answers lead {name} to {len(sent)} prompts, not to that number."
+            )
         transcripts += sent
         case.progress("attacks", len(ended), len(order.attacks))
     case.kept["leak"] = (transcripts, ended)
@@ -179,7 +175,7 @@ def _prompts(case: PackCase) -> str:
 
 
 def _driven(
-    attack: Attack, replies: Replies, capped: str | None
+    attack: Attack, replies: cases.Replies, capped: str | None
 ) -> tuple[list[Transcript], GeneratorResult[str | None]]:
     transcripts: list[Transcript] = []
     under_way: list[Ask] = []
@@ -204,7 +200,7 @@ def _driven(
         return transcripts, GeneratorResult(None, queries, queries, passing=True, refusal=refusal)
 
 
-def _measures(case: PackCase) -> str:
+def _measures(case: cases.PackCase) -> str:
     """Every measure again, from prompts, answers and records; then the whole result."""
     if "leak" not in case.kept:
         raise NotCheckedError("the measures were not recomputed: texts are hidden", needed=True)
@@ -221,9 +217,9 @@ def _measures(case: PackCase) -> str:
         f"max_{name}": budget[name] for name in ("queries", "tokens", "cost")
     }
     recomputed["ragwitness"] = claimed["ragwitness"]
-    for each in (recomputed, claimed):
-        each["warnings"] = [line for line in each["warnings"] if not KEPT.match(line)]
-    same_result(case, "measures", recomputed, claimed, TAKEN)
+    for version in (recomputed, claimed):
+        version["warnings"] = [line for line in version["warnings"] if not cases.KEPT.match(line)]
+    cases.same_result(case, "measures", recomputed, claimed, cases.TAKEN)
     count = fmt.count(len(recomputed["together"]))
     return f"{count} measures of {len(ended)} attacks, as the result says"
 
@@ -234,30 +230,30 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     for removed in ("model", "attack_embedder", "embedder"):  # settings of earlier packs
         settings.pop(removed, None)
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
-    parts: dict[str, list[tuple[str, str]]] = {
+    rows: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")
     }
     for text in pack.texts:
-        parts[text.part].append((text.id, str(text.text)))
+        rows[text.part].append((text.id, str(text.text)))
     order = LeakOrder(
         **settings
         | {
             "attacks": tuple(settings["attacks"]),
             "limits": Limits(**settings["limits"]),
             "budget": Budget(**settings["budget"]),
-            "texts": tuple(text for _, text in parts["information"]),
+            "texts": tuple(text for _, text in rows["information"]),
         }
     )
     secrets, decoys = (
-        [Secret(**json.loads(text)) for _, text in parts[name]] for name in ("secrets", "decoys")
+        [Secret(**json.loads(text)) for _, text in rows[name]] for name in ("secrets", "decoys")
     )
     records, background = (
-        [Document(name, text) for name, text in parts[part]] for part in ("records", "background")
+        [Document(name, text) for name, text in rows[kind]] for kind in ("records", "background")
     )
     return order, LeakPlan(records, background, secrets, decoys, seed, left_out, order.texts)
 
 
-TASK = PackTask(
+TASK = cases.PackTask(
     rows_of,
     (
         VerifierStep("counts", _counts),

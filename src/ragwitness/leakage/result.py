@@ -18,12 +18,11 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 
-_COUNTERPARTS = {"repeat contexts": "repeat records", "ROUGE contexts": "ROUGE records"}
 _EXAMPLE_RUN = 10  # tokens that an example shares with a record
 
 CLAIMED = (
-    "What came back beyond chance is a lower bound of what the attacks can get, with these prompts,"
-    " budgets and seeds, from this system as it was.",
+    "The leaks beyond chance are a lower bound of those that these attacks can reach, with these"
+    " prompts, budgets and seeds, from this system as it was.",
     "Corrected measures compare every answer with every record of the corpus; each share has its"
     " exact or bootstrap 95 % interval.",
     "Excess is the share minus that on unrelated text: prompt by prompt, or of records by both"
@@ -40,9 +39,9 @@ NOT_CLAIMED = (
     "That a paraphrased record is safe: measures of tokens do not see it. Shares of a record's"
     " words and facts see through any filler and padding, and occur by chance more often than runs:"
     " the background says how often.",
-    "Published counts are for comparison with the papers' tables only: they look at the passages"
-    " retrieved for the same prompt alone, a run must be longer than stated, and ROUGE counts where"
-    " recall or precision is above .5.",
+    "That published counts are right: they compare with the papers' tables only. They look at the"
+    " passages retrieved for the same prompt alone. A run must be longer than stated. ROUGE counts"
+    " where recall or precision is above .5.",
 )
 
 
@@ -263,8 +262,10 @@ def rule_measures(
             # No more than by chance, and of no record more than of a text outside: a pass.
             by_chance.append(_count_text(met))
         elif met:
-            why = "may be chance" if met.excess else "was not held against chance: no --background"
-            unsure.append(f"--fail-on {condition} ({_count_text(met)}) {why}")
+            reason = (
+                "may be chance" if met.excess else "was not held against chance: no --background"
+            )
+            unsure.append(f"--fail-on {condition} ({_count_text(met)}) {reason}")
     if unsure or (conditions and doubt):
         return Ruling(ExitCode.INCONCLUSIVE, f"inconclusive: {'; '.join(unsure) or doubt}")
     ruling = passed(conditions)
@@ -294,14 +295,14 @@ def headline(result: LeakResult) -> tuple[str, str]:
     """Return a title and a sentence."""
     # The title counts leaks beyond chance, each prompt once, whichever attacks share it.
     leaked = chosen(result.together, "leaked records")
-    part = "a run of 10 or more tokens, half of its words in order, or half of its rare words"
+    rule = "a run of 10 or more tokens, half of its words in order, or half of its rare words"
     if leaked is None:  # a result of version 0.2.0
         leaked = chosen(result.together, "repeat records 10")
-        part = "a run of 10 or more tokens"
+        rule = "a run of 10 or more tokens"
     prompts = fmt.count(sum(attack.prompts for attack in result.attacks))
     attacks = f"{len(result.attacks)} attack{'' if len(result.attacks) == 1 else 's'}"
     sentence = f"{prompts} prompts of {attacks} against {fmt.count(result.records)} records"
-    sentence = f"{sentence}; in part means {part}."
+    sentence = f"{sentence}; in part means {rule}."
     if leaked is None or not leaked.count:
         blind = leaked and (leaked.note or result.doubt or result.silent)
         return "What leaks was not measured" if blind else "No record was repeated", sentence
@@ -312,11 +313,11 @@ def headline(result: LeakResult) -> tuple[str, str]:
     sentence = f"{count} match in part, {fmt.signed(leaked.excess)} beyond chance; {sentence}"
     if leaked.excess.low > 0:
         ends = (leaked.excess.low, leaked.excess.high)
-        least, most = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
-        return f"{count} leaked in part, {least:,.0f} to {most:,.0f} beyond chance", sentence
-    whole = chosen(result.together, "recovered records 90%")
-    if whole and whole.count and not whole.background:  # few records, but not by chance
-        title = f"{whole.count:.0f} of {fmt.count(whole.of)} records came back whole"
+        least, highest = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
+        return f"{count} leaked in part, {least:,.0f} to {highest:,.0f} beyond chance", sentence
+    recovered = chosen(result.together, "recovered records 90%")
+    if recovered and recovered.count and not recovered.background:  # few records, but not by chance
+        title = f"{recovered.count:.0f} of {fmt.count(recovered.of)} records came back whole"
         return f"{title}; of parts nothing beyond chance", sentence
     return "Nothing beyond chance", sentence
 
@@ -329,7 +330,7 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
         examples: Answers that repeat records: private text, behind a fold of the page.
     """
     title, sentence = headline(result)
-    spent = fmt.spent_text(result.spent)
+    spent, names = fmt.spent_text(result.spent), ", ".join(a.name for a in result.attacks)
     target = result.target or "stored transcripts"
     facts = (
         ("System", target),
@@ -339,22 +340,24 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
     )
     unmet = f"What was not found may leak all the same: {result.unreached}."
     # The reason of a missing count stands once below the table, not in every row.
-    missing = dict.fromkeys(row.note for row in beside(result.together) if row.note)
+    missing = dict.fromkeys(m.note for m in result.together if m.note)
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
-    together = (_FIRST, _table(result.together, caption))
+    corrected = [m for m in result.together if not m.published]
+    published = [m for m in result.together if m.published]
+    papers = doc.Fold("Counted as the papers do", (_table(published, caption),))
+    together = (_FIRST, _table(corrected, caption), papers)
     sections = [doc.Section("together", "All prompts together", together)]
     if len(result.attacks) > 1:
         folds = tuple(map(_attack_fold, result.attacks))
         sections.append(doc.Section("each", "Each attack", folds, "page"))
-        sections.append(doc.Section("attacks", "", (_attacks(result),), "terminal"))
     if examples:
-        one = len(examples) == 1
+        single = len(examples) == 1
         private = tuple(
             (f"{t.attack}: {fmt.visible(t.prompt, 300)}", t.output[:600]) for t in examples
         )
         fold = doc.Fold(
-            f"Private text: {len(examples)} answer{'' if one else 's'} that"
-            f" repeat{'s' if one else ''} a record",
+            f"Private text: {len(examples)} answer{'' if single else 's'} that"
+            f" repeat{'s' if single else ''} a record",
             (doc.Glossary(private),),
             style="in",
         )
@@ -363,11 +366,11 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
         kind="extraction",
         title=title,
         sentence=sentence,
-        method=", ".join(attack.name for attack in result.attacks),
+        method=names,
         target=target,
         queries=sum(attack.prompts for attack in result.attacks),
         facts=facts,
-        brief=(("system", target),),
+        brief=(("system", target), ("attacks", names)),
         warnings=(*result.warnings, *([unmet] if result.unreached else [])),
         left_out=result.left_out,
         claimed=CLAIMED,
@@ -395,82 +398,36 @@ _FIRST = doc.Paragraph(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurePair:
-    """A published count and its corrected counterpart, formatted.
-
-    Attributes:
-        label: E.g. ``"repeat prompts 10"``.
-        published: Count; empty where the papers have none.
-        corrected: Count and its total, or a mean; empty where there is none.
-        definition: The rule of the count, the corrected one first.
-        note: Why a count is missing.
-        measure: The corrected measure; None where there is none.
-    """
-
-    label: str
-    published: str
-    corrected: str
-    definition: str
-    note: str
-    measure: LeakMeasure | None
-
-
-def beside(measures: Sequence[LeakMeasure]) -> list[MeasurePair]:
-    """Return one row per measure, published ones beside their corrected counterparts."""
-    corrected = {m.label: m for m in measures if not m.published}
-    published, alone = dict[str, LeakMeasure](), list[LeakMeasure]()
-    # 1. Each published count finds the corrected one of its name; contexts are records here.
-    for m in measures:
-        label = f"{_COUNTERPARTS.get(m.name, m.name)} {m.key}".rstrip()
-        if m.published and label in corrected:
-            published[label] = m
-        elif m.published:
-            alone.append(m)
-    # 2. Corrected measures in their order, and published counts without counterpart below.
-    pairs = [(published.get(label), m) for label, m in corrected.items()]
-    return [_pair(*pair) for pair in (*pairs, *((m, None) for m in alone))]
-
-
-def _pair(published: LeakMeasure | None, corrected: LeakMeasure | None) -> MeasurePair:
-    both = [m for m in (corrected, published) if m is not None]
-    count = "" if corrected is None else fmt.MISSING
-    if corrected is not None and not corrected.note:
-        count = f"{fmt.count(int(corrected.count))} of {fmt.count(corrected.of)}"
-        if not corrected.of:  # a mean
-            count = "" if math.isnan(corrected.count) else fmt.rate_text(corrected.count)
-    printed = "" if published is None else fmt.count(int(published.count))
-    return MeasurePair(
-        label=both[0].label,
-        published=fmt.MISSING if published and published.note else printed,
-        corrected=count,
-        definition="; published: ".join(m.definition for m in both),
-        note="; ".join(dict.fromkeys(m.note for m in both if m.note)),
-        measure=corrected,
-    )
-
-
 def _table(measures: Sequence[LeakMeasure], caption: str) -> doc.Table:
-    """The published count beside the corrected one, with chance and the excess."""
+    """Every count with its total, its interval, its background and its excess."""
     columns = (
         doc.Column("Measure, and what counts", "name", "all prompts"),
-        doc.Column("As published", "value", "published"),
-        doc.Column("Every record", "value", "corrected"),
+        doc.Column("Count", "value", "count"),
         doc.Column("95 % interval", "interval", "95 %"),
         doc.Column("0 to 1", "strip"),
         doc.Column("Background", "value", "chance"),
         doc.Column("Excess [95 %]", "signed", "excess"),
     )
     rows: list[tuple[doc.Cell, ...]] = []
-    for row in beside(measures):
-        measure, rate = row.measure, row.measure.rate if row.measure else None
-        definition = row.definition + (f" Not counted: {row.note}." if row.note else "")
+    for m in measures:
+        definition = m.definition + (f" Not counted: {m.note}." if m.note else "")
+        label = f"{_PUBLISHED if m.published else ''}{m.label}"
         # Only shares are drawn between 0 and 1; differences may be negative.
-        drawn = rate if rate is not None and rate.low >= 0 else ""
-        chance = (measure.background, measure.excess) if measure else (None, None)
-        name = doc.Name(row.label, definition)
-        rows.append((name, row.published, row.corrected, rate or "", drawn, *chance))
+        drawn = m.rate if m.rate is not None and m.rate.low >= 0 else ""
+        row = (doc.Name(label, definition), _count(m), m.rate or "", drawn, m.background, m.excess)
+        rows.append(row)
     return doc.Table(caption, columns, tuple(rows))
+
+
+def _count(measure: LeakMeasure) -> str:
+    """A count with its total, or a mean."""
+    if measure.note:
+        return fmt.MISSING
+    if measure.of:
+        return f"{fmt.count(int(measure.count))} of {fmt.count(measure.of)}"
+    if measure.published:
+        return fmt.count(int(measure.count))
+    return "" if math.isnan(measure.count) else fmt.rate_text(measure.count)
 
 
 def _attack_fold(attack: AttackLeaks) -> doc.Fold:
@@ -481,29 +438,15 @@ def _attack_fold(attack: AttackLeaks) -> doc.Fold:
     return doc.Fold(attack.name, (table if attack.measures else nothing,), share)
 
 
-def _attacks(result: LeakResult) -> doc.Table:
-    """One line per attack: prompts and the most important measures."""
-    heads = ("prompts", "failed", "rep. prompts", "rep. records", "ROUGE", "cover")
-    labels = ("repeat prompts 10", "repeat records 10", "ROUGE records", "coverage")
-    rows: list[tuple[doc.Cell, ...]] = []
-    for attack in result.attacks:
-        measures = [chosen(attack.measures, label) for label in labels]
-        taken = [m if m and not m.note else None for m in measures]
-        figures = [None if m is None else int(m.count) if m.of else m.count for m in taken]
-        rows.append((doc.Name(attack.name), attack.prompts, attack.failed, *figures))
-    columns = (doc.Column(head, "value", head) for head in heads)
-    return doc.Table("", (doc.Column("attack", "name", "attack"), *columns), tuple(rows))
-
-
 RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     name="leak",
     words="leak measurement",
     verb="leak",
-    dump=_dump,
     load=lambda data: restored(LeakResult, data, RESULT_TYPE),
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,
     rule=rule_leak,
+    dump=_dump,
     report=leak_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,

@@ -29,8 +29,6 @@ from ragwitness.runner.response_store import ResponseStore, query_key
 from ragwitness.runner.worker import GeneratorResult, Progress, QueryGenerator, Steps, Worker
 from ragwitness.text.overlap import (
     RunIndex,
-    SubsequenceIndex,
-    Vocabulary,
     overlapping,
     without_copies,
 )
@@ -47,11 +45,11 @@ def refuse_records(option: str, texts: Sequence[str], records: Sequence[Document
 
     Leaks of a background count as chance, and an attack that knows its aim proves nothing.
     """
-    if known := overlapping(texts, [record.text for record in records]) if texts else ():
-        places = ", ".join(str(n + 1) for n in known[:20])
+    if overlaps := overlapping(texts, [record.text for record in records]) if texts else ():
+        numbers = ", ".join(str(n + 1) for n in overlaps[:20])
         raise InputError(
-            f"{len(known)} of {len(texts)} texts of {option} are records of the corpus, or long"
-            f" parts of some (by place: {places}{', …' * (len(known) > 20)}).",
+            f"{len(overlaps)} of {len(texts)} texts of {option} are records of the corpus, or long"
+            f" parts of some (by place: {numbers}{', …' * (len(overlaps) > 20)}).",
             f"Leave them out: {option} is for texts that the target does not hold.",
         )
 
@@ -196,8 +194,8 @@ def attack_run(
         )
     warnings += [f"{name} {end.value}." for name, end in ended.items() if end.value]
     sent = Counter(t.attack for t in transcripts)
-    wanted = sum(prompts if end.capped else sent[name] for name, end in ended.items())
-    return AttackRun(target, tuple(transcripts), spent, tuple(warnings), wanted)
+    planned = sum(prompts if end.capped else sent[name] for name, end in ended.items())
+    return AttackRun(target, tuple(transcripts), spent, tuple(warnings), planned)
 
 
 async def _attack(
@@ -242,7 +240,6 @@ REACHED = 0.5
 """Share of the records that prompts must have reached before an absence of leaks means anything."""
 
 _SHORTEST_RUN = 10  # tokens of the shortest measured run
-_ALIKE, _SAMPLE = 0.9, 500  # ROUGE-L F1 of near copies; records among which they are sought
 _LONGEST_WORD = 15  # characters, on average over a record
 _REASONS = 3  # of failed prompts, named
 _TELLING = 3  # words of a record in a row that no error may show, function words not counted
@@ -322,14 +319,14 @@ def _silent(transcripts: Sequence[Transcript]) -> bool:
     return not any(any(map(str.isalnum, t.output)) for t in transcripts if t.error is None)
 
 
-def _doubt(transcripts: Sequence[Transcript], wanted: int) -> str:
+def _doubt(transcripts: Sequence[Transcript], planned: int) -> str:
     """Why absent leaks prove little; empty where enough was answered."""
     answers = [t.output for t in transcripts if t.error is None]
     errors = sum(len(text) <= _SHORT_ERROR and bool(_SERVICE.search(text)) for text in answers)
-    real, wanted = len(answers) - errors, max(wanted, len(transcripts))
-    if 2 * real >= wanted and 2 * errors < len(answers):
+    real, planned = len(answers) - errors, max(planned, len(transcripts))
+    if 2 * real >= planned and 2 * errors < len(answers):
         return ""
-    return f"only {real} of {wanted} prompts were answered (a service's error text is no answer)"
+    return f"only {real} of {planned} prompts were answered (a service's error text is no answer)"
 
 
 def _unreached(answered: Sequence[Transcript], plan: LeakPlan) -> str:
@@ -382,15 +379,15 @@ def _without_records(
         if repeats or (facts.overlaps(rare.tokenize([error])[0]) >= _RARE).any():
             cut, transcript = cut + 1, replace(transcript, error="an error that repeats a record")
         results.append(transcript)
-    what = "repeat text or rare words of records: that may leak too, and is in no figure."
-    return [f"{cut} errors of the target {what}"] if cut else [], results
+    reason = "repeat text or rare words of records: that may leak too, and is in no figure."
+    return [f"{cut} errors of the target {reason}"] if cut else [], results
 
 
 def _answer_remarks(transcripts: Sequence[Transcript]) -> list[str]:
     """Warnings on prompts without an answer, and on few answers."""
     remarks = []
     if failed := Counter(t.error for t in transcripts if t.error is not None):
-        reasons = "; ".join(f"{why} ({n})" for why, n in failed.most_common(_REASONS))
+        reasons = "; ".join(f"{error} ({n})" for error, n in failed.most_common(_REASONS))
         remarks.append(
             f"{failed.total()} of {len(transcripts)} prompts had no answer and are in no figure:"
             f" {reasons}."
@@ -410,16 +407,6 @@ def _corpus_remarks(plan: LeakPlan, copies: int) -> list[str]:
     remarks, count = [], len(plan.records)
     if copies:
         remarks.append(f"{copies} of {count + copies} records repeat another's text; one counts.")
-    sample = plan.records[:_SAMPLE]
-    index = SubsequenceIndex(words := Vocabulary().tokenize(record.text for record in sample))
-    if near := sum(
-        any(pair.record != n for pair in index.above_f1(words[n], _ALIKE))
-        for n in range(len(sample))
-    ):
-        remarks.append(
-            f"{near} of {len(sample)} records looked at are nearly the same as another (ROUGE-L F1"
-            f" above {_ALIKE:g}): they leak together, so that intervals over records are too short."
-        )
     texts = map(canonical_text, plan.private.texts)
     sizes = [(len(text), len(word_tokens(text))) for text in texts]
     if short := sum(words < _SHORTEST_RUN for _, words in sizes):

@@ -14,29 +14,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.core.types import LeftOut
 from ragwitness.evidence.task import seal_run
-from ragwitness.runner.task_options import (
-    ADDRESS_ASKED,
-    TARGET,
-    AnswerTokens,
-    ContactFinder,
-    HowRead,
-    Prompts,
-    RunPath,
-    Sealing,
-    Sending,
-    Texts,
-    refuse_types,
-    reject_inapplicable_options,
-)
-from ragwitness.runner.task_runtime import (
-    Note,
-    as_documents,
-    check_target,
-    own_folder,
-    per_method,
-    warn,
-    with_target,
-)
+from ragwitness.runner import task_options as opt
+from ragwitness.runner import task_runtime as runtime
 
 if TYPE_CHECKING:
     from ragwitness.core.types import Document, Target
@@ -50,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LeakTask(HowRead, Sending, Sealing):
+class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
     """Attack a RAG system and measure how much of its private corpus comes back.
 
     Carried out, it gives every count with n, its interval, and the count to expect by chance.
@@ -62,8 +41,8 @@ class LeakTask(HowRead, Sending, Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide; or aimed, the test of who holds the
-            corpus.
+            composite-conditions, composite-contacts, pide; or aimed, the test of the corpus's
+            owner.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what
@@ -83,11 +62,11 @@ class LeakTask(HowRead, Sending, Sealing):
     target: Annotated[
         object,
         PathRole.ADDRESS,
-        Arg(help=TARGET),
-        ADDRESS_ASKED,
+        Arg(help=opt.TARGET),
+        opt.ADDRESS_ASKED,
     ] = None
     corpus: Annotated[
-        Texts,
+        opt.Texts,
         PathRole.DOCUMENTS,
         AskedAs(
             "Documents",
@@ -111,16 +90,16 @@ class LeakTask(HowRead, Sending, Sealing):
             names="ragwitness.leakage.attack_registry:ATTACKS",
         ),
     ] = "composite"
-    prompts: Annotated[Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")] = (
-        250
-    )
-    answer_tokens: Annotated[AnswerTokens, Only("asks")] = 256
+    prompts: Annotated[
+        opt.Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")
+    ] = 250
+    answer_tokens: Annotated[opt.AnswerTokens, Only("asks")] = 256
     information: Annotated[
-        Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
+        opt.Texts | None, PathRole.DOCUMENTS, Opt(shown="generated texts"), Only("asks")
     ] = None
     topic: Annotated[str | None, Only("asks")] = None
     background: Annotated[
-        Texts | None,
+        opt.Texts | None,
         PathRole.DOCUMENTS,
         AskedAs(
             "Documents",
@@ -131,16 +110,16 @@ class LeakTask(HowRead, Sending, Sealing):
     secrets: Annotated[Path | None, PathRole.READS] = None
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
-    pii: ContactFinder = "auto"
+    pii: opt.ContactFinder = "auto"
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
         Opt("--set", metavar="ATTACK.NAME=VALUE"),
         Only("asks"),
     ] = None
     seed: int = 0
-    run: RunPath = None
+    run: opt.RunPath = None
 
-    def order(self, note: Note = warn) -> LeakWork:
+    def order(self, note: runtime.Note = runtime.warn) -> LeakWork:
         """Check the options and make the attacks; nothing large is read, and nothing is sent.
 
         Args:
@@ -153,8 +132,8 @@ class LeakTask(HowRead, Sending, Sealing):
         from ragwitness.leakage.attacks.base import Limits
 
         # 1. Types and combinations of options.
-        refuse_types(self)
-        check_target(self.target)
+        opt.refuse_types(self)
+        runtime.check_target(self.target)
         if isinstance(self.corpus, str) and not self.corpus:
             raise InputError(
                 "There is no corpus to look for.", "Give the private records: --corpus."
@@ -168,23 +147,31 @@ class LeakTask(HowRead, Sending, Sealing):
         if self.transcripts is not None and self.seal is not None:
             raise InputError("Stored transcripts cannot be sealed before their first query.")
         traits = {"asks": self.transcripts is None, "sealed": self.seal is not None}
-        reject_inapplicable_options(
+        opt.reject_inapplicable_options(
             self, {"single", *(name for name, true in traits.items() if true)}
         )
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
         # 2. The attacks, with the knowledge of the attacker: public texts, topic, own records.
         names = names_of(self.attacks)
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
-        texts = tuple(document.text for document in as_documents(self.information, note=note))
-        own: list[Document] = []
+        texts = tuple(
+            document.text for document in runtime.as_documents(self.information, note=note)
+        )
+        known_records: list[Document] = []
         if OWNERS in names:
             records, background = (
-                as_documents(texts, self, note=lambda _: None)
+                runtime.as_documents(texts, self, note=lambda _: None)
                 for texts in (self.corpus, self.background)
             )
-            own = [*records, *self.aimed_at(names, len(records), background)[0]]
-        options = self.options if isinstance(self.options, Mapping) else per_method(self.options)
-        knowledge = {"texts": texts, "topic": self.topic, "records": [d.text for d in own]}
+            known_records = [*records, *self.aimed_at(names, len(records), background)[0]]
+        options = (
+            self.options if isinstance(self.options, Mapping) else runtime.per_method(self.options)
+        )
+        knowledge = {
+            "texts": texts,
+            "topic": self.topic,
+            "records": [d.text for d in known_records],
+        }
         attacks = [] if self.transcripts else attacks_of(names, limits, options, **knowledge)
         return LeakWork(self, names, limits, options, texts, attacks)
 
@@ -198,16 +185,16 @@ class LeakTask(HowRead, Sending, Sealing):
         """
         from ragwitness.leakage.attack_registry import OWNERS
 
-        most = max(self.prompts - records, records)
-        if list(names) != [OWNERS] or len(background) <= most:
+        limit = max(self.prompts - records, records)
+        if list(names) != [OWNERS] or len(background) <= limit:
             return background, ()
         order = random.Random(self.seed).sample(range(len(background)), len(background))
-        aimed, others = (sorted(part) for part in (order[:most], order[most:]))
+        aimed, others = (sorted(numbers) for numbers in (order[:limit], order[limit:]))
         return [background[n] for n in aimed], [background[n] for n in others]
 
     def carry_out(self) -> LeakResult:
         """Attack and score, and return the counts."""
-        folder = own_folder(self.run, self.corpus, self.background)
+        folder = runtime.own_folder(self.run, self.corpus, self.background)
         work = self.order()
         plan = work.plan()
         if self.transcripts is not None:
@@ -219,7 +206,7 @@ class LeakTask(HowRead, Sending, Sealing):
             return await work.asked(target, limiter, folder)
 
         with self.limited(folder) as (limiter, transport):
-            return work.scored(plan, with_target(self.target, ask, transport))
+            return work.scored(plan, runtime.with_target(self.target, ask, transport))
 
 
 @dataclass(frozen=True)
@@ -258,7 +245,7 @@ class LeakWork:
         if OWNERS in self.names:
             aimed = task.background
             if aimed is not None and not isinstance(aimed, str | Path):
-                texts = "\0".join(document.text for document in as_documents(aimed))
+                texts = "\0".join(document.text for document in runtime.as_documents(aimed))
                 aimed = sha256(texts.encode()).hexdigest()
             knowledge = (knowledge, aimed)
         pairs = task.options
@@ -267,7 +254,7 @@ class LeakWork:
         sources = (task.target, task.transcripts, task.corpus)
         return (*sources, self.names, self.limits, sorted(pairs or ()), knowledge)
 
-    def plan(self, note: Note = warn) -> LeakPlan:
+    def plan(self, note: runtime.Note = runtime.warn) -> LeakPlan:
         """Read the texts that answers are compared with: records, background, secrets and decoys.
 
         Raises:
@@ -277,11 +264,11 @@ class LeakWork:
         from ragwitness.leakage.run import refuse_records
 
         task = self.task
-        lost: list[LeftOut | str] = []
-        records = as_documents(task.corpus, task, lost, note)
+        left_out: list[LeftOut | str] = []
+        records = runtime.as_documents(task.corpus, task, left_out, note)
         if not records:
             raise InputError("There is no corpus to look for.", "Give the private records.")
-        background = as_documents(task.background, task, lost, note)
+        background = runtime.as_documents(task.background, task, left_out, note)
         # Texts that no prompt aimed at explain overlaps, and are no measure of chance.
         aimed, others = task.aimed_at(self.names, len(records), background)
         plan = plan_of(
@@ -295,7 +282,7 @@ class LeakWork:
         public = tuple(document.text for document in others)
         refuse_records("--information", self.texts, records)
         refuse_records("--background", public, records)
-        return dataclasses.replace(plan, left_out=tuple(lost), public=(*self.texts, *public))
+        return dataclasses.replace(plan, left_out=tuple(left_out), public=(*self.texts, *public))
 
     @property
     def settings(self) -> dict[str, str]:
@@ -343,11 +330,11 @@ class LeakWork:
 
         # A system of ours in this process shows its passages to its owner: the published counts
         # look at those retrieved for the same prompt.
-        shown = target.for_owner() if isinstance(target, LabTarget) else target
+        view = target.for_owner() if isinstance(target, LabTarget) else target
         return await ask_attacks(
             self.attacks,
             self.limits.prompts,
-            shown,
+            view,
             run=folder,
             progress=progress,
             limiter=limiter,
@@ -449,10 +436,10 @@ def plan_of(
     # The rate of decoys is a background and needs a rate above it.
     if decoys and not secrets:
         raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")
-    if held := {n for _, n in SecretIndex(decoys).pairs(texts)}:
+    if in_corpus := {n for _, n in SecretIndex(decoys).pairs(texts)}:
         raise InputError(
-            f"{len(held)} of {len(decoys)} decoys stand in the corpus (the first is number"
-            f" {min(held) + 1}): what is found of them is no chance.",
+            f"{len(in_corpus)} of {len(decoys)} decoys are in the corpus (the first is number"
+            f" {min(in_corpus) + 1}): what is found of them is no chance.",
             "Leave them out of --decoys.",
         )
     return LeakPlan(records, background, secrets, decoys, seed)

@@ -282,8 +282,8 @@ def beforehand(
 
 
 _DRAFTS = (
-    "{} documents in question are near copies of others there: a system that keeps its questions"
-    " would know them by those."
+    "{} documents in question are near copies of others there: a system that keeps what"
+    " it is asked would know them by those."
 )
 
 

@@ -92,6 +92,7 @@ class Pilot:
     @property
     def possible(self) -> bool:
         """Whether the method reads this target."""
+        # Scores of both sides are needed; with eight texts one hidden text may score high.
         read = min(sum(s.value is not None for s in side) for side in (self.shown, self.hidden))
         allowed = range(2 if len(self.shown) > FIRST else 1)
         return read >= _NEEDED and any(self.standing_out(n) >= _NEEDED + n for n in allowed)
@@ -198,6 +199,7 @@ async def run_pilot(
         InputError: The pilot would pass a cap.
         TargetUnreachableError: No connection.
     """
+    # 1. Excerpts, and a few answers for the user.
     documents = pilot_documents(known_out, audit)
     pilot = Pilot(audit.name, (), (), 0)
     examples: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
@@ -209,6 +211,7 @@ async def run_pilot(
         if is_shown:
             declined.append(read_answer(answer).outcome is AnswerOutcome.DECLINED)
 
+    # 2. Ask with the text shown, then hidden.
     with ExitStack() as files:
         journal = files.enter_context(ResponseStore(run / PILOT)) if run else None
         worker = Worker(target, journal, watch=watch, limiter=limiter)

@@ -168,6 +168,7 @@ async def run_collection(
                 f"None of {len(unscored)} {name} could be scored: {_main_reason(unscored)}.",
                 "Give documents that the method can ask about, or try another --method.",
             )
+    # Logarithms: an e-value may be too large for a number.
     last = bets.path[-1] if bets.path else 0.0
     return CollectionResult(
         method=audit.name,

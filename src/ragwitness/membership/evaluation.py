@@ -126,6 +126,7 @@ class AnswersSeen:
 
 def _variants(statistic: Statistic, outcomes: Sequence[Outcome]) -> dict[str, Read]:
     """The audit's statistic under "", and each further score of the same answers."""
+    # Methods put further scores of the same answers among their details.
     keys = {key for o in outcomes for key in o.score.details if key.startswith(_VARIANT)}
 
     def reader(key: str) -> Read:
@@ -165,6 +166,7 @@ def _main_reason(outcomes: Sequence[Outcome]) -> str:
 
 def _named_outcomes(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Mean per document of every named outcome, and the share of each reason for no score."""
+    # Sums over all documents, unscorable ones by reason.
     total: dict[str, float] = defaultdict(float)
     for outcome in outcomes:
         for key, value in outcome.score.details.items():
@@ -198,6 +200,7 @@ class _Bench:
     @property
     def audited(self) -> list[Document]:
         """The audited documents in one random order."""
+        # The order must not tell members from others.
         documents = [*self.split.members, *self.split.non_members]
         random.Random(self.plan.seed).shuffle(documents)
         return documents

@@ -15,7 +15,7 @@ from functools import cache
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
-from ragwitness.membership.plan import AuditPlan, learns, same_questions, stages_of
+from ragwitness.membership.plan import AuditPlan, learns, stages_of
 from ragwitness.membership.results.forecast import Expected, Outlook, Spent, Workload
 from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import Budget
@@ -89,18 +89,10 @@ async def look_ahead(
     simulate = cache(lambda asked, known: _powers(plan.alpha, asked, known))
     methods = []
     for name, audit in audits.items():
-        # 2. The audit's own probes are counted. As in the run, documents with the same questions
-        # have no score, except the first of known ones.
-        in_question, groups = set(kinds[0]), same_questions(audit, (*kinds[0], *kinds[1]))
-        duplicates = sum(document in in_question for group in groups for document in group)
-        known_lost = (
-            sum(len(group[in_question.isdisjoint(group) :]) for group in groups) - duplicates
-        )
+        # 2. The audit's own probes are counted.
         documents, known_out = [
-            await _count(audit, sample, (len(documents_of_kind), same), proxy, plan.in_flight, tick)
-            for sample, documents_of_kind, same in zip(
-                samples, kinds, (duplicates, known_lost), strict=True
-            )
+            await _count(audit, sample, len(rows), proxy, plan.in_flight, tick)
+            for sample, rows in zip(samples, kinds, strict=True)
         ]
         # 3. Expected verdicts, with the sample's share of scorable documents.
         power = simulate(documents.scorable, known_out.scorable) if documents.scorable else {}
@@ -145,6 +137,7 @@ async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document
     Raises:
         InputError: One of them holds none.
     """
+    # One scorable document of a stage is enough.
     worker = Worker(_Nobody(), None, 1)
     for stage, documents in stages.items():
         reasons: Counter[str] = Counter()
@@ -199,15 +192,12 @@ def _ticker(progress: Progress | None, total: int) -> Progress:
 async def _count(
     audit: Audit,
     sample: Sequence[Document],
-    counts: tuple[int, int],
+    documents: int,
     proxy: LanguageModel,
     in_flight: int,
     tick: Progress,
 ) -> Workload:
-    """Probe documents at a silent target, and at a repeating one if that brings more queries.
-
-    ``counts`` are all documents of this kind, and those that ask the same as another.
-    """
+    """Probe documents at a silent target, and at a repeating one if that brings more queries."""
     outcomes, spent = await _drive(audit, sample, _Nobody(), proxy, in_flight, tick)
     repeating, highest = _Nobody([document.text for document in sample]), spent
     # The first few documents show whether answers bring more queries; mostly they do not.
@@ -219,7 +209,7 @@ async def _count(
         for outcome in outcomes
         if outcome.score.value is None and not outcome.queries
     )
-    return Workload(counts[0], len(sample), dict(reasons), spent, highest, counts[1])
+    return Workload(documents, len(sample), dict(reasons), spent, highest)
 
 
 async def _drive(
@@ -231,6 +221,7 @@ async def _drive(
     progress: Progress | None = None,
 ) -> tuple[list[Outcome], Spent]:
     """Probe documents, and count queries and tokens."""
+    # The worker shows every query, so that none is forgotten.
     sent = answer = longest = 0
 
     def watch(_document: Document, query: Query, _answer: Answer) -> None:

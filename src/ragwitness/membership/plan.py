@@ -189,7 +189,7 @@ def choose_reference(
         source,
         False,
         f"P-values hold as far as the {source} documents are like the audited ones that are"
-        " outside, which nobody has confirmed.",
+        " outside, which nobody has said.",
         "No --known-out was given: the p-values are approximate. Do not accuse on them alone.",
     )
 
@@ -262,9 +262,11 @@ def among(audit: Audit, documents: Sequence[Document]) -> Audit:
     As published (``NAME:paper``), and where a classifier is trained on whole documents, it reads
     the document as its paper does. Where all are short and their own, nothing is cut.
     """
+    # 1. The method may choose its questions by the whole set.
     texts, windows = _texts_of(tuple(documents))
     if specialise := getattr(audit, "among", None):
         audit = specialise(texts)
+    # 2. Windows, unless the audit is as published.
     config = getattr(audit, "config", None)
     presets = getattr(config, "presets", {}).values()
     published = any(

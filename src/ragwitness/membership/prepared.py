@@ -75,6 +75,7 @@ class PreparedAudit:
         """
         from ragwitness.membership.forecast import refuse_unscorable
 
+        # The audit as it is before the target was measured.
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         audit = among(audit, self.plan.every_document)
         calibrating = self.stages().reference.documents
@@ -109,6 +110,7 @@ class PreparedAudit:
         from ragwitness.runner.capabilities import require_capabilities
         from ragwitness.runner.replay import ReplayTarget
 
+        # Recorded answers must be those of this very audit.
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         if isinstance(target, ReplayTarget):
             target.refuse_other(self.questions_id())

@@ -122,6 +122,7 @@ def _compared(
     by_run: Mapping[str, frozenset[str]], asked: Sequence[Document], known: Sequence[Document]
 ) -> Disclosed:
     """Say where one kind was sent and the other was not."""
+    # Both kinds whole, or none at all: a memory would know them alike.
     sent = frozenset[str]().union(*by_run.values())
     asked_ids, known_ids = ([d.id for d in row if d.id in sent] for row in (asked, known))
     if len(asked_ids) in (0, len(asked)) and len(known_ids) == len(known) * bool(asked_ids):
@@ -136,12 +137,14 @@ def _in_journals(
     run: Path, target: str, documents: Sequence[Document]
 ) -> dict[str, frozenset[str]]:
     """Ids of documents by the folder of the run that sent a part of them to the target."""
+    # 1. The journals of neighbouring runs, and of those in the usual place.
     folders = {path.resolve(): path for base in (run.parent, RUNS) for path in base.glob("*/")}
     folders.pop(run.resolve(), None)
     readable = (path for path in sorted(folders.values()) if os.access(path, os.R_OK | os.X_OK))
     files = {path: [*files_of(path, ANSWERS), *files_of(path, PILOT)] for path in readable}
     if not any(files.values()):
         return {}
+    # 2. The documents that their questions quote.
     finder = _QuotationFinder(documents)
     by_run = {
         str(folder): frozenset(

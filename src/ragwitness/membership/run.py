@@ -167,6 +167,7 @@ def trained(
     Raises:
         InputError: Too few of them can be scored.
     """
+    # Unscorable documents teach nothing.
     members = [o.score for o in inside if o.score.value is not None]
     scores = members + [o.score for o in outside if o.score.value is not None]
     train = getattr(audit, "train", train_classifier)
@@ -182,6 +183,7 @@ _SHORT = 60  # characters; longer settings are prompts
 
 def _in_use(plan: AuditPlan, audit: Audit, statistic: Statistic) -> dict[str, str]:
     """Return everything in use, as label and value."""
+    # The method, its windows and its proxy; then the shadow system of a classifier.
     settings = {"method": audit.name, **described(audit)}
     if isinstance(audit, WindowedAudit):
         settings["text asked about"] = (
@@ -213,6 +215,7 @@ def described(audit: Audit) -> dict[str, str]:
 
 def words_read(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """Say how many probe words could be read, and how many only up to a bound."""
+    # Methods that quote count texts that were continued; others count probe words.
     details = [outcome.score.details for outcome in outcomes]
     if continued := [row["said again"] > 0 for row in details if "said again" in row]:
         return {"documents whose words were said again": f"{sum(continued)} of {len(continued)}"}
@@ -484,6 +487,7 @@ def conclude(
 
 def _with_copies(documents: Sequence[Document], verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """Verdicts of all documents: a copy has that of its original, and was no separate test."""
+    # Only originals were judged.
     by_id = {verdict.document: verdict for verdict in verdicts}
     originals = {same_text(d): by_id[d.id] for d in documents if d.id in by_id}
     complete = []
@@ -503,6 +507,7 @@ def _evaluation(verdicts: Sequence[Verdict], alpha: float) -> Evaluation | None:
     """Evaluate if every document's membership is known and both kinds are there."""
     if any(verdict.member is None for verdict in verdicts):
         return None
+    # Rates are over scored documents; the others are counted as unscorable.
     scored = [v for v in verdicts if v.score is not None and v.p_value is not None]
     labels = [bool(verdict.member) for verdict in scored]
     if len(set(labels)) < 2:

@@ -243,6 +243,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             in_flight=self.at_once,
             accept_unlike=self.accept_unlike,
         )
+        # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
         return PreparedAudit(target, plan, method, config, self.proxy, reach, budget)
@@ -271,6 +272,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         if doubtful and not self.yes:
             raise undecidable(remarks)
 
+        # The run is sealed after the target was measured, and before any document is sent.
         async def ask(target: Target) -> AuditResult:
             ordered = order
             if self.method == "auto":
@@ -316,6 +318,7 @@ def as_accounts(
     task = replace(task, alpha=task.alpha / len(accounts))
     order, audits = task.order(note), {}
     for name, whose in accounts.items():
+        # A word names the variable of a key; anything else is the target of this account.
         if isinstance(whose, str) and _VARIABLE.fullmatch(whose):
             account_task = replace(task, key_env=whose)
         else:

@@ -118,6 +118,7 @@ def _p_values(
         P-values, 1 where the first windows could not be read, and the votes behind each.
     """
     p_values, votes = np.ones(len(items)), np.zeros(len(items), dtype=np.int64)
+    # A row of running scores for each known document.
     running = [np.atleast_1d(np.asarray(row, dtype=np.float64)) for row in calibration]
     median = sorted(map(len, running))[len(running) // 2] if running else 0
     scores = [[*running_scores(item.score)[:-1], item.statistic or 0.0][:median] for item in items]

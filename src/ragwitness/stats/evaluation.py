@@ -104,31 +104,9 @@ def auc(scores: Scores, labels: Labels) -> float:
     return float((ranks[labels].sum() - members * (members + 1) / 2) / (members * others))
 
 
-def auc_difference(first: Scores, second: Scores, labels: Labels, *, seed: int = 0) -> Rate:
-    """AUC of the first scores minus that of the second, on the same documents.
-
-    Both see the same resamples, so the difficulty of a document cancels out.
-
-    Args:
-        first: Scores of the one audit, shape (n,).
-        second: Scores of the other, shape (n,).
-        labels: True for members, shape (n,).
-        seed: Seed of the resampling.
-
-    Raises:
-        InputError: Members or non-members are missing.
-    """
-    value = auc(first, labels) - auc(second, labels)
-
-    def difference(index: NDArray[np.int64]) -> float:
-        return auc(first[index], labels[index]) - auc(second[index], labels[index])
-
-    low, high = bootstrap_interval(difference, labels, seed=seed)
-    return Rate(value, low, high, labels.size)
-
-
 def roc_curve(scores: Scores, labels: Labels) -> tuple[tuple[float, float], ...]:
     """Return the corners (FPR, TPR) of the empirical ROC, ties in one step."""
+    # From the highest score down.
     order = np.argsort(-scores, kind="stable")
     hits, ordered = labels[order], scores[order]
     # Equal scores are called together: only the last of them is a corner.
@@ -177,6 +155,7 @@ def evaluate(
     values = np.asarray(scores, dtype=np.float64)
     decided = np.asarray(decisions, dtype=np.bool_)
     flagged = np.asarray(p_values, dtype=np.float64) <= alpha
+    # Rates of fixed decisions have exact intervals, the others resampled ones.
     area = auc(values, truth)
     n, members = truth.size, int(truth.sum())
 
@@ -246,6 +225,7 @@ def at_equal_length(
     Raises:
         InputError: The shapes differ, or no question has both scores.
     """
+    # 1. Differences of scores and of log lengths, question by question.
     differences = _differences(first, second)
     gaps = _differences(*(np.log(np.maximum(length, 1.0)) for length in lengths))
     if len(gaps) != len(differences):
@@ -351,9 +331,9 @@ def bootstrap_interval(
         seed: Seed of the resampling.
     """
     rng = np.random.default_rng(seed)
-    classes = [part for part in (np.flatnonzero(labels), np.flatnonzero(~labels)) if part.size]
+    classes = [rows for rows in (np.flatnonzero(labels), np.flatnonzero(~labels)) if rows.size]
     values = [
-        statistic(np.concatenate([rng.choice(part, part.size) for part in classes]))
+        statistic(np.concatenate([rng.choice(rows, rows.size) for rows in classes]))
         for _ in range(_RESAMPLES)
     ]
     low, high = np.percentile(values, [2.5, 97.5]).tolist()

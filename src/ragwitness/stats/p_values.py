@@ -1,4 +1,4 @@
-"""P-values: conformal ones and their correction, bets on labels, permutation and two-sample tests.
+"""P-values: conformal ones and their correction, bets on labels, and a two-sample test.
 
 A conformal p-value needs no model of the scores. If a document outside the database is
 exchangeable with the ``n`` calibration documents, its p-value is at most ``a`` with probability
@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import bisect
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,9 +30,9 @@ def conformal_p_values(
 ) -> NDArray[np.float64]:
     """Return (1 + number of calibration scores at least as high) / (n + 1) for each score.
 
-    With groups each has one vote, its share of scores at least as high, among all groups and the
-    score's own (Lee, Barber and Willett 2023, hierarchical conformal prediction): valid where
-    groups are exchangeable with each other, and documents within one.
+    With groups each has one vote: its share of scores at least as high. The score's own group is
+    one of them (Lee, Barber and Willett 2023, hierarchical conformal prediction). This is valid
+    where groups are exchangeable with each other, and documents within one.
 
     Args:
         scores: Higher means more evidence against the null, shape (m,).
@@ -134,9 +132,9 @@ def _check_level(alpha: float) -> None:
 #
 # Documents of two kinds, ``ours`` and ``known``, are asked about in one random order. Under the
 # null "ours are exchangeable with the known ones", the labels of that order are a uniformly random
-# arrangement, whatever the scores are: the next label is ours with probability (ours left) / (all
-# left), as in drawing without replacement. A target that changes meanwhile changes scores, and the
-# order of labels does not depend on it, so no drift can break this (docs/design/verdicts.md).
+# arrangement, whatever the scores are. So the next label is ours with probability (ours left) /
+# (all left), as in drawing without replacement. A target that changes meanwhile changes scores, and
+# the order of labels does not depend on it, so no drift can break this (docs/design/verdicts.md).
 #
 # Before each label is seen, a stake is divided between its two values by a guess q from all earlier
 # scores and labels and the score in question. It is multiplied by q / pi or (1 - q) / (1 - pi),
@@ -145,12 +143,11 @@ def _check_level(alpha: float) -> None:
 # look after every document and stop as soon as it does. (Betting on labels: Podkopaev and Ramdas,
 # NeurIPS 2023; tests of exchangeability: Vovk, Gammerman and Shafer 2005, Ch. 7.)
 #
-# The guess models the rank p of a score among earlier known ones: by the density
-# kappa * p^(kappa - 1), which favours small ranks, where the document is ours, and as uniform
-# otherwise. Kappa need not be chosen: the stakes of ten values are averaged.
+# The guess models the rank p of a score among earlier known ones. Where the document is ours, its
+# density is kappa * p^(kappa - 1), which favours small ranks; otherwise it is uniform. Kappa need
+# not be chosen: the stakes of ten values are averaged.
 
 _KAPPAS = np.array([0.05, *np.arange(0.1, 0.95, 0.1)])
-_TIE = 1e-12
 
 
 class LabelBets:
@@ -213,48 +210,6 @@ class LabelBets:
         self.path.append(top + math.log(float(np.exp(self._stakes - top).mean())))
 
 
-def permutation_test(
-    first: Sequence[float],
-    second: Sequence[float],
-    *,
-    rng: random.Random,
-    draws: int = 9999,
-    most: int = 20_000,
-) -> float:
-    """Return the p-value of whether the first group's mean is larger, under exchange of all scores.
-
-    Args:
-        first: Scores of the first group, at least one.
-        second: Scores of the second group, at least one.
-        rng: Draws arrangements where there are too many to count.
-        draws: Number of arrangements drawn then; the observed one is added,
-            (b + 1) / (draws + 1).
-        most: Largest number of arrangements of which all are counted.
-
-    Raises:
-        InputError: A group is empty, a score is not finite, or ``draws`` is below 1.
-    """
-    a, b = [_finite(x) for x in first], [_finite(x) for x in second]
-    if not a or not b:
-        raise InputError("A permutation test needs scores in both groups.")
-    if draws < 1:
-        raise InputError(f"draws must be at least 1, not {draws}.")
-    pooled = np.array(a + b)
-    # With the total fixed, the difference of means rises with the sum of the first group.
-    scale = max(1.0, float(np.abs(pooled).sum()))
-    least = float(pooled[: len(a)].sum()) - _TIE * scale
-    count = math.comb(len(pooled), len(a))
-    # All arrangements, where they can be counted: the p-value is exact.
-    if count <= most:
-        chosen = combinations(pooled.tolist(), len(a))
-        above = sum(math.fsum(group) >= least for group in chosen)
-        return above / count
-    # Else drawn ones, with the observed one among them (Phipson and Smyth 2010).
-    generator = np.random.default_rng(rng.getrandbits(64))
-    above = sum(float(generator.permutation(pooled)[: len(a)].sum()) >= least for _ in range(draws))
-    return (above + 1) / (draws + 1)
-
-
 def _finite(score: float) -> float:
     if not math.isfinite(score):
         raise InputError("Scores must be finite; leave unscorable documents out.")
@@ -266,8 +221,8 @@ def _finite(score: float) -> float:
 # A classifier that learns on some rows and separates the others better than chance rejects that the
 # two sets are exchangeable (Lopez-Paz and Oquab, ICLR 2017). Its AUC is compared with that of the
 # same rows under random labels, which is exact for any number of rows. Every named column is also
-# compared by itself, and the largest difference of all columns with the largest under random labels
-# (Westfall and Young 1993), so that many columns cause no false alarm by chance.
+# compared by itself. The largest difference of all columns is compared with the largest under
+# random labels (Westfall and Young 1993), so that many columns cause no false alarm by chance.
 
 _FOLDS = 5
 _RIDGE = 0.3  # of a Gram matrix whose diagonal is about 1

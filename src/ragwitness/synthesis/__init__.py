@@ -1,1 +1,1 @@
-"""Data that stands in a corpus's place: made from it, checked against it, or made without it."""
+"""Data that replaces a corpus: made from it, checked against it, or made without it."""

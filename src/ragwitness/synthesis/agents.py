@@ -168,7 +168,7 @@ def _fault(answer: Answer, prompt: str, like: str | None, published: bool) -> St
     return None
 
 
-# What kind of records a corpus holds: attributes, form of the output, further checks (A.10).
+# The kind of the records: attributes, form of the output, further checks (A.10).
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +267,10 @@ def load_domain(name: str) -> Domain:
         raise InputError(f"{name} cannot be read: {error.strerror}.") from error
     except (ValueError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{name} is not TOML: {error}.") from error
-    known = Domain.__dataclass_fields__
-    if unknown := sorted(set(fields) - set(known)):
+    names = Domain.__dataclass_fields__
+    if unknown := sorted(set(fields) - set(names)):
         raise InputError(
-            f"{name}: there is no field {unknown[0]!r}.", f"There are: {', '.join(known)}."
+            f"{name}: there is no field {unknown[0]!r}.", f"There are: {', '.join(names)}."
         )
     try:
         return TypeAdapter(Domain).validate_python({"name": path.stem, **fields})
@@ -356,7 +356,7 @@ class RoleMethod(ABC):
 
 
 # The roles of SAGE: the paper has a model for each stage (§3.1, §4.1). A role is played by the
-# model of the run, or by a model of its own.
+# model of the run, or by another.
 
 EXTRACTOR, GENERATOR, JUDGE, REWRITER = "extractor", "generator", "judge", "rewriter"
 ROLES = (EXTRACTOR, GENERATOR, JUDGE, REWRITER)
@@ -397,7 +397,7 @@ class ByRole:
     """Several models behind one target: each query goes to its own.
 
     Args:
-        usual: The run's model; None where every role has a model of its own.
+        usual: The run's model; None where every role has another.
         others: The other models, by address.
     """
 

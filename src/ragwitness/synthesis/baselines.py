@@ -150,9 +150,9 @@ class Paraphrase(agents.RoleMethod):
                 text=agents.shown(document.text),
             )
             text = yield from ask_text(prompt, self.config, document.text, turn)
-            made = checked(Synthesis(document.id, Fate.WITHHELD, text), guard)
-            if made.fate is Fate.PASSED:
+            synthesis = checked(Synthesis(document.id, Fate.WITHHELD, text), guard)
+            if synthesis.fate is Fate.PASSED:
                 break
             broken = guard.violation(text)
             advice = f" An earlier attempt could not be used. {broken.advice}" if broken else ""
-        return made
+        return synthesis

@@ -102,7 +102,7 @@ class Method(Protocol):
         """
 
     def most(self, records: int) -> int:
-        """Return the most queries that so many records may take."""
+        """Return the most queries for a number of records."""
 
 
 class NamedRows:

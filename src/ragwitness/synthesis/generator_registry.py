@@ -59,25 +59,20 @@ def _evolution(materials: Materials) -> AnyMethod:
     return PrivateEvolution(*materials.private, materials.config)
 
 
-def _published(name: str, summary: str) -> MethodListing:
+def _published(name: str) -> MethodListing:
     def make(materials: Materials) -> AnyMethod:
         methods = of_checkout("research.synthetic.methods:METHODS")
         method: AnyMethod = methods[name](materials.config)
         return method
 
-    return MethodListing(make, summary, evaluation=True)
+    return MethodListing(make, "as published", evaluation=True)
 
 
 # Methods of SAGE's tables alone: they are in a checkout.
-_PUBLISHED = {
-    "sage-published": "SAGE as published",
-    "stage-1-published": "its stage 1 as published",
-    "paraphrase-published": "extracts, as published",
-    "paraphrase-privacy-published": "likewise, with one sentence on privacy risks",
-    "paraphrase-checklist-published": "rewrites by the six checks, as published",
-    "zerogen-published": "questions that records answer, shuffled, as its code is",
-    "attrprompt-published": "texts from subtopics, blind, as its code is",
-}
+_PUBLISHED = (
+    "sage-published", "stage-1-published", "paraphrase-published", "paraphrase-privacy-published",
+    "paraphrase-checklist-published", "zerogen-published", "attrprompt-published",
+)  # fmt: skip
 
 METHODS = Registry(
     "method",
@@ -105,7 +100,7 @@ METHODS = Registry(
         "private-evolution": MethodListing(
             _evolution, "texts that the records vote for, differentially private", private=True
         ),
-        **{name: _published(name, summary) for name, summary in _PUBLISHED.items()},
+        **{name: _published(name) for name in _PUBLISHED},
     },
 )
 """The methods by the name of ``--method``; those for evaluation are in a checkout alone."""
@@ -135,7 +130,7 @@ def build_method(
     """
     make = METHODS.load(name)
     if METHODS[name].evaluation and not evaluation:
-        offered = [key for key, one in METHODS.items() if not one.evaluation]
+        offered = [key for key, listing in METHODS.items() if not listing.evaluation]
         raise InputError(
             f"{name} enforces no condition and is for evaluation alone.",
             f"Choose {', '.join(offered)}.",
@@ -146,7 +141,7 @@ def build_method(
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """A method with settings of its own: ``NAME[+ROLE=MODEL][+m=N]``.
+    """A method with its settings: ``NAME[+ROLE=MODEL][+m=N]``.
 
     Attributes:
         name: Registered name.
@@ -169,7 +164,7 @@ class MethodSpec:
         if self.m is not None:
             # The first m attributes of each part; if there are fewer, all are to be identified.
             enough = bool(domain.attributes) and all(len(a) >= self.m for a in domain.attributes)
-            first = tuple(part[: self.m] for part in domain.attributes) if enough else ()
+            first = tuple(names[: self.m] for names in domain.attributes) if enough else ()
             domain = replace(domain, attributes=first, count=self.m)
         return replace(config, domain=domain, asking=replace(config.asking, roles=roles))
 

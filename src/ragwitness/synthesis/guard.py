@@ -2,9 +2,8 @@
 
 They see copying in the canonical form of a text (:mod:`ragwitness.text.words`): runs of tokens,
 long subsequences, most of a record's words, known secrets, contact details. They do not see a fact
-told in other words: that is what the privacy agent is for, and no statement is made about it here.
-What else they leave out stands in ``docs/design/threat-model.md``; what still passes is measured in
-``benchmarks/guard.py``.
+in other words; the privacy agent judges that, and no statement is made about it here. Their other
+limits are in ``docs/design/threat-model.md``, and ``benchmarks/guard.py`` measures them.
 """
 
 from __future__ import annotations
@@ -21,49 +20,42 @@ from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.stored_names import unset
+from ragwitness.text import words as tokens_of
 from ragwitness.text.overlap import RunIndex, SubsequenceIndex, Tokenized, Vocabulary, phrases_of
 from ragwitness.text.pii import PiiFinder, pii_finder
 from ragwitness.text.secrets import Secret, SecretIndex, contacts
-from ragwitness.text.words import (
-    UNSPACED,
-    canonical_text,
-    content_tokens,
-    dense_tokens,
-    telling_tokens,
-    unseen,
-)
 
 # A long unbroken row of letters with a figure among them: no word, and no sequence of bases.
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/%])(?=[A-Za-z+/%_-]*\d)[A-Za-z0-9+/%_-]{40,}")
-_CHARACTER = re.compile(f"[{UNSPACED}]")
-# Unseen, but no hiding place: what belongs to a script, a page, the order of bytes or an emoji.
+_CHARACTER = re.compile(f"[{tokens_of.UNSPACED}]")
+# Unseen, but no hiding place: characters of a script, a page, the order of bytes or an emoji.
 _ALLOWED = re.compile(
     "[\u00ad\u200c\u200d\u200e\u200f\ufeff]"
     "|(?<=[0-9#*\u203c-\u3299\U0001f000-\U0001ffff])[\ufe0e\ufe0f]"
 )
-_FEWEST = 5  # content words of a record whose share is counted: fewer stand in every text
-_PIECE = 0.25  # of a record's words, in order: so many are a piece of it
-_LEAST_PIECE = 10  # words that a piece has at least
-_IN_PIECES = 0.75  # of a record's words that all its pieces together may hold
-_PHRASE = 6  # tokens in a row that tell of no record once a public text or many records hold them
+_FEWEST = 5  # content words of a record whose share is counted: fewer are in every text
+_PIECE = 0.25  # share of a record's words, in order, that makes a piece of it
+_LEAST_PIECE = 10  # fewest words of a piece
+_IN_PIECES = 0.75  # largest share of a record's words in all its pieces together
+_PHRASE = 6  # tokens of a phrase that is free once a public text or many records hold it
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
 class GuardConfig:
-    """What a text must not do.
+    """The conditions on a text.
 
     Attributes:
-        run: Least tokens of a shared run, whatever the record; 0 allows every run.
-        common: Phrases in so many different records are nobody's own and may be repeated; 0
+        run: Tokens from which on a run shared with any record is forbidden; 0 allows every run.
+        common: Number of different records from which on a phrase is common and may be repeated; 0
             exempts none.
         rouge: Highest ROUGE-L F1 with any record.
-        recall: Largest share of any record's words, function words left out, that may stand in a
-            text, in whatever order, and whatever stands between them; 1 allows all, and so do
-            ``run`` 0 and ``rouge`` 1 together: they are for what copies.
+        recall: Largest share of any record's words in a text, in any order and with any words
+            between them; function words do not count. 1 allows all. So do ``run`` 0 and ``rouge``
+            1 together, for methods that copy.
         cosine: Highest cosine with any record, where an embedder is given; None asks for none.
-        pii: Who finds personal details: see :func:`~ragwitness.text.pii.pii_finder`.
+        pii: Finder of personal details: see :func:`~ragwitness.text.pii.pii_finder`.
 
     Raises:
         InputError: A value is out of range.
@@ -81,11 +73,11 @@ class GuardConfig:
 
     @property
     def holds(self) -> bool:
-        """Whether texts are held against records; one that may share all runs and words copies."""
+        """Whether texts are compared with records; not where all runs and words are allowed."""
         return self.run > 0 or self.rouge < 1
 
     def __post_init__(self) -> None:
-        """Refuse values that guard nothing or cannot be met."""
+        """Reject values that guard nothing or cannot be met."""
         if self.run < 0 or self.common < 0 or self.common == 1:
             raise InputError(
                 f"A shared run of {self.run} tokens, common in {self.common} records, is no"
@@ -107,7 +99,7 @@ class Violation:
     Attributes:
         kind: ``"run"``, ``"secret"``, ``"similarity"``, ``"pii"`` or ``"hidden"``.
         reason: Explanation for the report; holds nothing of any text.
-        advice: Advice to whoever rewrites the text; quotes that text and no other.
+        advice: Advice for a rewrite of the text; quotes that text and no other.
     """
 
     kind: str
@@ -123,12 +115,12 @@ class SyntheticGuard:
         secrets: Known secrets of all records.
         config: The conditions.
         embed: Turns texts into unit vectors; needed for ``config.cosine`` alone.
-        public: Texts that are not secret: their phrases may be repeated, and part a run as words
-            of the text's own do. All other conditions hold as without them.
+        public: Texts that are not secret: their phrases may be repeated, and interrupt a run as
+            new words do. All other conditions hold as without them.
 
     Attributes:
         config: The conditions.
-        identity: A hash of everything that its answers follow from.
+        identity: A hash of all inputs of its answers.
 
     Raises:
         InputError: A cosine is asked for without an embedder, or ``config.pii`` is unknown.
@@ -144,28 +136,28 @@ class SyntheticGuard:
         public: Sequence[str] = (),
     ) -> None:
         self.config = config = config or GuardConfig()
-        texts = list(dict.fromkeys(map(canonical_text, originals)))
+        texts = list(dict.fromkeys(map(tokens_of.canonical_text, originals)))
         # 1. Runs and subsequences, over all words.
-        self._vocabulary = Vocabulary(dense_tokens)
+        self._vocabulary = Vocabulary(tokens_of.dense_tokens)
         records = self._vocabulary.tokenize(texts)
         self._runs = RunIndex(records, config.run, self._phrases(records, public), _PHRASE)
         self._similar = SubsequenceIndex(records)
-        # 2. A record without one run of that length may not stand in a text at all.
-        short = [one for one, size in zip(texts, records.sizes, strict=True) if size < config.run]
-        self._short = SecretIndex([Secret(one, "record", "") for one in short])
-        # 3. Shares of words that tell something: function words alone are in every text.
-        self._content = Vocabulary(telling_tokens)
-        telling = [one for one in texts if len(content_tokens(one)) >= _FEWEST]
+        # 2. A record that is shorter than a run may not be in a text at all.
+        short = [text for text, size in zip(texts, records.sizes, strict=True) if size < config.run]
+        self._short = SecretIndex([Secret(text, "record", "") for text in short])
+        # 3. Shares of words with content: function words alone are in every text.
+        self._content = Vocabulary(tokens_of.telling_tokens)
+        telling = [text for text in texts if len(tokens_of.content_tokens(text)) >= _FEWEST]
         self._told = SubsequenceIndex(self._content.tokenize(telling))
-        # Where characters are words they are pairs there, which filler parts: in order they count.
-        unspaced = (one for one in telling if 2 * len(_CHARACTER.findall(one)) > len(one))
+        # Scripts without spaces are read in pairs, which filler breaks: single characters count.
+        unspaced = (text for text in telling if 2 * len(_CHARACTER.findall(text)) > len(text))
         self._characters = SubsequenceIndex(self._vocabulary.tokenize(unspaced))
         # 4. Secrets and personal details.
         self._secrets = SecretIndex(secrets)
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
         self._embed = embed
-        # What was kept before a condition came is checked again when it is read.
+        # Texts that were kept before a condition existed are checked again when they are read.
         idle = unset(config)
         conditions = {name: v for name, v in asdict(config).items() if name not in idle}
         made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
@@ -183,7 +175,7 @@ class SyntheticGuard:
         free = [f"{self._public} public texts"] if self._public else []
         free += [f"{config.common} records and more"] if config.common else []
         exempt = f" beside phrases of {' or '.join(free)}" if free else ""
-        if free:  # all of them where the public texts are a digest of the records
+        if free:  # all records, if the public texts are a digest of them
             exempt += f", of which alone {self._freed} records are made"
         return {
             "shared run": f"fewer than {config.run} tokens{exempt}" if config.run else "any",
@@ -197,72 +189,74 @@ class SyntheticGuard:
 
     def violation(self, text: str) -> Violation | None:
         """Return the first condition that a text breaks; None where it breaks none."""
-        # What a reader does not see cannot be checked. What copies may hold its record's codes.
+        # Invisible characters cannot be checked. Copies may hold the codes of their record.
         if hidden := _hidden(text, may_copy=not self.config.holds):
             return Violation("hidden", f"the text holds {hidden}", f"Write no {hidden}.")
-        plain = canonical_text(text)
+        plain = tokens_of.canonical_text(text)
         broken = self._secret(plain) or self._personal(plain) or self._whole(plain)
         return broken or self._copied(plain) or self._near(plain)
 
     def together(self, texts: Sequence[str]) -> list[bool]:
-        """Say of each text whether it and earlier ones give a record out in pieces.
+        """Return for each text whether it and earlier ones give a record away in pieces.
 
-        A piece has a quarter of a record's words or more, in order; three quarters of them may
-        stand in all pieces together, or what a single text may tell if that is more.
+        A piece has a quarter of a record's words or more, in order. All pieces together may hold
+        three quarters of them, or as many as a single text if that is more.
         """
-        most, out_before = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
-        found = [False] * len(texts)
-        for place, text in enumerate(texts if self.config.holds and most < 1 else ()):
-            # 1. The records of which this text holds a piece, and their words that are out by it.
-            words = self._content.tokenize([canonical_text(text)])[0]
+        limit, out_before = max(_IN_PIECES, self.config.recall), dict[int, set[int]]()
+        withheld = [False] * len(texts)
+        for n, text in enumerate(texts if self.config.holds and limit < 1 else ()):
+            # 1. The records of which this text holds a piece, and their words that are known by it.
+            words = self._content.tokenize([tokens_of.canonical_text(text)])[0]
             pieces = {
                 record: set(out_before.get(record, ()))
                 | (set(words.tolist()) & set(self._told.records[record].tolist()))
                 for record in self._told.pieces(words, _PIECE, _LEAST_PIECE)
             }
-            # 2. One too many, and the text is out: its words do not count for later ones.
-            found[place] = any(
+            # 2. Too many words, and the text is withheld: they do not count for later ones.
+            withheld[n] = any(
                 record in out_before
-                and len(out) > most * len(set(self._told.records[record].tolist()))
+                and len(out) > limit * len(set(self._told.records[record].tolist()))
                 for record, out in pieces.items()
             )
-            if not found[place]:
+            if not withheld[n]:
                 out_before |= pieces
-        return found
+        return withheld
 
     def named(self, record: str) -> str:
-        """Say what a record's id, such as the name of its file, gives away; empty for nothing."""
-        name = canonical_text(record)
+        """Return why a record's id, such as its file name, is private; empty if it is not."""
+        name = tokens_of.canonical_text(record)
         broken = self._secret(name) or self._personal(record)
-        if broken is None and len(content_tokens(name)) >= _FEWEST:
+        if broken is None and len(tokens_of.content_tokens(name)) >= _FEWEST:
             broken = self._copied(name)
         return broken.reason if broken else "a contact detail" * bool(contacts(record))
 
     def _phrases(self, records: Tokenized, public: Sequence[str]) -> NDArray[np.uint64]:
-        """Phrases of public texts, and those of so many records that they are nobody's own."""
-        known = phrases_of(self._vocabulary.tokenize(map(canonical_text, public)), _PHRASE)
+        """Phrases of public texts, and those common to many records."""
+        public_phrases = phrases_of(
+            self._vocabulary.tokenize(map(tokens_of.canonical_text, public)), _PHRASE
+        )
         if not self.config.common:
-            return known
-        return np.concatenate((known, phrases_of(records, _PHRASE, self.config.common)))
+            return public_phrases
+        return np.concatenate((public_phrases, phrases_of(records, _PHRASE, self.config.common)))
 
     def _secret(self, text: str) -> Violation | None:
-        found = {secret for _, secret in self._secrets.pairs([text])}
-        if not found:
+        secrets = {secret for _, secret in self._secrets.pairs([text])}
+        if not secrets:
             return None
-        named = ", ".join(sorted({self._secret_kinds[secret] for secret in found}))
+        named = ", ".join(sorted({self._secret_kinds[secret] for secret in secrets}))
         return Violation(
             "secret",
-            f"{len(found)} known secret{'s' * (len(found) > 1)} ({named})",
+            f"{len(secrets)} known secret{'s' * (len(secrets) > 1)} ({named})",
             f"It still holds private details ({named}): leave out every name, number and address.",
         )
 
     def _personal(self, text: str) -> Violation | None:
-        found = self._pii.find(text)
-        if not found:
+        details = self._pii.find(text)
+        if not details:
             return None
-        kinds = ", ".join(sorted({one.kind for one in found}))
-        said = ", ".join(repr(text[one.start : one.end]) for one in found[:3])
-        return Violation("pii", f"contact details or numbers ({kinds})", f"Leave out {said}.")
+        kinds = ", ".join(sorted({detail.kind for detail in details}))
+        quoted = ", ".join(repr(text[detail.start : detail.end]) for detail in details[:3])
+        return Violation("pii", f"contact details or numbers ({kinds})", f"Leave out {quoted}.")
 
     def _whole(self, text: str) -> Violation | None:
         """A record of a few words as a whole."""
@@ -276,18 +270,18 @@ class SyntheticGuard:
 
     def _copied(self, text: str) -> Violation | None:
         config, tokens = self.config, self._vocabulary.tokenize([text])
-        # Word for word: a run of tokens that stands in a record, unless many records share it.
-        if config.run and (place := self._runs.first(tokens)) is not None:
-            said = " ".join(dense_tokens(text)[place : place + config.run])
+        # Word for word: a run of tokens of a record, unless many records share it.
+        if config.run and (start := self._runs.first(tokens)) is not None:
+            quoted = " ".join(tokens_of.dense_tokens(text)[start : start + config.run])
             return Violation(
                 "run",
                 f"{config.run} or more tokens in a row as in a record",
-                f"These words stand in a private text in this order, say it otherwise: {said!r}.",
+                f"A private text has these words in this order, say it otherwise: {quoted!r}.",
             )
-        # In order: a long subsequence, however it is spread.
+        # In order: a long subsequence, however spread.
         if next(self._similar.above_f1(tokens[0], config.rouge), None) is not None:
             return _too_close("ROUGE-L F1", config.rouge)
-        # Most of a record, whatever stands between its words and around them.
+        # Most of a record, whatever is between its words and around them.
         if not config.holds:
             return None
         in_order = config.recall < 1 and self._characters.tells(tokens[0], config.recall, _FEWEST)
@@ -318,7 +312,7 @@ def _too_close(measure: str, cap: float) -> Violation:
 
 
 def _hidden(text: str, may_copy: bool) -> str:
-    """Name what a reader does not see or cannot read; empty for nothing. Copies may hold codes."""
-    if any(map(unseen, set(_ALLOWED.sub("", text)))):
+    """Name hidden or unreadable content; empty for none. Copies may hold codes."""
+    if any(map(tokens_of.unseen, set(_ALLOWED.sub("", text)))):
         return "control or invisible characters"
     return "encoded data" if not may_copy and _ENCODED.search(text) else ""

@@ -1,7 +1,7 @@
-"""What a model writes in a role of the synthesis: forms, lists, texts, judgements, read tolerantly.
+"""Answers of models in the roles of the synthesis: forms, lists, texts, judgements.
 
 Real models add remarks, fences, bold letters and JSON, put values on the next line and parts in
-another order. All of that is read; what is still missing is counted, and never taken as said.
+another order. All of that is read; a missing part is counted, and never assumed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Attribute = tuple[str, str]
 """Part of the record, empty for the whole, and name."""
 
 Pair = tuple[Attribute, str]
-"""An attribute with what the record says of it."""
+"""An attribute with the content of the record."""
 
 
 class UnreadError(Exception):
-    """An answer does not keep to its form; the message says what is missing."""
+    """An answer does not keep to its form; the message names the missing part."""
 
 
-# What stands around an answer.
+# Text around an answer.
 
 _FENCE = re.compile(r"\A.*?^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```.*\Z", re.DOTALL | re.MULTILINE)
 _MARKS = re.compile(r"\A\s*(?:<<<|>>>|\"\"\")\s*|\s*(?:<<<|>>>|\"\"\")\s*\Z")
@@ -52,20 +52,20 @@ _LAST = re.compile(
 def bare(text: str) -> str:
     """Return an answer without what models put around one: fences, announcements, remarks."""
     fenced = _FENCE.match(text)
-    found = (fenced[1] if fenced else text).strip()
-    while (less := _MARKS.sub("", found)) != found:
-        found = less.strip()
-    found = found[preamble(found) :].strip()
-    if found[:1] + found[-1:] in ('""', "\u201c\u201d") and len(found) > 1:
-        found = found[1:-1].strip()
-    # A remark at the end is a paragraph of its own, or has a label.
-    paragraphs = re.split(r"\n\s*\n", _LAST.sub("", found))
+    text_left = (fenced[1] if fenced else text).strip()
+    while (less := _MARKS.sub("", text_left)) != text_left:
+        text_left = less.strip()
+    text_left = text_left[preamble(text_left) :].strip()
+    if text_left[:1] + text_left[-1:] in ('""', "\u201c\u201d") and len(text_left) > 1:
+        text_left = text_left[1:-1].strip()
+    # A remark at the end is a separate paragraph, or has a label.
+    paragraphs = re.split(r"\n\s*\n", _LAST.sub("", text_left))
     while len(paragraphs) > 1 and _REMARK.match(paragraphs[-1]):
         paragraphs.pop()
     return "\n\n".join(paragraphs).strip()
 
 
-# A form: attributes of a record, each with what the record says of it (§3.1; Tables 11 and 12).
+# A form: attributes of a record, each with its content (§3.1; Tables 11 and 12).
 
 _EDGE = " \t\n*_`\"'[](){}|#•-–—>.:;,"  # noqa: RUF001  # as models write them
 _BEFORE = r"^(?:[^\w\n]|_|\d{1,2}[.)]|\[x\])*"
@@ -91,20 +91,24 @@ _NONE = re.compile(
 
 
 def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
-    """Return what an answer says of each attribute; those it says nothing of are left out.
+    """Return the content of an answer by attribute, without empty attributes.
 
     Args:
         text: The answer.
         attributes: In the order of the form; parts may share a name.
 
     Raises:
-        UnreadError: A line is missing, or nothing is said of any attribute.
+        UnreadError: A line is missing, or no attribute has content.
     """
     values = _of_json(text, attributes) or _of_lines(text, attributes)
     missing = len(attributes) - len(values)
     if missing:
         raise UnreadError(f"{missing} of the {len(attributes)} lines are missing")
-    pairs = tuple((one, values[one]) for one in attributes if not says_nothing(one[1], values[one]))
+    pairs = tuple(
+        (attribute, values[attribute])
+        for attribute in attributes
+        if not says_nothing(attribute[1], values[attribute])
+    )
     if not pairs:
         raise UnreadError(f"nothing is said of any of the {len(attributes)} attributes")
     return pairs
@@ -133,22 +137,22 @@ def _of_json(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str]
         data = json.loads(text[first : last + 1])
     except ValueError:
         return {}
-    said = [(_plain(part), _plain(name), value) for part, name, value in _leaves(data)]
-    found: dict[Attribute, str] = {}
-    for part, name in attributes:
-        rows = [one for one in said if one[1] == _plain(name)]
-        own = [one for one in rows if part and _plain(part) in one[0]] or rows
-        if own:
-            found[part, name] = own[0][2]
-            said.remove(own[0])
-    return found
+    leaves = [(_plain(section), _plain(name), value) for section, name, value in _leaves(data)]
+    values: dict[Attribute, str] = {}
+    for section, name in attributes:
+        rows = [leaf for leaf in leaves if leaf[1] == _plain(name)]
+        matching = [leaf for leaf in rows if section and _plain(section) in leaf[0]] or rows
+        if matching:
+            values[section, name] = matching[0][2]
+            leaves.remove(matching[0])
+    return values
 
 
 def _leaves(data: object, path: str = "", name: str = "") -> Iterator[tuple[str, str, str]]:
     if isinstance(data, dict):
         for key, value in data.items():
             yield from _leaves(value, f"{path} {name}", str(key))
-    elif isinstance(data, list) and all(not isinstance(one, dict | list) for one in data):
+    elif isinstance(data, list) and all(not isinstance(item, dict | list) for item in data):
         yield path, name, "; ".join(map(str, data))
     elif data is None or isinstance(data, str | int | float):
         yield path, name, "" if data is None else str(data)
@@ -158,29 +162,36 @@ def _of_lines(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str
     """Read lines, headings, tables and values on the next line, in any order."""
     # A part opens with its name on a line by itself; an attribute with its name and a sign, within
     # a line too.
-    parts = {_plain(part): part for part, _ in attributes if part}
+    sections = {_plain(section): section for section, _ in attributes if section}
     names = {_plain(name): name for _, name in attributes}
-    words = "|".join(r"[\W_]+".join(one.split()) for one in sorted({*parts, *names}, key=len)[::-1])
+    words = "|".join(
+        r"[\W_]+".join(attribute.split())
+        for attribute in sorted({*sections, *names}, key=len)[::-1]
+    )
     opens, within = (
         rf"{_BEFORE}({words}){_CLOSES}(?:{_SIGN}|$)",
         rf"{_BEHIND}({words}){_CLOSES}{_SIGN}",
     )
     label = re.compile(rf"{opens}|{within}", re.MULTILINE | re.IGNORECASE)
     marks = list(label.finditer(text))
-    found: dict[Attribute, str] = {}
-    part = ""
+    values: dict[Attribute, str] = {}
+    section = ""
     for mark, after in zip_longest(marks, marks[1:]):
         key = _plain(mark[1] or mark[2])
         value = text[mark.end() : after.start() if after else len(text)]
-        if key in parts and key not in names:
-            part = parts[key]
+        if key in sections and key not in names:
+            section = sections[key]
             continue
         # Of several parts with such a name it is the one that is open, else the first without.
-        fits = [one for one in attributes if _plain(one[1]) == key and one not in found]
-        fits = [one for one in fits if one[0] == part] or fits
+        fits = [
+            attribute
+            for attribute in attributes
+            if _plain(attribute[1]) == key and attribute not in values
+        ]
+        fits = [attribute for attribute in fits if attribute[0] == section] or fits
         if fits:
-            found[fits[0]] = _value(value)
-    return found
+            values[fits[0]] = _value(value)
+    return values
 
 
 def _value(text: str) -> str:
@@ -201,48 +212,54 @@ _MOST = 80  # characters of an entry
 
 
 def read_list(text: str) -> list[str]:
-    """Return the entries of a list: bullets, lines, commas or JSON; what explains one is left."""
-    found = bare(text)
+    """Return the entries of a list (bullets, lines, commas or JSON), without explanations."""
+    content = bare(text)
     try:
-        data = json.loads(found)
+        data = json.loads(content)
     except ValueError:
         data = None
     if isinstance(data, list):
-        entries = [str(one) for one in data]
+        entries = [str(entry) for entry in data]
     else:
-        lines = [line for line in found.splitlines() if line.strip()]
+        lines = [line for line in content.splitlines() if line.strip()]
         entries = [line for line in lines if _BULLET.match(line)]
         # Without bullets a list is short entries alone; anything else is prose, or a refusal.
-        plain = lines if len(lines) > 1 else found.split(",")
-        if not entries and not declines(found) and all(len(one.split()) <= _FEW for one in plain):
+        plain = lines if len(lines) > 1 else content.split(",")
+        if (
+            not entries
+            and not declines(content)
+            and all(len(entry.split()) <= _FEW for entry in plain)
+        ):
             entries = plain
-    named = (re.split(r":|\s[–—-]\s", _BULLET.sub("", one), maxsplit=1)[0] for one in entries)  # noqa: RUF001
+    named = (re.split(r":|\s[–—-]\s", _BULLET.sub("", entry), maxsplit=1)[0] for entry in entries)  # noqa: RUF001
     # The form's own word, handed back, names nothing.
-    bared = (re.sub(r"\[?attribute\]?\s+(?=\S)", "", one.strip(_EDGE), count=1) for one in named)
-    return [one for one in dict.fromkeys(bared) if 1 < len(one) <= _MOST]
+    bared = (
+        re.sub(r"\[?attribute\]?\s+(?=\S)", "", entry.strip(_EDGE), count=1) for entry in named
+    )
+    return [entry for entry in dict.fromkeys(bared) if 1 < len(entry) <= _MOST]
 
 
 # A text of the domain's form.
 
 
 def read_text(text: str, labels: Sequence[str] = ()) -> str | None:
-    """Return a text without what stands around it; None for a refusal or another form.
+    """Return a text without its surroundings; None for a refusal or another form.
 
     Args:
         text: The answer.
         labels: Words that open its parts, once each and in this order, on a line of their own or
             within one.
     """
-    found = bare(_turns(text.replace("**", ""), labels))
-    if not found or PROTOCOL.search(found) or declines(found):
+    content = bare(_turns(text.replace("**", ""), labels))
+    if not content or PROTOCOL.search(content) or declines(content):
         return None
-    places = []
+    starts = []
     for label in labels:
-        matches = list(re.finditer(rf"(?:^\W*|(?<=\s)){re.escape(label)}", found, re.M | re.I))
+        matches = list(re.finditer(rf"(?:^\W*|(?<=\s)){re.escape(label)}", content, re.M | re.I))
         if len(matches) != 1:
             return None
-        places.append(matches[0].start())
-    return found[places[0] if places else 0 :] if places == sorted(places) else None
+        starts.append(matches[0].start())
+    return content[starts[0] if starts else 0 :] if starts == sorted(starts) else None
 
 
 def _turns(text: str, labels: Sequence[str]) -> str:
@@ -255,14 +272,18 @@ def _turns(text: str, labels: Sequence[str]) -> str:
         {_plain(str(key)): value for key, value in data.items()} if isinstance(data, dict) else {}
     )
     keys = [_plain(label) for label in labels]
-    if not keys or {*fields} != {*keys} or not all(isinstance(one, str) for one in fields.values()):
+    if (
+        not keys
+        or {*fields} != {*keys}
+        or not all(isinstance(part, str) for part in fields.values())
+    ):
         return text
     return "\n".join(f"{label} {fields[key]}" for label, key in zip(labels, keys, strict=True))
 
 
 # A judgement.
 
-# A line of its own: within a sentence it may be what would be wrong to say.
+# At the start of a line: within a sentence it may be negated.
 _HANDED = re.compile(
     rf"^\W*(?:SAFE.DATA\W*)?{re.escape(BEGIN)}(.*){re.escape(END)}\W*{SAFE}",
     re.DOTALL | re.M | re.I,
@@ -274,23 +295,23 @@ _WANTED = re.compile(
 
 
 def read_judgement(answer: str, alike: Callable[[str], bool]) -> str | None:
-    """Return what a judge wants changed, empty where the text is safe; None where it says neither.
+    """Return the changes that a judge wants, empty where the text is safe; None for neither.
 
-    What stands between the markers is compared with the text and never used itself: whoever wrote
-    it has seen the original.
+    The text between the markers is compared with the judged text and never used itself: its author
+    has seen the original.
 
     Args:
         answer: Of the privacy agent.
-        alike: Whether a text that is handed back is the one that was judged.
+        alike: Whether a returned text is the judged one.
     """
     plain = answer.replace("*", "")
-    wanted = _WANTED.search(plain)
-    if wanted is not None:
-        suggestions = plain[wanted.end() :].strip()
+    marker = _WANTED.search(plain)
+    if marker is not None:
+        suggestions = plain[marker.end() :].strip()
         return suggestions if suggestions and BEGIN not in plain else None
     handed = _HANDED.search(plain)
     if handed is None or any(plain.count(mark) != 1 for mark in (SAFE, BEGIN, END)):
         return None
-    # What is said around it may praise the text, and take nothing back.
+    # Remarks around it may praise the text, and must not object.
     around = plain[: handed.start()] + plain[handed.end() :]
     return "" if alike(handed[1]) and not _BUT.search(around) else None

@@ -1,4 +1,4 @@
-"""What became of the records that synthetic texts were made from; it holds no text."""
+"""The result of a synthesis: the outcome of every record, without any text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from typing import Any
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import LeftOut, Shown
 from ragwitness.report import formatting as fmt
+from ragwitness.report import result_type as types
 from ragwitness.report.document import Column, Name, Paragraph, ReportDocument, Section, Table
-from ragwitness.report.result_type import (
-    Condition,
-    ResultType,
-    Ruling,
-    parse_conditions,
-    restored,
-    rule_counts,
-)
 from ragwitness.report.spending import Spending
 from ragwitness.synthesis.generator import Fate
 
@@ -27,11 +20,11 @@ _SHOWN = 5  # reasons in a terminal
 
 @dataclass(frozen=True, slots=True)
 class RecordFate:
-    """What became of one record.
+    """The outcome of one record.
 
     Attributes:
         id: Its id.
-        fate: What became of it.
+        fate: Its outcome.
         reason: Why it did not pass; our own words, or those of a server that failed.
         rounds: Judgements by the privacy agent.
         violation: Kind of the condition that the last text broke; None where it broke none.
@@ -51,17 +44,17 @@ class SynthesisReport(Shown):
     Attributes:
         method: How texts were made.
         model: Name of the language model; empty without one.
-        settings: Everything that the texts follow from.
-        counts: Records by what became of them.
-        reasons: Records by why there is no text.
+        settings: All inputs of the texts.
+        counts: Records by outcome.
+        reasons: Records by reason why there is no text.
         queries: To the model, kept answers included.
         seconds: Wall time of the last start.
-        warnings: What to know before the texts are used.
-        out: Where the texts went; None where none passed.
+        warnings: Warnings on the use of the texts.
+        out: File of the texts; None where none passed.
         records: One by one; of a corpus method, text by text.
         left_out: Files and rows that could not be read.
         sent: Queries that went to the model at the last start.
-        spent: What the run folder has spent.
+        spent: Spending of the run folder.
     """
 
     method: str
@@ -81,25 +74,25 @@ class SynthesisReport(Shown):
 
 def counted(records: Sequence[RecordFate]) -> tuple[dict[str, int], dict[str, int]]:
     """Return records by fate, and those that did not pass by reason; the commonest first."""
-    kept = (one for one in records if one.fate != Fate.PASSED)
-    fates = Counter(one.fate for one in records)
-    reasons = Counter(f"{one.fate}: {one.reason}" for one in kept)
+    failed = (record for record in records if record.fate != Fate.PASSED)
+    fates = Counter(record.fate for record in records)
+    reasons = Counter(f"{record.fate}: {record.reason}" for record in failed)
     return dict(fates.most_common()), dict(reasons.most_common())
 
 
-def _rule(result: SynthesisReport, conditions: Sequence[Condition]) -> Ruling:
+def _rule(result: SynthesisReport, conditions: Sequence[types.Condition]) -> types.Ruling:
     """Say how it ends; where no record was tried, no condition says anything."""
     # Every record has exactly one fate, so the counts sum to the records.
     total = sum(result.counts.values())
     if conditions and not total:
-        return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: there was no record")
-    return rule_counts(result.counts, conditions, f"{fmt.count(total)} records", total)
+        return types.Ruling(ExitCode.INCONCLUSIVE, "inconclusive: there was no record")
+    return types.rule_counts(result.counts, conditions, f"{fmt.count(total)} records", total)
 
 
 def _report(result: SynthesisReport) -> ReportDocument:
     total = sum(result.counts.values())
     spent = fmt.spent_text(result.spent)
-    told = (
+    facts = (
         ("Method", result.method),
         ("Model", result.model or "none"),
         ("Queries", fmt.count(result.queries)),
@@ -111,16 +104,16 @@ def _report(result: SynthesisReport) -> ReportDocument:
     reasons = tuple(result.reasons.items())
     fates = (_table("Every record under one name", "Fate", tuple(result.counts.items()), True),)
     whys = (_table("Why there is no text", "Reason", reasons, False),) if reasons else ()
-    brief = tuple(Paragraph(f"{n} {why}", brief=True) for why, n in reasons[:_SHOWN])
+    brief = tuple(Paragraph(f"{n} {reason}", brief=True) for reason, n in reasons[:_SHOWN])
     return ReportDocument(
         kind=RESULT_TYPE.words,
         title=f"{fmt.count(result.counts.get('passed', 0))} of {fmt.count(total)} texts passed",
-        sentence="What broke a condition, or could not be made, was withheld.",
+        sentence="A text that broke a condition, or could not be made, was withheld.",
         method=result.method,
         target=result.model,
         queries=result.queries,
-        facts=told,
-        brief=(*result.settings.items(), *told[1:]),
+        facts=facts,
+        brief=(*result.settings.items(), *facts[1:]),
         warnings=result.warnings,
         left_out=result.left_out,
         claimed=("Each text that passed met every condition among its settings.",),
@@ -129,10 +122,10 @@ def _report(result: SynthesisReport) -> ReportDocument:
             " condition on words. ragwitness compare attacks the texts.",
         ),
         sections=(
-            Section("fates", "What became of the records", (*fates, *whys)),
+            Section("fates", "Outcome of the records", (*fates, *whys)),
             *([Section("reasons", "", brief, "terminal")] if brief else []),
         ),
-        settings=(*told[1:], *result.settings.items()),
+        settings=(*facts[1:], *result.settings.items()),
     )
 
 
@@ -140,8 +133,8 @@ def _load(data: Mapping[str, Any]) -> SynthesisReport:
     now = dict(data)
     # Earlier versions kept what was left out as places with reasons.
     earlier = now.pop("skipped", ())
-    now.setdefault("left_out", [{"file": one["where"], "why": one["why"]} for one in earlier])
-    return restored(SynthesisReport, now, RESULT_TYPE)
+    now.setdefault("left_out", [{"file": file["where"], "why": file["why"]} for file in earlier])
+    return types.restored(SynthesisReport, now, RESULT_TYPE)
 
 
 def _table(caption: str, name: str, found: tuple[tuple[str, int], ...], brief: bool) -> Table:
@@ -152,13 +145,13 @@ def _table(caption: str, name: str, found: tuple[tuple[str, int], ...], brief: b
     return Table(caption, columns, tuple((Name(label), n) for label, n in found), "settings")
 
 
-RESULT_TYPE: ResultType[SynthesisReport, Condition] = ResultType(
+RESULT_TYPE: types.ResultType[SynthesisReport, types.Condition] = types.ResultType(
     name="synthesis",
     words="synthesis",
     verb="synthesize",
     load=_load,
     recognises=lambda data: "counts" in data and "reasons" in data,
-    conditions=lambda texts: parse_conditions(texts, tuple(map(str, Fate))),
+    conditions=lambda texts: types.parse_conditions(texts, tuple(map(str, Fate))),
     rule=_rule,
     report=_report,
     rows=lambda result: [asdict(one) for one in result.records],

@@ -2,8 +2,8 @@
 
 Answers are kept as in every run, and finished records in ``made.jsonl``; the same command resumes.
 Every text is checked against the conditions once more before it is written, those of earlier starts
-included: an altered record, or one made under weaker conditions, does not slip through. A run
-folder holds the corpus in its prompts and is as private as the corpus.
+included. An altered record, or one made under weaker conditions, does not pass. A run folder holds
+the corpus in its prompts and is as private as the corpus.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def write_made(path: Path, result: SynthesisResult) -> int:
     """
     rows = [
         {
-            "id": made.record,
-            "text": made.text,
-            "fate": str(made.fate),
+            "id": synthesis.record,
+            "text": synthesis.text,
+            "fate": str(synthesis.fate),
             "method": result.report.method,
         }
-        for made in result.made
-        if made.fate is Fate.PASSED
+        for synthesis in result.made
+        if synthesis.fate is Fate.PASSED
     ]
     replace_file(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return len(rows)
@@ -98,7 +98,7 @@ def _digest(content: object) -> str:
 
 T = TypeVar("T")
 
-_LONGEST = 1_000_000  # characters of a record, where the method has no limit of its own
+_LONGEST = 1_000_000  # characters of a record, for methods without a limit
 _CORPUS = Document("", "")  # for queries that concern no single record
 _PASSING = (Fate.FAILED, Fate.UNASKED)
 _ALIKE = 0.9  # ROUGE-L F1 from which on two texts are nearly the same
@@ -185,16 +185,19 @@ async def run_synthesis(
                 "Try another model, or give the attributes in a domain file.",
             ) from None
     # 4. Withhold the texts that give a record away together with earlier ones.
-    made = _apart(synthesis.made, guard)
+    results = _apart(synthesis.made, guard)
     # 5. The report: costs, warnings, and the outcome of each record.
-    unasked = sum(one.fate is Fate.UNASKED for one in made)
+    unasked = sum(outcome.fate is Fate.UNASKED for outcome in results)
     spent = replace(spending(limiter.spent, limiter.budget, limiter.cap, ()), unasked=unasked)
     warnings = [*synthesis.warnings]
     if not isinstance(method, PrivateEvolution):
-        warnings += _warnings(made, settings, spent)
-    warnings += _near_repeats(made)
+        warnings += _warnings(results, settings, spent)
+    warnings += _near_repeats(results)
     fates = tuple(
-        RecordFate(one.record, str(one.fate), one.reason, one.rounds, one.violation) for one in made
+        RecordFate(
+            outcome.record, str(outcome.fate), outcome.reason, outcome.rounds, outcome.violation
+        )
+        for outcome in results
     )
     counts, reasons = counted(fates)
     report = SynthesisReport(
@@ -210,7 +213,7 @@ async def run_synthesis(
         sent=work.sent,
         spent=spent,
     )
-    return SynthesisResult(made, report)
+    return SynthesisResult(results, report)
 
 
 def _book(
@@ -237,14 +240,13 @@ def _unseen(attributes: Sequence[Attribute], usable: Sequence[Document]) -> Unse
     """Name the attributes, each with the number of records that hold all of its words."""
     record_words = [{*plain_tokens(document.text)} for document in usable]
     listed = ", ".join(
-        f"{part and part + ': '}{name}"
+        f"{section and section + ': '}{name}"
         f" ({sum({*plain_tokens(name)} <= words for words in record_words)})"
-        for part, name in attributes
+        for section, name in attributes
     )
     return UnseenAttributesError(
         f"The attributes, and in how many of {len(usable)} records their words stand:"
-        f" {listed}. All texts are made from these; one that tells of a person must not be"
-        " among them.",
+        f" {listed}. All texts are made from these; none may name a fact of a person.",
         "If they are names of kinds of information, the same command with --yes goes on, and asks"
         " nothing twice; else give attributes in a --domain file.",
     )
@@ -268,13 +270,13 @@ class _Synthesis:
         self, method: PrivateEvolution, usable: Sequence[Document], votes: NamedRows
     ) -> CorpusSynthesis:
         """Make texts of all records together."""
-        most, answered = method.most(len(usable)), 0
+        limit, answered = method.most(len(usable)), 0
 
         def watch(_document: Document, _query: Query, _answer: Answer) -> None:
             nonlocal answered
             answered += 1
             if self.progress:
-                self.progress("synthesis", answered, max(answered, most))
+                self.progress("synthesis", answered, max(answered, limit))
 
         self.worker.watch = watch
         return await self.follow(method.make_all(usable, self.guard, votes))
@@ -312,14 +314,14 @@ class _Synthesis:
         if self.capped:
             return Synthesis(document.id, Fate.UNASKED, reason=self.capped)
         try:
-            made = self._rechecked(await self.follow(maker(document), document))
+            synthesis = self._rechecked(await self.follow(maker(document), document))
         except CapReachedError as error:
             self.capped = error.message
             return Synthesis(document.id, Fate.UNASKED, reason=error.message)
         # Only final outcomes are kept: after a failure the next start asks again.
-        if self.kept is not None and made.fate not in _PASSING:
-            self.kept.put(key, asdict(made))
-        return made
+        if self.kept is not None and synthesis.fate not in _PASSING:
+            self.kept.put(key, asdict(synthesis))
+        return synthesis
 
     async def follow(self, steps: QueryGenerator[T], document: Document | None = None) -> T:
         """Follow a generator of one record, or of the whole corpus."""
@@ -338,7 +340,7 @@ class _Synthesis:
 
 def _apart(made: Sequence[Synthesis], guard: SyntheticGuard) -> tuple[Synthesis, ...]:
     """Withhold the texts that give a record away together with earlier ones."""
-    passed = [n for n, one in enumerate(made) if one.fate is Fate.PASSED]
+    passed = [n for n, synthesis in enumerate(made) if synthesis.fate is Fate.PASSED]
     results, reason = list(made), "with earlier texts it gives a record out in pieces"
     pieces = guard.together([made[n].text for n in passed])
     for n, withhold in zip(passed, pieces, strict=True):
@@ -351,7 +353,7 @@ def _apart(made: Sequence[Synthesis], guard: SyntheticGuard) -> tuple[Synthesis,
 
 def _near_repeats(made: Sequence[Synthesis]) -> list[str]:
     """Warn of texts that nearly repeat an earlier one: a corpus of one bland text is of no use."""
-    words = Vocabulary().tokenize(one.text for one in made if one.text)
+    words = Vocabulary().tokenize(synthesis.text for synthesis in made if synthesis.text)
     index = SubsequenceIndex(words)
     repeats = sum(
         any(pair.record < n for pair in index.above_f1(words[n], _ALIKE)) for n in range(len(words))
@@ -366,7 +368,7 @@ def _near_repeats(made: Sequence[Synthesis]) -> list[str]:
 
 def _warnings(made: Sequence[Synthesis], settings: Mapping[str, str], spent: Spending) -> list[str]:
     warnings = [settings["warning"]] if "warning" in settings else []
-    passed = sum(one.fate in (Fate.PASSED, Fate.UNGUARDED) for one in made)
+    passed = sum(synthesis.fate in (Fate.PASSED, Fate.UNGUARDED) for synthesis in made)
     if passed * 2 < len(made):
         warnings.append(f"Only {passed} of {len(made)} records have a synthetic text.")
     if spent.stopped_by is not None:
@@ -375,6 +377,6 @@ def _warnings(made: Sequence[Synthesis], settings: Mapping[str, str], spent: Spe
             f" reached. The same command with a higher {OPTIONS[spent.stopped_by]} resumes; nothing"
             " is asked twice."
         )
-    if any(one.fate is Fate.FAILED for one in made):
+    if any(synthesis.fate is Fate.FAILED for synthesis in made):
         warnings.append("The model failed for some records; the same command asks again.")
     return warnings

@@ -1,8 +1,9 @@
 """SAGE (EMNLP 2025): a record becomes attributes, these a new text, and two agents refine it.
 
-The steps follow the paper: the attributes of a corpus, the content of a record for each, a text
-from that content alone (§3.1), the privacy agent, the rewriting agent (§3.2), and the loop. Every
-prompt is in our words; ``research/synthetic/published.py`` has the published prompts and loop.
+The steps follow the paper. Stage 1 (§3.1): the attributes of a corpus, the content of a record for
+each, a text from that content alone. Stage 2 (§3.2): the privacy agent, the rewriting agent, and
+their loop. Every prompt is in our words;
+``research/synthetic/published.py`` has the published prompts and loop.
 """
 
 from __future__ import annotations
@@ -14,31 +15,10 @@ from functools import partial
 from itertools import groupby
 
 from ragwitness.core.types import Document
-from ragwitness.synthesis.agents import (
-    EXTRACTOR,
-    GENERATOR,
-    JUDGE,
-    REWRITER,
-    ROLES,
-    MakingConfig,
-    RoleMethod,
-    ask,
-    shown,
-)
+from ragwitness.synthesis import agents
+from ragwitness.synthesis import response_parsing as parsing
 from ragwitness.synthesis.generator import Fate, Maker, Steps, Synthesis, checked, maker
 from ragwitness.synthesis.guard import SyntheticGuard
-from ragwitness.synthesis.response_parsing import (
-    BEGIN,
-    END,
-    SAFE,
-    SUGGEST,
-    Attribute,
-    Pair,
-    read_form,
-    read_judgement,
-    read_list,
-    read_text,
-)
 from ragwitness.text.words import plain_tokens
 
 # Stage 1, step 1: the attributes of the corpus, identified once from a few records (§3.1).
@@ -57,25 +37,25 @@ _RECORDS = 3  # fewest records that hold the words of an attribute
 
 
 def identify(
-    documents: Sequence[Document], config: MakingConfig, guard: SyntheticGuard
-) -> Steps[tuple[Attribute, ...]]:
+    documents: Sequence[Document], config: agents.MakingConfig, guard: SyntheticGuard
+) -> Steps[tuple[parsing.Attribute, ...]]:
     """Return the attributes of the domain, or else those that the model names.
 
-    A name is a fact, not an attribute, if it is long, if it breaks a condition, or if only one or
-    two records hold one or two of its words together. Such names are dropped.
+    Names that are facts are dropped: long ones, those that break a condition, and those of which
+    only one or two records hold one or two words together.
 
     Raises:
         StoppedError: The model named none.
     """
     domain = config.domain
-    parts = domain.parts or ("",)
+    sections = domain.parts or ("",)
     if domain.attributes:
-        pairs = zip(parts, domain.attributes, strict=True)
-        return tuple((part, name) for part, names in pairs for name in names)
+        pairs = zip(sections, domain.attributes, strict=True)
+        return tuple((section, name) for section, names in pairs for name in names)
     # The draw depends on the corpus alone, so that resuming asks the same question.
     rng = random.Random(len(documents))
     sample = rng.sample(list(documents), min(config.shots, len(documents)))
-    examples = "\n\n".join(shown(document.text[:_EXAMPLE]) for document in sample)
+    examples = "\n\n".join(agents.shown(document.text[:_EXAMPLE]) for document in sample)
     record_words = [{*plain_tokens(document.text)} for document in documents]
 
     def is_fact(name: str) -> bool:
@@ -86,14 +66,16 @@ def identify(
         return rare or len(name.split()) > _MOST_WORDS or guard.violation(name) is not None
 
     def read(text: str) -> list[str] | None:
-        return [name for name in read_list(text) if not is_fact(name)][: domain.count] or None
+        return [name for name in parsing.read_list(text) if not is_fact(name)][
+            : domain.count
+        ] or None
 
-    attributes: list[Attribute] = []
-    for part in parts:
-        of = f" of the part of the {part}" if part else ""
+    attributes: list[parsing.Attribute] = []
+    for section in sections:
+        of = f" of the part of the {section}" if section else ""
         prompt = _PROMPT.format(count=domain.count, of=of, examples=examples)
-        names = yield from ask(prompt, read, config.asking, role=EXTRACTOR)
-        attributes += [(part, name) for name in names]
+        names = yield from agents.ask(prompt, read, config.asking, role=agents.EXTRACTOR)
+        attributes += [(section, name) for name in names]
     return tuple(attributes)
 
 
@@ -112,8 +94,8 @@ Answer with these lines, completed, and nothing else:
 
 
 def extract(
-    document: Document, attributes: Sequence[Attribute], config: MakingConfig
-) -> Steps[tuple[Pair, ...]]:
+    document: Document, attributes: Sequence[parsing.Attribute], config: agents.MakingConfig
+) -> Steps[tuple[parsing.Pair, ...]]:
     """Return the content of a record by attribute, without those that it says nothing of.
 
     Raises:
@@ -122,17 +104,17 @@ def extract(
     # The model completes a form, so that every line belongs to a known attribute.
     form = sheet([(attribute, "") for attribute in attributes])
     prompt = _PROMPT_EXTRACT.format(
-        records=config.domain.records, text=shown(document.text), form=form
+        records=config.domain.records, text=agents.shown(document.text), form=form
     )
-    read = partial(read_form, attributes=attributes)
-    return (yield from ask(prompt, read, config.asking, role=EXTRACTOR))
+    read = partial(parsing.read_form, attributes=attributes)
+    return (yield from agents.ask(prompt, read, config.asking, role=agents.EXTRACTOR))
 
 
-def sheet(pairs: Sequence[Pair]) -> str:
+def sheet(pairs: Sequence[parsing.Pair]) -> str:
     """Return pairs as lines, with a heading for each part."""
     lines: list[str] = []
-    for part, group in groupby(pairs, key=lambda pair: pair[0][0]):
-        lines += [f"{part}:"] if part else []
+    for section, group in groupby(pairs, key=lambda pair: pair[0][0]):
+        lines += [f"{section}:"] if section else []
         lines += [f"- [{name}]: {value}".rstrip() for (_, name), value in group]
     return "\n".join(lines)
 
@@ -147,7 +129,7 @@ Write a new text that makes every one of these points and adds no person, place 
 own. It must be {form}. Write the text alone, without a remark before or after it."""
 
 
-def generate(pairs: Sequence[Pair], config: MakingConfig, like: str) -> Steps[str]:
+def generate(pairs: Sequence[parsing.Pair], config: agents.MakingConfig, like: str) -> Steps[str]:
     """Return a text with the content of the pairs.
 
     Args:
@@ -163,16 +145,20 @@ def generate(pairs: Sequence[Pair], config: MakingConfig, like: str) -> Steps[st
 
 
 def ask_text(
-    prompt: str, config: MakingConfig, like: str | None, turn: int = 0, role: str = GENERATOR
+    prompt: str,
+    config: agents.MakingConfig,
+    like: str | None,
+    turn: int = 0,
+    role: str = agents.GENERATOR,
 ) -> Steps[str]:
     """Ask for a text that has the form of the domain; see :func:`~.agents.ask`."""
 
     def read(reply: str) -> str | None:
         if config.asking.published:
             return reply.strip()
-        return read_text(reply, config.domain.labels)
+        return parsing.read_text(reply, config.domain.labels)
 
-    return ask(prompt, read, config.asking, role=role, like=like, turn=turn)
+    return agents.ask(prompt, read, config.asking, role=role, like=like, turn=turn)
 
 
 # Stage 2: the privacy agent judges a text beside the record (§3.2, A.1.2; Table 16).
@@ -211,7 +197,7 @@ the true data, and do not write {safe} then."""
 _SAME = 0.9  # share of tokens, in order, from which on a returned text is the judged one
 
 
-def judge(text: str, document: Document, config: MakingConfig, turn: int) -> Steps[str]:
+def judge(text: str, document: Document, config: agents.MakingConfig, turn: int) -> Steps[str]:
     """Have a text judged; return the changes that the privacy agent asks for, empty where safe.
 
     Raises:
@@ -220,19 +206,19 @@ def judge(text: str, document: Document, config: MakingConfig, turn: int) -> Ste
     # Table 16: the six checks, and those of the domain.
     checks = [*CHECKS, *config.domain.checks]
     prompt = _PROMPT_PRIVACY.format(
-        original=shown(document.text),
-        text=shown(text),
+        original=agents.shown(document.text),
+        text=agents.shown(text),
         checks="\n".join(f"{n}. {check}" for n, check in enumerate(checks, 1)),
-        begin=BEGIN,
-        end=END,
-        safe=SAFE,
-        suggest=SUGGEST,
+        begin=parsing.BEGIN,
+        end=parsing.END,
+        safe=parsing.SAFE,
+        suggest=parsing.SUGGEST,
     )
 
     def read(answer: str) -> str | None:
-        return read_judgement(answer, lambda copy: _nearly_same(copy, text))
+        return parsing.read_judgement(answer, lambda copy: _nearly_same(copy, text))
 
-    return (yield from ask(prompt, read, config.asking, role=JUDGE, turn=turn))
+    return (yield from agents.ask(prompt, read, config.asking, role=agents.JUDGE, turn=turn))
 
 
 def _nearly_same(first: str, second: str) -> bool:
@@ -260,7 +246,9 @@ Follow the suggestions and keep everything else that is useful. The result must 
 the new text alone, without a remark before or after it."""
 
 
-def rewrite(text: str, feedback: str, config: MakingConfig, turn: int, like: str) -> Steps[str]:
+def rewrite(
+    text: str, feedback: str, config: agents.MakingConfig, turn: int, like: str
+) -> Steps[str]:
     """Return the rewritten text.
 
     Args:
@@ -274,15 +262,18 @@ def rewrite(text: str, feedback: str, config: MakingConfig, turn: int, like: str
         StoppedError: The model gave no usable text.
     """
     prompt = _PROMPT_REWRITE.format(
-        text=shown(text), suggest=SUGGEST, feedback=shown(feedback), form=config.domain.form
+        text=agents.shown(text),
+        suggest=parsing.SUGGEST,
+        feedback=agents.shown(feedback),
+        form=config.domain.form,
     )
-    return (yield from ask_text(prompt, config, like, turn, REWRITER))
+    return (yield from ask_text(prompt, config, like, turn, agents.REWRITER))
 
 
 # The loop: attributes, text, judgements and rewrites, then our own conditions.
 
 
-class Sage(RoleMethod):
+class Sage(agents.RoleMethod):
     """SAGE with hard conditions.
 
     Args:
@@ -292,7 +283,7 @@ class Sage(RoleMethod):
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles that are asked."""
-        return ROLES if self.config.rounds else (EXTRACTOR, GENERATOR)
+        return agents.ROLES if self.config.rounds else (agents.EXTRACTOR, agents.GENERATOR)
 
     @property
     def name(self) -> str:
@@ -303,8 +294,8 @@ class Sage(RoleMethod):
         """Return the most queries: identification once, and all rounds for each record."""
         domain = self.config.domain
         once = 0 if domain.attributes else max(1, len(domain.parts))
-        each = 2 + max(0, 2 * self.config.rounds - 1)
-        return self.config.asking.attempts * (once + records * each)
+        per_record = 2 + max(0, 2 * self.config.rounds - 1)
+        return self.config.asking.attempts * (once + records * per_record)
 
     def begin(self, documents: Sequence[Document], guard: SyntheticGuard) -> Steps[Maker]:
         """Identify the attributes; return the maker."""
@@ -313,31 +304,31 @@ class Sage(RoleMethod):
 
     def attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
-    ) -> Steps[tuple[Attribute, ...]]:
+    ) -> Steps[tuple[parsing.Attribute, ...]]:
         """Return those of the domain, or else those that the model names."""
         return (yield from identify(documents, self.config, guard))
 
     def _make(
-        self, document: Document, attributes: Sequence[Attribute], guard: SyntheticGuard
+        self, document: Document, attributes: Sequence[parsing.Attribute], guard: SyntheticGuard
     ) -> Steps[Synthesis]:
         config, rounds = self.config, self.config.rounds
         # Stage 1: the record becomes attributes, and these become a text.
         pairs = yield from extract(document, attributes, config)
         text = yield from generate(pairs, config, document.text)
-        made = Synthesis(document.id, Fate.WITHHELD, text)
+        synthesis = Synthesis(document.id, Fate.WITHHELD, text)
         if not rounds:
-            return checked(made, guard)
+            return checked(synthesis, guard)
         # Stage 2: both the privacy agent and our own conditions judge each version.
         for turn in range(1, rounds + 1):
             suggestions = yield from judge(text, document, config, turn)
-            made = replace(checked(replace(made, text=text), guard), rounds=turn)
-            if not suggestions and made.fate is Fate.PASSED:
-                return made
+            synthesis = replace(checked(replace(synthesis, text=text), guard), rounds=turn)
+            if not suggestions and synthesis.fate is Fate.PASSED:
+                return synthesis
             if turn < rounds:
                 # The rewriting agent gets the changes that both want, never the record.
                 broken = guard.violation(text)
                 feedback = filter(None, (suggestions, broken.advice if broken else ""))
                 text = yield from rewrite(text, "\n".join(feedback), config, turn, document.text)
         # Fail closed: without the agent's word no text passes, even one that meets every condition.
-        reason = made.reason or f"the privacy agent did not call it safe in {rounds} rounds"
-        return replace(made, fate=Fate.WITHHELD, text="", reason=reason)
+        reason = synthesis.reason or f"the privacy agent did not call it safe in {rounds} rounds"
+        return replace(synthesis, fate=Fate.WITHHELD, text="", reason=reason)

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.core.types import LeftOut, left_out_of
-from ragwitness.runner.task_options import (
-    AnswerTokens,
-    ContactFinder,
-    HowRead,
-    PrivateCorpus,
-    RunPath,
-    Secrets,
-    Sending,
-    refuse_types,
-    reject_inapplicable_options,
-)
+from ragwitness.runner import task_options as opt
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
 from ragwitness.synthesis.agents import Asking, MakingConfig
 
@@ -93,7 +83,7 @@ _Role = Annotated[str | None, PathRole.ADDRESS, Opt(shown="--model")]
 
 
 @dataclass(frozen=True)
-class SynthesizeTask(HowRead, Sending, Making):
+class SynthesizeTask(opt.HowRead, opt.Sending, Making):
     """Make synthetic records from private ones.
 
     Carried out, it writes the texts that passed, as JSON lines, and reports the outcome of every
@@ -104,7 +94,7 @@ class SynthesizeTask(HowRead, Sending, Making):
         method: The method. With a chat model: sage, stage-1, paraphrase, paraphrase-privacy,
             paraphrase-checklist. Without one: redact. With or without: private-evolution, which is
             differentially private.
-        extractor: The model that names attributes and says what a record tells of each.
+        extractor: The model that names attributes and extracts their content.
         generator: The model that writes.
         judge: The model that judges the privacy of a text.
         rewriter: The model that rewrites what was not judged safe.
@@ -114,17 +104,17 @@ class SynthesizeTask(HowRead, Sending, Making):
         delta: The private methods: the delta, which must be far below 1 / number of records.
         public: Texts that are not secret. The private methods choose among them, vary them or take
             words from them; the other methods may repeat their phrases.
-        public_overlap: Allow public texts that tell private records. What they hold may then be
-            written. The private methods only warn of them.
+        public_overlap: Allow public texts that overlap with private records. Their content may
+            then be written. The private methods only warn of them.
         ledger: The private methods: the file that adds up what was spent on the records.
         group_field: The private methods: the field or column that names a record's person, so that
             the ledger knows the person again.
         texts: The private methods: the most texts to make.
-        longest_run: Withhold a text that shares so many tokens in a row with any private record.
-        common: A phrase that stands in so many records may be repeated; 0 allows none.
+        longest_run: Withhold a text that shares this number of tokens in a row with any record.
+        common: A phrase in this number of records may be repeated; 0 allows none.
         rouge: The highest ROUGE-L F1 with any private record.
-        recall: The largest share of the words of any private record, function words left out, that
-            may stand in a text, in whatever order.
+        recall: The largest share of the words of any private record that a text may hold, in any
+            order; function words do not count.
         cosine: The highest cosine with any private record, by --embedder.
         embedder: The embedder: minilm, hf:NAME or URL#MODEL; for the private methods also words,
             which needs no model.
@@ -139,7 +129,7 @@ class SynthesizeTask(HowRead, Sending, Making):
         CapReachedError: A cap was reached before the first record.
     """
 
-    corpus: PrivateCorpus
+    corpus: opt.PrivateCorpus
     _: KW_ONLY
     out: Annotated[
         Path | str | None, PathRole.WRITES, Opt(short="-o", shown="safe.jsonl in the run folder")
@@ -161,7 +151,7 @@ class SynthesizeTask(HowRead, Sending, Making):
     ] = None
     group_field: Annotated[str | None, Only("private")] = None
     texts: Annotated[int, Only("private")] = 50
-    secrets: Annotated[Secrets, Only("looks")] = None
+    secrets: Annotated[opt.Secrets, Only("looks")] = None
     contacts: Annotated[Contacts, Only("looks")] = False
     longest_run: Annotated[int, Only("looks")] = 8
     common: Annotated[int, Only("looks")] = 0
@@ -169,13 +159,13 @@ class SynthesizeTask(HowRead, Sending, Making):
     recall: Annotated[float, Only("looks")] = 0.65
     cosine: Annotated[float | None, Opt(shown="not measured"), Only("looks")] = None
     embedder: Annotated[str, PathRole.ADDRESS] = "minilm"
-    pii: ContactFinder = "auto"
-    answer_tokens: AnswerTokens = 1024
+    pii: opt.ContactFinder = "auto"
+    answer_tokens: opt.AnswerTokens = 1024
     temperature: float = 0.6
     attempts: int = 2
     seed: int = 0
     yes: bool = False
-    run: RunPath = None
+    run: opt.RunPath = None
 
     def order(self, note: Note = warn) -> SynthesisWork:
         """Check the options and read everything; nothing is sent.
@@ -194,7 +184,7 @@ class SynthesizeTask(HowRead, Sending, Making):
         from ragwitness.text.secrets import read_secrets
 
         # 1. The options: questions, caps, and the conditions on a text.
-        refuse_types(self)
+        opt.refuse_types(self)
         self.budget, self.reach  # noqa: B018  # refuse what cannot be used
         roles = roles_of(self.model, {role: getattr(self, role) for role in ROLES})
         asking = Asking(self.answer_tokens, self.temperature, self.attempts, self.seed, roles=roles)
@@ -206,15 +196,15 @@ class SynthesizeTask(HowRead, Sending, Making):
         # Options that a method does not read, or that promise what it cannot keep, are refused.
         listing = METHODS[self.method]
         traits = {"private" if listing.private else "looks"}
-        reject_inapplicable_options(
+        opt.reject_inapplicable_options(
             self, traits if listing.copies else {*traits, "writes"}, self.method
         )
         # The texts replace a file as a whole; a device cannot be replaced.
         if self.out is not None and Path(self.out).exists() and not Path(self.out).is_file():
             raise InputError(f"--out {self.out} is a device, not a file.", "Choose another.")
         # 2. The private records, the known secrets and, for a private method, the privacy budget.
-        lost: list[LeftOut | str] = []
-        documents = as_documents(self.corpus, self, lost, note, group_field=self.group_field)
+        unread: list[LeftOut | str] = []
+        documents = as_documents(self.corpus, self, unread, note, group_field=self.group_field)
         records = ((document.id, document.text) for document in documents)
         listed = read_secrets(self.secrets) if self.secrets is not None else []
         contacts = personal_of(records, pii_finder(self.pii if self.contacts else "none"))
@@ -235,7 +225,7 @@ class SynthesizeTask(HowRead, Sending, Making):
                 f"{self.method} asks a chat model, and there is none.",
                 "Name one, e.g. --model openai/MODEL; redact needs none.",
             )
-        left_out = left_out_of(tuple(lost))
+        left_out = left_out_of(tuple(unread))
         return SynthesisWork(self, documents, left_out, method, conditions, secrets, public)
 
     def _public(self, records: tuple[Document, ...], note: Note) -> tuple[str, ...]:
@@ -268,7 +258,9 @@ class SynthesizeTask(HowRead, Sending, Making):
                 f"--public {public} has {len(texts)} usable texts, which is too few.",
                 "For a private method, give many more than --texts; else leave it out.",
             )
-        near = [] if self.public_overlap else overlapping(texts, [one.text for one in records])
+        near = (
+            [] if self.public_overlap else overlapping(texts, [record.text for record in records])
+        )
         if not near:
             return texts
         overlap = (
@@ -361,8 +353,8 @@ class SynthesisWork:
         from ragwitness.synthesis.private.evolution import PrivateEvolution
 
         count = len(self.documents)
-        most = f"at most {self.method.most(count):,} queries"
-        lines = [f"{self.method.name}: {count:,} records, {most}"]
+        queries = f"at most {self.method.most(count):,} queries"
+        lines = [f"{self.method.name}: {count:,} records, {queries}"]
         if isinstance(self.method, PrivateEvolution):
             before = self.book.total(self.documents).in_words()
             after = self.book.total(self.documents, self.method.spend()).in_words()
@@ -393,8 +385,8 @@ class SynthesisWork:
         from ragwitness.synthesis.agents import MakingConfig, open_chat
 
         config = getattr(self.method, "config", MakingConfig())
-        asked = getattr(self.method, "roles", ())
-        roles = tuple(pair for pair in config.asking.roles if pair[0] in asked)
+        roles_asked = getattr(self.method, "roles", ())
+        roles = tuple(pair for pair in config.asking.roles if pair[0] in roles_asked)
         return open_chat(self.task.model, roles, transport) if self.method.asks else None
 
     async def asked(

@@ -79,6 +79,7 @@ def _check_size(name: object, size: int) -> None:
 
 def _folder(folder: Path, how: _Reading) -> Iterator[Row]:
     """Yield the documents of every file below a folder, in order of their paths."""
+    # 1. Every path below the folder, and the folders that cannot be opened.
     closed: list[OSError] = []
     paths = []
     for at, folders, files in os.walk(folder, onerror=closed.append):
@@ -92,6 +93,7 @@ def _folder(folder: Path, how: _Reading) -> Iterator[Row]:
         identity = os.path.relpath(path, folder).replace(os.sep, "/")
         return identity, f"{folder.name}/{identity}" if folder.name else identity
 
+    # 2. A row for each folder and file, with its documents or the reason.
     for error in closed:
         yield name_of(error.filename)[1], 0, f"cannot be read: {error.strerror}"
     for path in sorted(paths, key=lambda path: path.split(os.sep)):
@@ -116,6 +118,7 @@ def _file(
     Raises:
         UnreadableError: It is empty, binary, damaged, or in a format that is not read.
     """
+    # A note is no document.
     rows = 0
     for row in _contents(stream, place, identity, how, in_folder=in_folder):
         rows += not isinstance(row[2], _Note)
@@ -206,6 +209,7 @@ def _prose(text: TextIO, place: str, identity: str, how: _Reading) -> Iterator[R
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Yield first line and text of each block; an empty text where it is over the limit."""
+    # The empty line at the end closes the last block.
     block: list[str] = []
     start, size = 1, 0
     for number, line in itertools.chain(lines, [(0, "")]):
@@ -242,6 +246,7 @@ class LoadedDocuments:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Lines for the user: each file that was left out, and the notes."""
+        # The terminal shows the first files; a result names all.
         lines = [f"left out: {file.name}: {file.why}" for file in self.left_out[:_SHOWN]]
         if (more := len(self.left_out) - _SHOWN) > 0:
             lines.append(f"left out: {more:,} more files or rows")
@@ -260,8 +265,8 @@ def load_documents(
 
     Args:
         source: A file in one of the formats of ``docs/documents.md`` (a table has the fields
-            ``text`` or ``document``, optional ``id`` and ``member``), a folder of those, ``"-"``
-            for standard input, or the text itself: at least 8 words that do not look like a path.
+            ``text`` or ``document``, optional ``id`` and ``member``), or a folder of those. Or
+            ``"-"`` for standard input, or the text itself: at least 8 words, unlike a path.
         text_field: Name of the field that holds the text.
         group_field: Name of the field that holds the group; a row without one cannot be used.
         split: ``"paragraphs"`` makes a document of every block between blank lines of a text;
@@ -328,6 +333,7 @@ def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:
             _check_size(name, size := size + len(row.text))
     if not documents:
         raise _nothing(name, left_out)
+    # Notes of the same kind are one sentence.
     sentences = (f"{_listed(names)}: {note}." for note, names in notes.items())
     return LoadedDocuments(tuple(documents), tuple(left_out), tuple(sentences))
 
@@ -386,6 +392,7 @@ def _shown(source: str | Path) -> str:
 
 def _existing(source: str | Path) -> Path | None:
     """Return the path, or None where ``source`` is itself a text."""
+    # A path wins over a text of the same words.
     path = Path(source)
     try:
         if path.exists() and str(source):
@@ -461,6 +468,7 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
     Raises:
         UnreadableError: It has no text column, two of one name, or an open quotation mark.
     """
+    # 1. The first line: delimiter and columns.
     rows = iter(lines)
     header = next(rows)[1] or ""
     delimiter = "\t" if by_tabs else max(",;", key=header.count)
@@ -470,6 +478,7 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
     text = min(columns.index(name) for name in _text_fields(fields) if name in columns)
     # the module's limit is global and lower than ours: raised, never lowered
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CHARACTERS))
+    # 2. The lines for the CSV reader; one over the limit spoils its row.
     over = False
 
     def texts() -> Iterator[str]:
@@ -478,6 +487,7 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
             over = over or line is None
             yield line or "\n"
 
+    # 3. Row by row, each with the number of its first line.
     reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
         number, over = reader.line_num + 2, False
@@ -528,7 +538,7 @@ def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:
     if twice := [repr(column) for column, n in Counter(columns).items() if column and n > 1]:
         raise UnreadableError(
             f"has more than one column {', '.join(twice[:12])}",
-            "Give each column a name of its own.",
+            "Give each column a different name.",
         )
     return columns
 

@@ -49,6 +49,7 @@ MEASURES = (
 
 def measure(text: str, words: Sequence[str]) -> tuple[float, ...]:
     """Return the values of ``MEASURES``; NaN for no year."""
+    # Counts of characters are shares; empty texts divide by 1.
     n, size, characters = max(1, len(words)), max(1, len(text)), Counter(text).items()
     years = [int(year) for year in _YEAR.findall(text)]
     sentences = max(1, len(re.findall(r"[.!?。]+(?=\s|$)", text)))
@@ -110,6 +111,7 @@ def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Flo
         Higher is less alike; shapes (known,) and (texts,).
     """
     readable = [[_BLANKS.sub(" ", t[:_LONGEST]) for t in group] for group in (known, texts)]
+    # 1. The views: distance of style, then bits per letter and per word.
     views = [_distance(*readable)]
     for letters, orders in ((True, (4, 6)), (False, (1, 2))):
         known_symbols, symbols = ([_symbols(t, letters) for t in group] for group in readable)
@@ -120,6 +122,7 @@ def unlikeness(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Flo
         outside = np.array([model.bits(t) - _BACKGROUND * large.bits(t) for t in symbols])
         outside = outside.reshape(-1, max(orders))
         views += [(inside[:, order - 1], outside[:, order - 1]) for order in orders]
+    # 2. The excess of each view over the median of the known texts.
     sums = np.zeros(len(known)), np.zeros(len(texts))
     for view in views:
         middle, high = np.percentile(view[0], (50, 84))
@@ -153,6 +156,7 @@ class _Surprise:
     def _runs(self, text: Symbols) -> list[Symbols]:
         """Hashes of the last 1, 2, … symbols at the beginning and after each; (n + 1,) each."""
         padded = np.concatenate([np.full(self._order, 7, dtype="u8"), text + np.uint64(11)])
+        # From the last symbol back: each context extends the one before.
         hashed, runs = np.zeros(len(text) + 1, dtype="u8"), []
         for back in range(self._order - 1, -1, -1):
             symbols = padded[back : back + len(text) + 1]
@@ -163,6 +167,7 @@ class _Surprise:
         """Return the mean surprise of a symbol by order; ``inside`` leaves the text itself out."""
         chance = np.full(len(text), 1 / (len(self._counts[0][0]) + 50.0))
         before, bits = np.full(len(text), self._all - inside * (len(text) + 1)), []
+        # From short contexts to long ones: each is smoothed by the shorter one.
         for run, (contexts, times) in zip(self._runs(text), self._counts, strict=True):
             index = np.minimum(np.searchsorted(contexts, run), len(contexts) - 1)
             count = np.where(contexts[index] == run, times[index], 0)
@@ -188,6 +193,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
     """
     from sklearn.covariance import LedoitWolf
 
+    # 1. The most frequent words and marks of the known texts.
     words = [[kind_words(text) for text in group] for group in (known, texts)]
     common = [w for w, _ in Counter(w for row in words[0] for w in {*row}).most_common(_SIGNS)]
     marks = Counter(c for text in known for c in {*text} if not c.isalpha() and c != " ")
@@ -205,10 +211,12 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
         named = [0.0 if np.isnan(value) else value for value in measure(text, row)]
         return [*np.sqrt(rates), *np.log1p(named), len(set(row)) / size]
 
+    # 2. A row of style for every text.
     known_styles, styles = (
         np.array([style(t, row, group is known) for t, row in zip(group, rows, strict=True)])
         for group, rows in zip((known, texts), words, strict=True)
     )
+    # 3. Each known text by a model of the other folds; other texts by all of these models.
     inside, outside = np.zeros(len(known)), np.zeros(len(texts))
     fold = np.arange(len(known)) % _FOLDS
     for left_out in range(min(_FOLDS, len(known))):

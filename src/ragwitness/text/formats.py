@@ -65,6 +65,7 @@ def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int)
     if suffix in HTML_ENDINGS or head.lower().startswith((b"<!doctype html", b"<html")):
         page, note = decoded(_whole(stream), encoding)
         return Extract(_visible(page, _HTML), note)
+    # Formats by their first bytes: readable ones, then those that are named and refused.
     for magic, read in _READERS.items():
         if head.startswith(magic):
             return read(stream, most)
@@ -110,6 +111,7 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     Raises:
         UnreadableError: It is no text, or its encoding cannot be recognised.
     """
+    # 1. A byte-order mark, or valid UTF-8.
     for mark, name in _MARKS.items():
         if sample.startswith(mark):
             return name, ""
@@ -122,6 +124,7 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
         # One letter that breaks off is where a file was cut, and not another encoding.
         if whole and error.end == len(sample) and error.reason == "unexpected end of data":
             return "utf-8", ""
+    # 2. The encoding that the owner names.
     if given:
         return given, ""
     if binary:
@@ -129,6 +132,7 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
             "is binary and not text, or UTF-16 without its mark",
             "If it is UTF-16: --encoding utf-16-le",
         )
+    # 3. Recognition by letters, where exactly one reading fits.
     from charset_normalizer import from_bytes
 
     # Around the first letter beyond ASCII: all before it looks alike in every encoding.
@@ -227,6 +231,7 @@ class _Visible(HTMLParser):
         self.hiding, self._depth = "", 0
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        # Within a hidden element only its own depth counts.
         if self.hiding:
             self._depth += tag == self.hiding
         elif tag in self._form.hidden or (tag not in _VOID and _unseen(attrs)):
@@ -308,6 +313,7 @@ def _zipped(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001
 
 def _of_archive(archive: ZipFile) -> str:
     names = sorted(archive.namelist())
+    # Word by its parts, the others by their declared type.
     if sources := [name for name in names if _WORD_PARTS.fullmatch(name)]:
         return _joined(_unpacked(archive, sources), _WORD)
     kind = next(_unpacked(archive, ["mimetype"])).strip() if "mimetype" in names else ""
@@ -321,13 +327,16 @@ def _of_archive(archive: ZipFile) -> str:
 
 def _chapters(archive: ZipFile, names: Sequence[str]) -> list[str]:
     """The files of a book in the order of reading (EPUB 3, section 5.7: the spine)."""
+    # 1. The package, and the file of each item.
     container = _Tags(next(_unpacked(archive, ["META-INF/container.xml"])))
     package = container.named("rootfile")[0]["full-path"] or ""
     book = _Tags(next(_unpacked(archive, [package])))
     hrefs = {item["id"]: item.get("href") or "" for item in book.named("item")}
     home = posixpath.dirname(package)
+    # 2. The spine: the order of reading.
     files = (unquote(hrefs[item["idref"]]) for item in book.named("itemref"))
     chapters = [posixpath.normpath(posixpath.join(home, file)) for file in files]
+    # 3. A locked chapter would be read as noise.
     locked = "META-INF/encryption.xml"
     if locked in names and set(chapters) & {
         unquote(reference.get("uri") or "")
@@ -363,6 +372,7 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     stream.seek(max(0, stream.seek(0, 2) - _PDF_END))
     if b"%%EOF" not in stream.read():
         raise UnreadableError("is cut short: the end of the PDF is missing", _WHOLE_COPY)
+    # A limit of characters bounds the work on a long book.
     try:
         reader = PdfReader(stream)
         if reader.is_encrypted and not reader.decrypt(""):
@@ -380,6 +390,7 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     except Exception as error:  # a hostile or broken file may raise anything in there
         message = f"is a damaged PDF ({type(error).__name__})"
         raise UnreadableError(message, _WHOLE_COPY) from error
+    # Pages without text are scans.
     blank = sum(not page for page in pages)
     if blank == len(pages):
         raise UnreadableError(

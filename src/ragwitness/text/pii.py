@@ -110,6 +110,7 @@ def personal_of(records: Iterable[tuple[str, str]], finder: PiiFinder) -> list[S
         finder: Its addresses and numbers by form are of the kind ``"contact"``.
     """
     forms = {kind for kind, _ in _FORMS}
+    # Equal details of one record count once.
     secrets = []
     for name, record in records:
         details = {
@@ -252,6 +253,7 @@ class _Named:
     def __init__(self, kind: str, model: str, load: Callable[[str], Spans]) -> None:
         self.name = kind
         self.misses = "not measured here; benchmarks/pii.py of the repository measures it"
+        # An error of any library names the model.
         try:
             self._spans = load(model)
         except (MissingExtraError, InputError):
@@ -260,6 +262,7 @@ class _Named:
             raise ModelError(f"{kind} cannot be loaded: {quote_error(error)}.") from None
 
     def find(self, text: str) -> list[Personal]:
+        # Labels of different models get one name each.
         details = []
         for offset, window in _windows(text):
             for start, end, label in self._spans(window):
@@ -272,6 +275,7 @@ class _Named:
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
     """Yield overlapping windows for one pass of a model, each with its place."""
+    # The last window reaches the end of the text.
     words = split_words(text)
     for first in range(0, max(1, len(words) - (_WINDOW - _STEP)), _STEP):
         if window := words[first : first + _WINDOW]:
@@ -319,6 +323,7 @@ def _short(kind: str) -> str:
 
 def _apart(details: Iterable[Personal]) -> list[Personal]:
     """Keep the longest of those that overlap."""
+    # Longest first: a shorter overlapping one is dropped.
     apart: list[Personal] = []
     for detail in sorted(details, key=lambda d: (d.start - d.end, d.start)):
         if all(detail.end <= other.start or detail.start >= other.end for other in apart):

@@ -181,6 +181,7 @@ _FORM = 'Each line is a JSON object such as {"text": "…", "kind": "name", "rec
 
 
 def _secret(row: dict[str, Any], where: str) -> Secret:
+    # 1. A text with at least a letter or digit.
     text: Any = row.get("text")
     kind, record = str(row.get("kind") or "secret"), row.get("record", "")
     # Half of a surrogate pair is no text: it cannot be written to a file.
@@ -191,7 +192,7 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
     if len(text) <= _SHORT and not SecretIndex([Secret(text, kind, "")]).find(f"I {text} i"):
         raise InputError(
             f"{where}: the secret is too short to be sought: single letters, two small letters, and"
-            " numbers of fewer than three digits, stand in every text.",
+            " numbers of fewer than three digits, occur in every text.",
             "List it together with the words around it, or leave it out.",
         )
     return Secret(text, kind, str(record))
@@ -245,6 +246,7 @@ def row_of(text: str) -> Row:
     """Return a text as a row of letters and digits."""
     plain, origin = canonical_places(text)
     plain = _PATTERNS["label"].sub(lambda label: " " * len(label[0]), plain)
+    # Labels of names are blanks; words are joined without spaces.
     tokens = list(_TOKEN.finditer(plain))
     words = [token.group().lower() for token in tokens]
     begins = tuple(accumulate(map(len, words), initial=0))
@@ -337,11 +339,13 @@ def _national(written: str, home: str | None = None) -> tuple[str, str]:
 
 def _dialled(text: str) -> Iterator[str]:
     """A telephone number as written, nationally and internationally."""
+    # 1. The digits as listed.
     match = _PATTERNS["phone"].match(text.strip())
     written = re.sub("^00(?=[1-9])", "+", match[1].strip() if match else "")
     digits = "".join(filter(str.isdecimal, written))
     if len(digits.lstrip("0")) >= _NUMBER:  # 020 7946 0958 behind +44 has no nought
         yield from (digits, digits.lstrip("0"))
+    # 2. With and without the code of the country.
     country, national = _national(written, "US")
     yield from (national, f"0{national}", country + national) if national else ()
 
@@ -432,6 +436,7 @@ class PersonName(NamedTuple):
 
     def families(self) -> list[str]:
         """The family name with its particles and without, also with a genitive s."""
+        # A family name that is a common word counts only with a given name.
         core = _without_particles(self.family) or self.family
         sought = self.given and core[-1].casefold() not in _FUNCTION
         names = [" ".join(self.family), " ".join(core)] if sought else []
@@ -535,6 +540,7 @@ def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False)
         parts: Whether each word of a name also counts alone.
         whole: Whether to leave out the parts of a secret that disclose it alone.
     """
+    # 1. The ways of the table for its form.
     form, phone = _form_of(text, kind), "phone" in kind.lower()
     ways = [
         way for way in TABLE["way"] if way["form"] in ("", form) and not (whole and way.get("part"))
@@ -542,6 +548,7 @@ def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False)
     variants = [(way["check"], variant) for way in ways for variant in _TEXTS[way["name"]](text)]
     if parts:
         variants += [("part", part) for name in _names(text, kind) for part in name.parts()]
+    # 2. Each variant as a row of letters, with its condition.
     unique: dict[Spelling, None] = {}
     for check, variant in dict.fromkeys(variants):
         for words in _words(variant):
@@ -564,6 +571,7 @@ _SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
 def _words(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of a text, also with the other ways to write umlauts and streets."""
+    # Umlauts as one letter or two, in both directions.
     composed = unicodedata.normalize("NFC", text)
     long = "".join(_WORDS["umlauts"].get(c, c) for c in composed.casefold())
     for row in map(row_of, {composed.casefold(): None, long: None}):

@@ -173,9 +173,9 @@ def _language(text: str) -> str | None:
 
 # The canonical form of a text: measures, guard and secrets compare it in place of the text.
 #
-# Two texts that look the same to a reader have one canonical form: no accents, no letters of
-# another alphabet that look like Latin ones, nothing invisible, no markup, and base64 and
-# hexadecimal in plain. The rules are rows of ``canonical.toml``, each with an example that is a
+# Two texts that look the same to a reader have one canonical form: without accents, letters of
+# another alphabet that look like Latin ones, invisible characters or markup. Base64 and hexadecimal
+# are decoded. The rules are rows of ``canonical.toml``, each with an example that is a
 # test. ``docs/design/threat-model.md`` lists the remaining differences (ciphers, typing errors,
 # other languages).
 

@@ -85,6 +85,6 @@ def test_at_its_floor_usefulness_is_no_ground_for_a_choice() -> None:
     assert low.at_floor
     assert not _BASE.at_floor
     title, _ = ranking(low, [_one("keywords", 0, 0.02, Rate(0.01, 0.005, 0.02, 50))])
-    assert title.endswith("what it costs cannot be told: usefulness is at its floor")
+    assert title.endswith("its cost is unknown: usefulness is at its floor")
     assert "ROUGE-L of the answers" in floor_warning(low, "ROUGE-L")
     assert floor_warning(_BASE, "ROUGE-L") == ""

@@ -65,7 +65,7 @@ def test_whatever_computes_counts(before: str, after: str) -> None:
     ("task", "own"),
     [
         ("audit", {"ragwitness.membership.methods.s2mia", WEIGHTS, REPLIES}),
-        ("leak", {"ragwitness.leakage.attacks.single_turn", WEIGHTS}),
+        ("leak", {"ragwitness.leakage.attacks.single_turn"}),
         ("canary", {"ragwitness.canary.verdict", "ragwitness.canary.draw", REPLIES}),
     ],
 )

@@ -97,28 +97,15 @@ def _leak(change: Callable[[dict], object]) -> bytes:
     return forger.packed()
 
 
-@pytest.mark.parametrize("named", [*HOSTILE[:-1], "two words"])
-def test_a_pack_that_names_a_model_connects_to_nothing_and_does_not_pass(
+@pytest.mark.parametrize("named", [HOSTILE[0], "hf:gpt2", "hashing:16"])
+def test_an_embedder_of_an_earlier_leak_pack_is_not_loaded(
     named: str, offline: list[object]
 ) -> None:
     found = verify_pack(_leak(lambda seal: seal["settings"].update(embedder=named)))
-    status = {check.name: check for check in found.checks}
-    check = status["measures"]
-    assert (found.outcome, check.status) == ("inconclusive", "not checked")
-    assert f"what is not packaged: {named!r}" in check.detail
-    assert "what is not packaged" in found.why
-    assert offline == []
-
-
-def test_a_model_is_loaded_where_its_very_name_was_given(offline: list[object]) -> None:
-    data = _leak(lambda seal: seal["settings"].update(embedder="hashing:16"))
-    found = verify_pack(data, PackKnown(models=["hashing:16"]))
-    # It is loaded, and gives measures that the result does not have. The pack is of other code.
     (measures,) = [check for check in found.checks if check.name == "measures"]
-    assert measures.status == "not checked"
-    assert "this one finds otherwise" in measures.detail
-    near = verify_pack(data, PackKnown(models=["hashing:1", "hashing:16 "]))
-    assert near.outcome == "inconclusive"
+    assert (found.outcome, measures.status) == ("inconclusive", "not checked")
+    assert "Verify it with the version that made it" in found.why
+    assert offline == []
 
 
 @pytest.mark.parametrize("path", [*PACKS, *BUNDLES], ids=lambda path: path.name)

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError, MissingExtraError
+from ragwitness.core.types import Document
 from ragwitness.membership import shadow
 from ragwitness.membership.shadow import (
     AuditClassifier,
+    ShadowConfig,
+    split_auxiliary,
     train_classifier,
 )
 
@@ -43,6 +46,21 @@ def test_too_few_shadow_documents_are_refused() -> None:
     features, labels = _shadow(8, 1.0)
     with pytest.raises(InputError, match="only 4 scorable"):
         train_classifier(features, labels)
+
+
+def test_five_documents_of_each_kind_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_forests(monkeypatch)
+    p = train_classifier(*_shadow(10, 1.0)).member_probability([[0.0] * 4, [9.0] * 4])
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+def test_half_of_the_outside_documents_is_spare_but_ten_are_probed() -> None:
+    documents = [Document(str(n), f"text {n}") for n in range(60)]
+    for auxiliary, probed in ((20, 10), (30, 10), (60, 15)):
+        split = split_auxiliary(documents[:auxiliary], ShadowConfig())
+        assert len(split.outside) == probed
+        assert len(split.spare) == auxiliary // 2 - probed
+    assert len(split_auxiliary(documents, ShadowConfig(audited=12)).outside) == 12
 
 
 def test_autogluon_names_its_extra_where_it_is_missing() -> None:

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.rag.config import RagConfig
-from ragwitness.rag.index import DenseIndex, Index, LexicalIndex, Metric, index_words
+from ragwitness.rag.config import Metric, RagConfig
+from ragwitness.rag.index import DenseIndex, Index, LexicalIndex, index_words
 from tests.unit.rag.rag_fakes import CORPUS, FakeEmbedder
 
 TEXTS = [document.text for document in CORPUS]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,6 @@ from ragwitness.leakage.result import (
     pick_examples,
     rule_leak,
 )
-from ragwitness.leakage.result import beside as rows
 from ragwitness.leakage.result import read_leak_conditions as parse_leak_conditions
 from ragwitness.leakage.run import score_leaks
 from ragwitness.leakage.score.table import LeakPlan
@@ -55,28 +54,41 @@ def _printed(result: LeakResult) -> str:
     return out.getvalue()
 
 
-def test_published_counts_stand_beside_corrected_ones(result: LeakResult) -> None:
-    found = {row.label: row for row in rows(result.together)}
-    assert found["repeat prompts 10"].published == "2"
-    assert found["repeat prompts 10"].corrected == "2 of 3"
-    assert found["repeat records 10"].published == "2"
-    assert found["repeat records 10"].corrected == "2 of 5"
-    assert found["repeat records 10"].measure.background == 0.0
-    assert f"{found['repeat prompts 10'].measure.excess.value:+.3f}" == "+0.667"
-    assert "longer than 10" in found["repeat prompts 10"].definition
-    assert found["secrets name"].corrected == "1 of 2"
-    assert found["secrets name"].published == ""
-    assert found["targeted information contacts"].corrected == ""
-    assert len(found) == len(rows(result.together))
+def _row(result: LeakResult, label: str, *, published: bool = False) -> dict[str, Any]:
+    rows = RESULT_TYPE.rows(result)
+    [row] = [
+        row
+        for row in rows
+        if (row["of"], row["measure"], row["published"]) == ("all prompts", label, published)
+    ]
+    return row
+
+
+def test_published_counts_are_told_from_corrected_ones(result: LeakResult) -> None:
+    assert _row(result, "repeat prompts 10", published=True)["count"] == 2
+    assert _row(result, "repeat contexts 10", published=True)["count"] == 2
+    prompts = _row(result, "repeat prompts 10")
+    assert (prompts["count"], prompts["out_of"]) == (2, 3)
+    assert f"{prompts['excess']:+.3f}" == "+0.667"
+    records = _row(result, "repeat records 10")
+    assert (records["count"], records["out_of"], records["background"]) == (2, 5, 0.0)
+    assert (_row(result, "secrets name")["count"], _row(result, "secrets name")["out_of"]) == (1, 2)
     assert headline(result)[0] == "2 of 5 records leaked in part, 1 to 2 beyond chance"
+    page = render_page(leak_report(result))
+    for text in (
+        "Counted as the papers do",
+        "published repeat prompts 10",
+        "2 of 5",
+        "longer than",
+    ):
+        assert text in page, text
 
 
 def test_counts_that_are_missing_say_why() -> None:
     told = [replace(one, contexts=None) for one in _TOLD[:2]]
     result = score_leaks(told, LeakPlan(_RECORDS))
-    row = next(row for row in rows(result.together) if row.label == "repeat prompts 10")
-    assert row.published == "–"  # noqa: RUF001
-    assert "does not show what it retrieved" in row.note
+    row = _row(result, "repeat prompts 10", published=True)
+    assert "does not show what it retrieved" in row["note"]
     assert "does not show what it retrieved" in " ".join(_printed(result).split())
 
 
@@ -85,10 +97,8 @@ def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResul
     assert max(map(len, text.splitlines())) <= 80
     assert "private" not in text.replace("private text", "")
     assert "…" not in text
-    for row in rows(result.together):
-        assert row.corrected in text
+    assert "2 of 5" in text
     assert "1 of 4 prompts had no answer" in text
-    assert re.search(r"thief +2 +1 +1 +1 +1 +\S*", text)
 
 
 def test_the_page_is_escaped_and_folds_examples(result: LeakResult) -> None:

@@ -133,7 +133,7 @@ def test_an_answer_carries_a_receipt_and_its_noise_is_the_committed_one(world: W
     made_of = NoiseRecord(
         "acme-0", "acme", "a0", 0, "n", named, receipt.opened.query.hex(), mechanism.digest
     )
-    key = noise_key(world.window.seed_opening(0).seed, 0, made_of, bytes.fromhex("be" * 32))
+    key = noise_key(world.window.seed_opening(0)[0], 0, made_of, bytes.fromhex("be" * 32))
     index = SlotIndex(world.window.rows("acme"), mechanism)
     assert release(vector, index, key, mechanism).ids == receipt.opened.ids
     assert world.charged == 1

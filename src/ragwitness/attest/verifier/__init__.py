@@ -95,14 +95,18 @@ def verify(
                 "inconclusive", str(error), (Check("bundle", "not checked", str(error)),)
             )
         return unread("bundle", error)
+    # The forms of all files.
     results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
-    evidence = read_evidence(bundle)
-    if isinstance(evidence, list):
-        results += [Check("files", "fail", error.message, error.check) for error in evidence]
+    try:
+        evidence = read_evidence(bundle)
+    except VerificationError as error:
+        results.append(Check("files", "fail", error.message, error.check))
         return verdict_on(results, (), "", bundle.window)
+    # All cheap checks, then the slow ones.
     case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))
     results, lacking = all_steps(results, CHEAP, PROOFS, case)
     listed = any(check.name == "log.openings" and check.status == "pass" for check in results)
+    # The numbers of each tenant; a verdict may fall short by them.
     numbers = tuple(
         terms.numbers_of(evidence, name, listed=listed)
         for name in evidence.policy.tenants

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ragwitness.attest.openings import OpeningsLog, provider_name
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import NotCheckedError
+from ragwitness.attest.window_log import WINDOW_ENTRIES
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
 from ragwitness.crypto.hashing import BLINDING_BYTES
 from ragwitness.crypto.merkle import MerkleLog
@@ -38,8 +39,6 @@ from ragwitness.crypto.records import (
 )
 from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.privacy.mechanism import Mechanism
-
-_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class BundleEvidence:
     @property
     def beacon(self) -> tuple[int, BeaconRecord] | None:
         """The beacon of the noise with its place in the log; None where there is none."""
-        places = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
-        return next(places, None)
+        beacons = ((i, r) for i, r in enumerate(self.records) if isinstance(r, BeaconRecord))
+        return next(beacons, None)
 
     @property
     def beacon_value(self) -> bytes:
@@ -109,7 +108,7 @@ class BundleEvidence:
     @functools.cached_property
     def tenants(self) -> dict[str, int]:
         """Place of each tenant in the policy."""
-        return {name: place for place, name in enumerate(self.policy.tenants)}
+        return {name: index for index, name in enumerate(self.policy.tenants)}
 
     @functools.cached_property
     def queries_of(self) -> Counter[str]:
@@ -133,61 +132,61 @@ class BundleEvidence:
         Raises:
             VerificationError: ``challenge.records``; one is opened that the log does not have.
         """
-        places, count = self.bundle.records, len(self.queries)
-        beyond = f"Record {places[-1]:,} is opened; the window has {count:,}, from 0 on."
-        require(places[-1] < count, "challenge.records", beyond)
+        numbers, count = self.bundle.records, len(self.queries)
+        beyond = f"Record {numbers[-1]:,} is opened; the window has {count:,}, from 0 on."
+        require(numbers[-1] < count, "challenge.records", beyond)
         return [
-            (place, self.queries[place][1], opened)
-            for place, opened in zip(places, self.disclosures, strict=True)
+            (number, self.queries[number][1], opened)
+            for number, opened in zip(numbers, self.disclosures, strict=True)
         ]
 
 
-def read_evidence(bundle: Bundle) -> BundleEvidence | list[VerificationError]:
-    """Return a bundle's evidence, or all faults in the form of its files.
+def read_evidence(bundle: Bundle) -> BundleEvidence:
+    """Return a bundle's evidence; no claim is checked.
 
-    No point is multiplied here, and only the bundle's own bytes are hashed.
+    Raises:
+        VerificationError: The first file that is not in its one form.
+        MissingExtraError: The curve's package is not installed.
     """
-    # Each file in its one form; all faults are collected, and no claim is believed yet.
-    files, faults = bundle.files, _Faults()
-    policy = faults.of(lambda: WindowPolicy.parse(files["policy.json"]))
-    embedder = faults.of(lambda: CommittedEmbedder.parse(files["embedder.json"]))
-    places = range(bundle.tenants)
-    cards = faults.of(
-        lambda: tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in places)
-    )
-    log = faults.of(lambda: _log(files["log/entries.bin"]))
-    notes = faults.of(lambda: (_note(bundle, "open"), _note(bundle, "close")))
-    challenge = faults.of(lambda: parse_challenge(files["challenge.json"]))
-    opened = faults.of(
-        lambda: tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records)
-    )
-    openings = None
-    if OPENINGS[0] in files:
-        openings = faults.of(lambda: OpeningsLog.parse(*map(files.__getitem__, OPENINGS)))
-    if policy:
-        faults.of(lambda: _check_policy(bundle, policy))
-    shape = faults.of(lambda: _shape(policy)) if policy else None
-    columns = vectors = None
-    if shape:
-        columns = faults.of(
-            lambda: tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in places)
-        )
-    if shape and log:
-        count, width = len(_queries(log[1])), shape.dimension
-        vectors = faults.of(lambda: _vectors(files["vectors.bin"], count, width))
-    if not (policy and shape and embedder and cards and log and notes and challenge and opened):
-        return faults.errors
-    if faults.errors or columns is None or vectors is None:
-        return faults.errors
-    fixed = (bundle, policy, shape, embedder, cards, columns)
-    return BundleEvidence(*fixed, *log, notes, *vectors, challenge, opened, openings)
-
-
-def _shape(policy: WindowPolicy) -> Shape:
     try:
-        return proof_shape(policy)
+        return _read(bundle)
+    except MissingExtraError:
+        raise
+    except InputError as error:  # a value that its reader accepts and no bundle may have
+        raise VerificationError("files.value", error.message) from error
+
+
+def _read(bundle: Bundle) -> BundleEvidence:
+    files, tenants = bundle.files, range(bundle.tenants)
+    # The policy, under which the sizes of all other files are known.
+    policy = WindowPolicy.parse(files["policy.json"])
+    _check_policy(bundle, policy)
+    try:
+        shape = proof_shape(policy)
     except InputError as error:
         raise VerificationError("policy.shape", error.message) from error
+    # The log, its checkpoints, and the vectors of its queries.
+    entries, records = _log(files[WINDOW_ENTRIES])
+    open_, close = (Checkpoint.of_note(files[f"log/{n}.checkpoint"]) for n in ("open", "close"))
+    vectors, blindings = _vectors(files["vectors.bin"], len(_queries(records)), shape.dimension)
+    has_log = OPENINGS[0] in files
+    # Points come last: they are the slowest to check.
+    return BundleEvidence(
+        bundle=bundle,
+        policy=policy,
+        shape=shape,
+        embedder=CommittedEmbedder.parse(files["embedder.json"]),
+        cards=tuple(IndexCard.parse(bundle.tenant(i, "index.json")) for i in tenants),
+        entries=entries,
+        records=records,
+        checkpoints=(open_, close),
+        vectors=vectors,
+        blindings=blindings,
+        challenge=parse_challenge(files["challenge.json"]),
+        disclosures=tuple(Disclosure.parse(files[f"records/{i}.json"]) for i in bundle.records),
+        openings=OpeningsLog.parse(*map(files.__getitem__, OPENINGS)) if has_log else None,
+        columns=tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in tenants),
+    )
 
 
 def _check_policy(bundle: Bundle, policy: WindowPolicy) -> None:
@@ -200,27 +199,10 @@ def _check_policy(bundle: Bundle, policy: WindowPolicy) -> None:
     require((coins_of(policy) is not None) == proved, check, fault)
 
 
-class _Faults:
-    """Collects faults, so that one run names all of them."""
-
-    def __init__(self) -> None:
-        self.errors: list[VerificationError] = []
-
-    def of(self, read: Callable[[], _Part]) -> _Part | None:
-        try:
-            return read()
-        except VerificationError as error:
-            self.errors.append(error)
-        except MissingExtraError:
-            raise
-        except InputError as error:  # a value that its reader accepts and no bundle may have
-            self.errors.append(VerificationError("files.value", error.message))
-        return None
-
-
 def _log(data: bytes) -> tuple[tuple[bytes, ...], tuple[LogRecord, ...]]:
     """Return entries and records: an open record first, a close record last, no other of either."""
     entries = read_all_entries(data, "log.entries")
+    # One open record first, one close record last, and no other of either.
     records = tuple(map(decode, entries))
     opens = [at for at, record in enumerate(records) if isinstance(record, OpenRecord)]
     closes = [at for at, record in enumerate(records) if isinstance(record, CloseRecord)]
@@ -235,10 +217,6 @@ def _queries(records: Sequence[LogRecord]) -> tuple[tuple[int, QueryRecord], ...
     return tuple((i, record) for i, record in enumerate(records) if isinstance(record, QueryRecord))
 
 
-def _note(bundle: Bundle, name: str) -> Checkpoint:
-    return Checkpoint.of_note(bundle.files[f"log/{name}.checkpoint"])
-
-
 def _vectors(
     data: bytes, count: int, dimension: int
 ) -> tuple[NDArray[np.int16], tuple[bytes, ...]]:
@@ -249,6 +227,7 @@ def _vectors(
         f" not {len(data):,}."
     )
     require(len(data) == count * width, "vectors.size", size)
+    # Each row is a vector, then its blinding.
     raw = np.frombuffer(data, np.uint8).reshape(count, width)
     vectors = raw[:, : 2 * dimension].copy().view("<i2").astype(np.int16)
     return vectors, tuple(row.tobytes() for row in raw[:, 2 * dimension :])

@@ -39,17 +39,19 @@ from ragwitness.privacy.streams import sub_seed_number
 
 def policy(case: VerifierCase) -> str:
     """Check that the policy is the one that was committed to, for this window and its tenants."""
+    # One policy, one window and the same tenants in all three.
     promise, opened = case.evidence.policy, case.evidence.open
-    other = "The policy is not the one that the open record commits to."
-    require(promise.digest == opened.policy, "policy.digest", other)
+    fault = "The policy is not the one that the open record commits to."
+    require(promise.digest == opened.policy, "policy.digest", fault)
     windows = {promise.window, opened.window, case.evidence.bundle.window}
     names = "Policy, open record and bundle name different windows."
     require(len(windows) == 1, "policy.window", names)
     same = list(promise.tenants) == [index.tenant for index in opened.indexes]
     require(same, "policy.tenants", "Policy and open record name different tenants.")
     for index, mechanism in zip(opened.indexes, promise.tenants.values(), strict=True):
-        other = f"The open record gives {index.tenant} another mechanism than the policy."
-        require(index.mechanism == mechanism.digest, "policy.mechanism", other)
+        fault = f"The open record gives {index.tenant} another mechanism than the policy."
+        require(index.mechanism == mechanism.digest, "policy.mechanism", fault)
+    # A sub-seed for every answer that the policy allows.
     count = f"The policy needs {promise.seed_count:,} sub-seeds; {opened.seed_count} are committed."
     require(int(opened.seed_count) == promise.seed_count, "policy.seeds", count)
     return (
@@ -87,27 +89,28 @@ def label(case: VerifierCase) -> str:
 def embedder(case: VerifierCase) -> str:
     """Check that the embedder's digests are those that were committed to."""
     committed = case.evidence.embedder
-    other = "The embedder is not the one that was committed to."
-    require(committed.commitment == case.evidence.open.embedder, "embedder.commitment", other)
+    fault = "The embedder is not the one that was committed to."
+    require(committed.commitment == case.evidence.open.embedder, "embedder.commitment", fault)
     return f"{len(committed.artifacts)} artifacts committed"
 
 
 def indexes(case: VerifierCase) -> str:
     """Check that columns and norm proofs are those that the open record commits to."""
     evidence = case.evidence
+    # As many indexes as are committed to.
     cards, opened = evidence.cards, evidence.open.indexes
     count = f"{len(opened)} indexes are committed to; the bundle holds {len(cards)}."
     require(len(cards) == len(opened), "index.missing", count)
     rows = zip(opened, evidence.policy.tenants.values(), cards, evidence.columns, strict=False)
-    for place, (index, mechanism, card, columns) in enumerate(rows):
+    for number, (index, mechanism, card, columns) in enumerate(rows):
         # C_V opens to the card; the card names columns, norm proof and size.
-        tenant, data = index.tenant, evidence.bundle.tenant(place, "index.json")
-        other = f"The index of {tenant} is not the one committed to."
-        require(index_commitment(data) == index.commitment, "index.commitment", other)
+        tenant, data = index.tenant, evidence.bundle.tenant(number, "index.json")
+        fault = f"The index of {tenant} is not the one committed to."
+        require(index_commitment(data) == index.commitment, "index.commitment", fault)
         require(
             columns.digest == card.columns, "index.columns", f"The columns of {tenant} are others."
         )
-        norms = sha256(evidence.bundle.tenant(place, "norms.bin")).hexdigest()
+        norms = sha256(evidence.bundle.tenant(number, "norms.bin")).hexdigest()
         require(norms == card.norms, "index.norms", f"The norm proof of {tenant} is another.")
         same = (card.slots, card.dimension) == (mechanism.capacity, mechanism.dimension)
         require(same, "index.size", f"The index of {tenant} has another size.")
@@ -149,13 +152,13 @@ def rebuilt(case: VerifierCase) -> str:
     require(closed.size == log.size, "log.size", size)
     two = "Open and close are checkpoints of two logs."
     require(opened.origin == closed.origin, "checkpoint.origin", two)
-    other = "The log's entries are not those that the close was signed for."
-    require(hmac.compare_digest(log.root(), closed.root), "log.root", other)
+    fault = "The log's entries are not those that the close was signed for."
+    require(hmac.compare_digest(log.root(), closed.root), "log.root", fault)
     first = evidence.queries[0][0] if evidence.queries else log.size
     late = "The checkpoint of the open does not lie between open record and first query."
     require(1 <= opened.size <= first, "log.open", late)
-    other = "The log's first entries are not those that the open was signed for."
-    require(hmac.compare_digest(log.root(opened.size), opened.root), "log.open_root", other)
+    fault = "The log's first entries are not those that the open was signed for."
+    require(hmac.compare_digest(log.root(opened.size), opened.root), "log.open_root", fault)
     return f"{log.size:,} entries, {len(evidence.queries):,} of them answered queries"
 
 
@@ -200,6 +203,7 @@ class _State:
 def replay(case: VerifierCase) -> str:
     """Check every record against those before it and against the policy."""
     evidence, state = case.evidence, _State()
+    # Each record moves the state on, or names its fault.
     for at, record in enumerate(evidence.records):
         try:
             if isinstance(record, AdmitRecord):
@@ -218,9 +222,10 @@ def replay(case: VerifierCase) -> str:
 
 def close(case: VerifierCase) -> str:
     """Check the close record's statements about the records before it."""
+    # The window and the number of queries.
     evidence, closing = case.evidence, case.evidence.close
-    other = "The close record is of another window."
-    require(closing.window == evidence.open.window, "close.window", other)
+    fault = "The close record is of another window."
+    require(closing.window == evidence.open.window, "close.window", fault)
     logged = len(evidence.queries)
     count = f"The close record counts {closing.queries} queries; the log has {logged:,}."
     require(int(closing.queries) == logged, "close.queries", count)
@@ -232,20 +237,21 @@ def close(case: VerifierCase) -> str:
         last = leaf_hash(evidence.entries[at])
         accounts[name] = replace(old, count=old.count + 1, last=last)
     root = accounts_root(closing.window, accounts)
-    other = "The map of accounts does not count what the log holds."
-    require(hmac.compare_digest(root, bytes.fromhex(closing.map_root)), "close.map", other)
+    fault = "The map of accounts does not count what the log holds."
+    require(hmac.compare_digest(root, bytes.fromhex(closing.map_root)), "close.map", fault)
     return f"map of the accounts recomputed: {root.hex()[:16]}…"
 
 
 def _admit(case: VerifierCase, state: _State, record: AdmitRecord, at: int) -> None:
     _names(case, record)
-    place, name = len(state.accounts), (record.tenant, record.account)
+    # The next free place, for an account that has none.
+    next_place, name = len(state.accounts), (record.tenant, record.account)
     again = f"{record.account!r} is admitted a second time."
     require(name not in state.accounts, "admit.again", again)
-    wrong = f"The next place is {place}, not {record.place}."
-    require(int(record.place) == place, "admit.place", wrong)
-    most = case.evidence.policy.accounts_most
-    require(place < most, "admit.count", f"The policy admits {most:,} accounts.")
+    wrong = f"The next place is {next_place}, not {record.place}."
+    require(int(record.place) == next_place, "admit.place", wrong)
+    limit = case.evidence.policy.accounts_most
+    require(next_place < limit, "admit.count", f"The policy admits {limit:,} accounts.")
     key = b""
     if isinstance(record, KeyedAdmitRecord):
         # With one key for two accounts, one could ask in the name of the other.
@@ -254,7 +260,7 @@ def _admit(case: VerifierCase, state: _State, record: AdmitRecord, at: int) -> N
         key = bytes.fromhex(record.key)
         check_key(key)
         state.keys.add(record.key)
-    state.accounts[name] = LoggedAccount(place, at, key=key)
+    state.accounts[name] = LoggedAccount(next_place, at, key=key)
 
 
 def _begin(case: VerifierCase, state: _State, record: BeaconRecord, at: int) -> None:
@@ -283,14 +289,14 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
     many = f"{asker} has more than {policy.queries:,} queries."
     require(sequence < policy.queries, "record.count", many)
     number = sub_seed_number(account.place, policy.queries, sequence)
-    other = "The sub-seed is not that of the account's place."
-    require(int(record.number) == number, "record.number", other)
+    fault = "The sub-seed is not that of the account's place."
+    require(int(record.number) == number, "record.number", fault)
     # 4. The chain to its previous record, 5. the committed mechanism, 6. a fresh nonce.
     chained = hmac.compare_digest(bytes.fromhex(record.prior), account.last)
     require(chained, "record.prior", f"It does not follow the record of {asker} before.")
     same = record.mechanism == policy.tenants[record.tenant].digest
-    other = "It was answered by another mechanism than committed."
-    require(same, "record.mechanism", other)
+    fault = "It was answered by another mechanism than committed."
+    require(same, "record.mechanism", fault)
     missing = "The policy asks for a client's nonce; there is none."
     require(bool(record.nonce) or not policy.nonces_required, "record.nonce", missing)
     # A nonce used twice is one question with two noises to choose from.
@@ -299,8 +305,8 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
     state.nonces.add(used)
     # 7. A checkpoint of this log that covers the account's place and the beacon.
     size, root = parse_token(record.checkpoint, "record.checkpoint")
-    own = size <= at and hmac.compare_digest(case.log.root(size), root)
-    require(own, "record.checkpoint", "The client was shown a checkpoint of another log.")
+    of_this_log = size <= at and hmac.compare_digest(case.log.root(size), root)
+    require(of_this_log, "record.checkpoint", "The client was shown a checkpoint of another log.")
     late = "The account's place was not logged when the client drew its nonce."
     require(size > account.admitted, "record.place", late)
     late = "The beacon was not logged when the client drew its nonce."
@@ -316,8 +322,8 @@ def _query(case: VerifierCase, state: _State, record: QueryRecord, at: int) -> N
 
 
 def _window(case: VerifierCase, window: str) -> None:
-    other = f"A record of the window {window[:60]!r} stands in this one."
-    require(window == case.evidence.open.window, "record.window", other)
+    fault = f"A record of the window {window[:60]!r} is in this one."
+    require(window == case.evidence.open.window, "record.window", fault)
 
 
 def _names(case: VerifierCase, record: AdmitRecord | QueryRecord) -> None:
@@ -346,6 +352,7 @@ def beacon(case: VerifierCase) -> str:
             " noise when it drew its secret",
             needed=True,
         )
+    # Without the verifier's own value, the log's is the provider's word.
     if not trust.noise_beacon:
         raise NotCheckedError(
             "the trust file names no beacon of the noise (noise_beacon), so that the provider may"
@@ -353,8 +360,8 @@ def beacon(case: VerifierCase) -> str:
             needed=True,
         )
     at, record = logged
-    other = "The noise was made of another beacon than the trust file's."
-    require(bytes.fromhex(record.value) == trust.noise_beacon, "beacon.value", other)
+    fault = "The noise was made of another beacon than the trust file's."
+    require(bytes.fromhex(record.value) == trust.noise_beacon, "beacon.value", fault)
     # 2. Evidence that it was unknown when the provider committed to its secret.
     return f"{record.value[:16]}… ({record.source}), {_unknown(case, trust, at)}"
 
@@ -364,8 +371,8 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
     if trust.noise_open:
         size, root = parse_token(trust.noise_open, "beacon.open")
         same = 1 <= size <= at and hmac.compare_digest(case.log.root(size), root)
-        other = "The window was opened otherwise when the beacon was drawn."
-        require(same, "beacon.open", other)
+        fault = "The window was opened otherwise when the beacon was drawn."
+        require(same, "beacon.open", fault)
         return "drawn after the opening was shown"
     data = case.evidence.bundle.files["log/open.checkpoint"]
     # The earliest time that each witness states; a plain key states none.
@@ -373,11 +380,12 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
     for name, time in open_checkpoint(data, trust.notes).times:
         if time is not None:
             stated[name] = min(time, stated.get(name, time))
+    # Without an earlier opening, a quorum's times must precede the beacon's.
     if not (trust.noise_time and trust.notes.quorum):
         raise NotCheckedError(
             "nothing says that the beacon was unknown when the window was opened: the trust file"
-            " names neither the opening that was shown before (noise_open) nor a time (noise_time)"
-            " beside a quorum of witnesses",
+            " has neither the earlier opening (noise_open) nor a time (noise_time) with a quorum of"
+            " witnesses",
             needed=True,
         )
     if len(stated) < trust.notes.quorum:
@@ -386,6 +394,7 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
             f" {trust.notes.quorum:,}: a plain key states no time",
             needed=True,
         )
+    # The time at which the quorum was complete.
     signed = sorted(stated.values())[trust.notes.quorum - 1]
     early = (
         f"Witnesses signed the opening at {signed}; the beacon was known at"
@@ -398,40 +407,47 @@ def _unknown(case: VerifierCase, trust: Trust, at: int) -> str:
 def covered(case: VerifierCase) -> str:
     """Compare the log's queries of each account with its signatures and receipts.
 
-    An account's key in the log is the provider's word: it can log a key of its own, and ask under
-    that until it likes the account's next noise. A key that the verifier knows by itself binds.
+    An account's key in the log is the provider's word: it can log another key, and ask under that
+    until it likes the account's next noise. A key that the verifier knows by itself binds.
     Without one, only the account's own count of receipts shows invented queries.
     """
+    # Keys by the verifier, keys by the log, and receipts.
     pinned = {} if case.trust is None else case.trust.pins.accounts
     logged = {
         f"{record.tenant}/{record.account}": record.key
         for record in case.evidence.records
         if isinstance(record, KeyedAdmitRecord)
     }
-    queries, shown = case.evidence.queries_of, receipted(case)
+    queries, receipts = case.evidence.queries_of, receipted(case)
+    # A pinned key must be the logged one.
     for name in pinned.keys() & queries.keys():
-        other = f"The log admits {name} without its pinned key."
-        require(logged.get(name) == pinned[name], "terms.account_key", other)
+        fault = f"The log admits {name} without its pinned key."
+        require(logged.get(name) == pinned[name], "terms.account_key", fault)
+    # An account without a pinned key counts its own receipts.
     for name in queries.keys() - pinned.keys():
-        if 0 < shown[name] < queries[name]:
+        if 0 < receipts[name] < queries[name]:
             raise NotCheckedError(
-                f"{name} hands in {shown[name]:,} receipt{'s' * (shown[name] > 1)}, and the log"
-                f" holds {queries[name]:,} queries of it: the other"
-                f" {queries[name] - shown[name]:,} may have been invented to choose its noise",
+                f"{name} hands in {receipts[name]:,} receipt{'s' * (receipts[name] > 1)}, and the"
+                f" log holds {queries[name]:,} queries of it: the other"
+                f" {queries[name] - receipts[name]:,} may have been invented to choose its noise",
                 needed=True,
             )
+    # Every query by its best evidence.
     total = queries.total()
     signed = sum(n for name, n in queries.items() if name in pinned)
-    with_receipt = sum(shown[name] for name in queries.keys() - pinned.keys())
-    by_log = sum(n - shown[name] for name, n in queries.items() if name in logged.keys() - pinned)
+    with_receipt = sum(receipts[name] for name in queries.keys() - pinned.keys())
+    by_log = sum(
+        n - receipts[name] for name, n in queries.items() if name in logged.keys() - pinned
+    )
     neither = total - signed - with_receipt - by_log
-    most = None if case.trust is None else case.trust.pins.unsigned_most
+    # The verifier's limit on queries that the provider may have invented.
+    limit = None if case.trust is None else case.trust.pins.unsigned_most
     many = (
         f"{neither:,} queries have neither their account's signature nor a receipt; the trust"
-        f" file allows {most}."
+        f" file allows {limit}."
     )
-    require(most is None or neither <= most, "terms.unsigned", many)
-    if most is not None and neither + by_log > most:
+    require(limit is None or neither <= limit, "terms.unsigned", many)
+    if limit is not None and neither + by_log > limit:
         raise NotCheckedError(
             f"{by_log:,} queries are signed by keys that the provider logged, and neither your"
             " terms (attest pin --account) nor receipts say that these are the accounts' own",
@@ -445,11 +461,11 @@ def covered(case: VerifierCase) -> str:
 
 def receipted(case: VerifierCase) -> Counter[str]:
     """Return the number of each account's queries with a receipt; :func:`kept` checks them."""
-    places = {entry: at for at, entry in enumerate(case.evidence.entries)}
+    indices = {entry: at for at, entry in enumerate(case.evidence.entries)}
     covered = set[int]()
     for data in case.receipts:
         with suppress(VerificationError, KeyError):
-            covered.add(places[Receipt.parse(data).entry])
+            covered.add(indices[Receipt.parse(data).entry])
     queries = (record for at, record in case.evidence.queries if at in covered)
     return Counter(f"{record.tenant}/{record.account}" for record in queries)
 
@@ -480,10 +496,10 @@ def kept(case: VerifierCase) -> str:
         at, size = proof.index, len(entries)
         gone = f"A receipt is for entry {at:,}; the log was closed with {size:,}."
         require(at < size, "receipt.missing", gone)
-        other = f"The log has another entry {at:,} than a receipt."
-        require(entries[at] == receipt.entry, "receipt.contradicted", other)
+        fault = f"The log has another entry {at:,} than a receipt."
+        require(entries[at] == receipt.entry, "receipt.contradicted", fault)
         extends(case.log, signed.checkpoint, "receipt")
-    return f"{len(case.receipts):,} receipts stand in the log"
+    return f"{len(case.receipts):,} receipts are in the log"
 
 
 # Checks of the queries: the committed vectors, and the coalition estimated from them (R5).
@@ -494,16 +510,17 @@ def committed(case: VerifierCase) -> str:
     evidence = case.evidence
     # 1. Each vector opens its record's commitment. 2. None is longer than the scale.
     rows = zip(evidence.queries, evidence.vectors, evidence.blindings, strict=True)
-    for place, ((_, record), vector, blinding) in enumerate(rows):
+    for number, ((_, record), vector, blinding) in enumerate(rows):
         commitment = commit(vector_opening(vector, blinding))
         same = hmac.compare_digest(commitment, bytes.fromhex(record.vector))
-        other = f"The vector of record {place:,} is not the committed one."
-        require(same, "vectors.commitment", other)
+        fault = f"The vector of record {number:,} is not the committed one."
+        require(same, "vectors.commitment", fault)
+    # Exact squared lengths.
     wide = evidence.vectors.astype(np.int64)
     sizes = np.einsum("nd,nd->n", wide, wide)
-    for place, (_, record) in enumerate(evidence.queries):
-        short = bool(sizes[place] <= evidence.mechanism(record).scale ** 2)
-        require(short, "vectors.norm", f"The vector of record {place:,} is above the scale.")
+    for number, (_, record) in enumerate(evidence.queries):
+        short = bool(sizes[number] <= evidence.mechanism(record).scale ** 2)
+        require(short, "vectors.norm", f"The vector of record {number:,} is above the scale.")
     return f"{len(evidence.vectors):,} vectors opened, none above the scale"
 
 
@@ -517,14 +534,15 @@ def coalition(case: VerifierCase) -> str:
     # The estimate again, to the byte, against the certificate, the close record and the cap.
     again = estimate(policy, accounts, evidence.vectors)
     size, data = again.size, evidence.bundle.files["estimate.json"]
-    other = "The certificate is not the one that the close states."
-    require(sha256(data).hexdigest() == closing.certificate, "estimate.digest", other)
-    other = "The policy's estimator gives another result on these queries."
-    require(certificate(again) == data, "estimate.certificate", other)
-    other = f"The estimate is {size}; the close states {closing.coalition}."
-    require(int(closing.coalition) == size, "estimate.size", other)
+    fault = "The certificate is not the one that the close states."
+    require(sha256(data).hexdigest() == closing.certificate, "estimate.digest", fault)
+    fault = "The policy's estimator gives another result on these queries."
+    require(certificate(again) == data, "estimate.certificate", fault)
+    fault = f"The estimate is {size}; the close states {closing.coalition}."
+    require(int(closing.coalition) == size, "estimate.size", fault)
     large = f"{size} accounts ask like one; the policy declares at most {policy.k_max}."
     require(size <= policy.k_max, "estimate.cap", large)
+    # Name the estimator and its parameters.
     estimator = policy.estimator
     near = f", at most {estimator.span:,} queries apart" if estimator.span else ""
     return (

@@ -48,8 +48,9 @@ def beacon(case: VerifierCase) -> str:
             " that the provider may have chosen the records",
             needed=True,
         )
-    other = "The challenge was drawn from another beacon."
-    require(challenge.beacon == trust.beacon, "challenge.beacon", other)
+    # Beacon, close and number of records, each the verifier's own.
+    fault = "The challenge was drawn from another beacon."
+    require(challenge.beacon == trust.beacon, "challenge.beacon", fault)
     again = "The log was closed again after the challenge was drawn."
     require(checkpoint_token(close.size, close.root) == trust.close, "challenge.close", again)
     count = len(challenge.records)
@@ -61,37 +62,40 @@ def beacon(case: VerifierCase) -> str:
 def drawn(case: VerifierCase) -> str:
     """Check that the records are those that beacon and close give, and all of them are opened."""
     evidence, challenge = case.evidence, case.evidence.challenge
+    # The draw again, and exactly these records opened.
     population, logged = challenge.population, len(evidence.queries)
     size = f"The challenge is over {population:,} records, not {logged:,}."
     require(population == logged, "challenge.population", size)
     close, count = evidence.checkpoints[1], len(challenge.records)
     same = draw_records(challenge.beacon, close, population, count) == challenge.records
     require(same, "challenge.drawn", "Beacon and close draw other records than these.")
-    other = "The records opened are not the records challenged."
-    require(challenge.records == evidence.bundle.records, "challenge.opened", other)
+    fault = "The records opened are not the records challenged."
+    require(challenge.records == evidence.bundle.records, "challenge.opened", fault)
     return f"{count:,} of {population:,} records"
 
 
 def opened(case: VerifierCase) -> str:
     """Check that answers and queries are those committed to, and an answer names K slots."""
     texts = 0
-    for place, record, opening in case.evidence.challenged:
+    for number, record, opening in case.evidence.challenged:
         mechanism, ids = case.evidence.mechanism(record), opening.ids
+        # Query and answer against their commitments in the log.
         openings = (
             (answer_opening(ids, opening.answer_blinding), record.answer),
             (query_opening(opening.query, opening.query_blinding), record.query),
         )
         for committed, commitment in openings:
             same = hmac.compare_digest(commit(committed), bytes.fromhex(commitment))
-            other = f"The opening of record {place:,} does not match its commitment."
-            require(same, "opening.commitment", other)
+            fault = f"The opening of record {number:,} does not match its commitment."
+            require(same, "opening.commitment", fault)
+        # K different slots of the index.
         inside = all(slot < mechanism.capacity for slot in ids)
-        slots = f"The answer of record {place:,} does not name {mechanism.top} slots of the index."
+        slots = f"The answer of record {number:,} does not name {mechanism.top} slots of the index."
         require(len(set(ids)) == len(ids) == mechanism.top and inside, "opening.answer", slots)
         if opening.text is not None:
             texts += 1
             same = sha256(opening.text.encode()).digest() == opening.query
-            require(same, "opening.text", f"The text of record {place:,} is another query.")
+            require(same, "opening.text", f"The text of record {number:,} is another query.")
     return f"{len(case.evidence.disclosures):,} records opened, {texts:,} with their text"
 
 
@@ -101,19 +105,19 @@ def seeds(case: VerifierCase) -> str:
     root = bytes.fromhex(case.evidence.open.seed_root)
     count = int(case.evidence.open.seed_count)
     coins = coins_of(case.evidence.policy)
-    for place, record, opening in case.evidence.challenged:
-        same = not coins or coin_leaf(_points(case, place)) == opening.seed
-        other = f"The noise of record {place:,} has another commitment than the opened one."
-        require(same, "coins.commitment", other)
+    for number, record, opening in case.evidence.challenged:
+        same = not coins or coin_leaf(_points(case, number)) == opening.seed
+        fault = f"The noise of record {number:,} has another commitment than the opened one."
+        require(same, "coins.commitment", fault)
         try:
             verify_seed(root, count, int(record.number), opening.seed, opening.seed_path)
         except VerificationError as error:
             raise VerificationError(
                 "seed.opening",
-                f"The sub-seed of record {place:,} is not the one that was committed to.",
+                f"The sub-seed of record {number:,} is not the one that was committed to.",
             ) from error
-    what = "commitments to noise" if coins else "sub-seeds"
-    return f"{len(case.evidence.disclosures):,} {what} lead to the open record's root"
+    leaves = "commitments to noise" if coins else "sub-seeds"
+    return f"{len(case.evidence.disclosures):,} {leaves} lead to the open record's root"
 
 
 def _points(case: VerifierCase, place: int) -> bytes:
@@ -124,25 +128,26 @@ def _points(case: VerifierCase, place: int) -> bytes:
 def embedded(case: VerifierCase) -> str:
     """Embed opened texts again and compare with the committed vectors (A1).
 
-    Floats differ between machines in their last digits. So an entry next to a rounding boundary may
-    round to either side, and no other may: with one more step in every entry the provider could
-    lift a document of its choice.
+    Floats differ between machines in their last digits, so an entry next to a rounding boundary may
+    round to either side. No other entry may: with one more step in each, the provider could lift a
+    document of its choice.
     """
     if case.embed is None:
         raise NotCheckedError("no embedder was given: a vector may be another text's (A1)")
+    # Only records with a text can be embedded again.
     rows = [row for row in case.evidence.challenged if row[2].text is not None]
     if not rows:
         raise NotCheckedError("the provider keeps no texts of its queries (A1)")
     vectors = case.embed([str(opening.text) for _, _, opening in rows])
-    for (place, record, _), vector in zip(rows, np.asarray(vectors), strict=True):
+    for (number, record, _), vector in zip(rows, np.asarray(vectors), strict=True):
         mechanism = case.evidence.mechanism(record)
-        apart = np.abs(scaled(vector, mechanism) - case.evidence.vectors[place])
+        apart = np.abs(scaled(vector, mechanism) - case.evidence.vectors[number])
         near = bool(apart.max() <= 0.5 + _FLOATS * mechanism.scale)
-        other = (
-            f"The vector of record {place:,} is not that of its text: an entry lies"
+        fault = (
+            f"The vector of record {number:,} is not that of its text: an entry lies"
             f" {apart.max():.3g} off, and rounding moves it by .5 at most."
         )
-        require(near, "embedder.vector", other)
+        require(near, "embedder.vector", fault)
     count = len(case.evidence.disclosures)
     bare = "" if len(rows) == count else f"; {count - len(rows):,} came without a text"
     return f"the texts of {len(rows):,} of {count:,} opened records embedded again{bare}"
@@ -158,12 +163,13 @@ def norms(case: VerifierCase) -> str:
     from ragwitness.crypto.proofs.norms import verify_norms
 
     evidence = case.evidence
-    for name, place in evidence.tenants.items():
-        case.progress("norms", place, len(evidence.tenants))
+    # One proof for each tenant, bound to window and tenant.
+    for name, index in evidence.tenants.items():
+        case.progress("norms", index, len(evidence.tenants))
         context = norm_context(evidence.policy.window, name)
-        data = evidence.bundle.tenant(place, "norms.bin")
+        data = evidence.bundle.tenant(index, "norms.bin")
         try:
-            verify_norms(evidence.shape, evidence.columns[place], context, data)
+            verify_norms(evidence.shape, evidence.columns[index], context, data)
         except VerificationError as error:
             raise VerificationError(error.check, f"Index of {name}: {error.message}") from error
     case.progress("norms", len(evidence.tenants), len(evidence.tenants))
@@ -174,23 +180,17 @@ def links(case: VerifierCase) -> str:
     """Check that each challenged answer is what index, vector and sub-seed select (A2 to A4)."""
     from ragwitness.crypto.proofs.selection import verify_answers
 
-    rows = case.evidence.challenged
+    rows, files = case.evidence.challenged, case.evidence.bundle.files
+    # Groups that bound the memory for noise.
     group = max(1, _SLOTS // largest_index(case.evidence.policy))
     for start in range(0, len(rows), group):
         case.progress("answers", start, len(rows))
-        part = rows[start : start + group]
-        # The verifier derives columns, vector and noise of the claim by itself.
-        claims = [_claim(case, *row) for row in part]
-        files = case.evidence.bundle.files
-        proofs = [files[f"records/{place}.proof"] for place, _, _ in part]
-        try:
-            verify_answers(case.evidence.shape, claims, proofs)
-        except VerificationError as error:
-            at = part[getattr(error, "place", 0)][0]
-            _, _, why = error.message.partition(": ")
-            raise VerificationError(
-                error.check, f"Record {at:,}: {why or error.message}", error.hint
-            ) from error
+        # The verifier derives columns, vector and noise of each claim by itself.
+        answers = {
+            f"Record {row[0]:,}": (_claim(case, *row), files[f"records/{row[0]}.proof"])
+            for row in rows[start : start + group]
+        }
+        verify_answers(case.evidence.shape, answers)
     case.progress("answers", len(rows), len(rows))
     return f"{len(rows):,} answers are the top of committed scores and committed noise"
 

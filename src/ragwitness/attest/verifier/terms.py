@@ -35,11 +35,12 @@ def pinned_policy(case: VerifierCase) -> str:
             " what you accept with: ragwitness attest pin)",
             needed=True,
         )
-    other = (
+    # One policy by its digest, or any within bounds.
+    fault = (
         f"The policy has the digest {policy.digest[:16]}…, and the trust file names"
         f" {pins.policy[:16]}…. A policy's digest is of one window: pin this one's, or bounds."
     )
-    require(pins.policy in ("", policy.digest), "terms.policy", other)
+    require(pins.policy in ("", policy.digest), "terms.policy", fault)
     if pins.bounds and (broken := pins.bounds.broken(policy)):
         faults = "; ".join(text for _, text in broken)
         raise VerificationError(
@@ -54,8 +55,8 @@ def pinned_embedder(case: VerifierCase) -> str:
     pinned = "" if case.trust is None else case.trust.pins.embedder
     if not pinned:
         raise NotCheckedError("the trust file names no embedder")
-    other = "The committed embedder is not the trust file's."
-    require(case.evidence.embedder.digest == pinned, "terms.embedder", other)
+    fault = "The committed embedder is not the trust file's."
+    require(case.evidence.embedder.digest == pinned, "terms.embedder", fault)
     return f"{pinned[:16]}…, as in the trust file"
 
 
@@ -76,23 +77,23 @@ def openings(case: VerifierCase) -> str:
         )
     # 1. Signed, and whole. 2. This window is in it, under its policy.
     log, signed = openings_log.log, open_checkpoint(openings_log.note, signers).checkpoint
-    other = "The log of windows has another size than was signed for."
-    require(signed.size == log.size, "openings.size", other)
+    fault = "The log of windows has another size than was signed for."
+    require(signed.size == log.size, "openings.size", fault)
     extends(log, signed, "openings")
     opening = WindowOpening(leaf_hash(case.evidence.entries[0]).hex(), case.evidence.policy)
     missing = "The provider's log of windows does not hold this one."
     require(opening in openings_log.openings, "openings.missing", missing)
     # 3. It extends the states that others saw.
     for data in earlier:
-        shown = open_checkpoint(data, signers).checkpoint
-        if shown.size > log.size:
+        state = open_checkpoint(data, signers).checkpoint
+        if state.size > log.size:
             raise NotCheckedError(
-                f"the provider's log had {shown.size:,} windows when somebody else saw it, and"
-                f" {log.size:,} in this bundle: {shown.size - log.size:,} are hidden, or"
+                f"the provider's log had {state.size:,} windows when somebody else saw it, and"
+                f" {log.size:,} in this bundle: {state.size - log.size:,} are hidden, or"
                 " were opened since (ask for a bundle of today: ragwitness attest prove)",
                 needed=True,
             )
-        extends(log, shown, "openings")
+        extends(log, state, "openings")
     return f"{log.size:,} windows on {signers.origin}, this one among them"
 
 
@@ -105,11 +106,12 @@ def listed(evidence: BundleEvidence, provider: str) -> str:
 
 def remarks(evidence: BundleEvidence) -> list[str]:
     """Return the policy's weak points, and the opened records without their text."""
+    # The policy's weak points first, then the missing texts.
     weak = weak_points(evidence.policy)
     texts = [f"Weak in the policy: {'; '.join(weak)}."] if weak else []
-    withheld = [place for place, _, opening in evidence.challenged if opening.text is None]
+    withheld = [number for number, _, opening in evidence.challenged if opening.text is None]
     if withheld:
-        named = ", ".join(f"{place:,}" for place in withheld[:_MOST_NAMED])
+        named = ", ".join(f"{number:,}" for number in withheld[:_MOST_NAMED])
         more = f" and {len(withheld) - _MOST_NAMED:,} more" if len(withheld) > _MOST_NAMED else ""
         texts.append(
             f"Texts withheld: {len(withheld):,} of {len(evidence.disclosures):,} opened records"
@@ -121,6 +123,7 @@ def remarks(evidence: BundleEvidence) -> list[str]:
 
 def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     """Return the contents of the bundle that its holder learns; no epsilon covers them."""
+    # Noise and texts of opened records, and the vectors of all queries.
     opened = len(evidence.disclosures)
     texts = sum(opening.text is not None for opening in evidence.disclosures)
     noise = (
@@ -158,25 +161,26 @@ def uncovered(case: VerifierCase, *, listed: bool) -> tuple[str, ...]:
     """Return the limits of the outcome."""
     return (
         *_windows(case, listed=listed),
-        "That nobody else has the provider's seed, which takes the noise off every answer: no"
-        " stranger can check.",
+        "That the provider alone has its seed, which takes the noise off every answer: no stranger"
+        " can check.",
         "That a slot's vector is that of its document, or what a generator makes of documents.",
     )
 
 
 def _windows(case: VerifierCase, *, listed: bool) -> list[str]:
     """Return the limits by other windows: those on the provider's log, and those on none."""
+    # Windows of the log over other indexes are named, but not counted.
     log, names = case.evidence.openings, case.evidence.policy.tenants
     if log is None or not listed:
         return [
             "Other windows: the bundle holds no log of them. Windows add up: an account that asks"
             " in several, over the same documents, learns from all their answers together."
         ]
-    other = Counter(name for opening in log.openings for name in opening.policy.tenants)
-    apart = ", ".join(f"{n} ({count:,})" for n, count in other.items() if n not in names)
+    windows = Counter(name for opening in log.openings for name in opening.policy.tenants)
+    apart = ", ".join(f"{n} ({count:,})" for n, count in windows.items() if n not in names)
     return [
         f"Windows by another key or log than {case.provider}, and any that it did not log.",
-        "Documents that stand in an index of another name, too"
+        "Documents that are in an index of another name, too"
         + (f"; the log has windows over {apart}, which are not counted." if apart else "."),
         *["That other windows' noise is what they promise: see their bundles."]
         * (len(log.openings) > 1),
@@ -184,6 +188,7 @@ def _windows(case: VerifierCase, *, listed: bool) -> list[str]:
 
 
 def _keys(case: VerifierCase) -> list[str]:
+    # Ceremony, beacon and witnesses, each with its assumption.
     trust = case.trust
     quorum = 0 if trust is None else trust.notes.quorum
     watched = (
@@ -203,6 +208,7 @@ def _keys(case: VerifierCase) -> list[str]:
 
 
 def _embedder(case: VerifierCase) -> str:
+    # A committed name alone leaves the model to its server.
     committed = case.evidence.embedder
     identity = (
         "it is committed to by its name alone; its server vouches for the model that answered"
@@ -245,19 +251,20 @@ def number_remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[st
             " learns no more of it than the accounts. That the provider kept its part secret cannot"
             " be proved. No odometer meters this noise; the exact number counts answers."
         )
-    queries, shown = case.evidence.queries_of, receipted(case)
+    queries, receipts = case.evidence.queries_of, receipted(case)
     pinned = {} if case.trust is None else case.trust.pins.accounts
-    bare = {name: n for name, n in queries.items() if name not in pinned and not shown[name]}
+    bare = {name: n for name, n in queries.items() if name not in pinned and not receipts[name]}
     if bare:
         names = next(iter(bare)) if len(bare) == 1 else f"{len(bare):,} accounts"
         texts.append(
             f"{names}: neither a receipt nor a key in your terms. The provider may have invented"
             f" their queries ({sum(bare.values()):,} of {queries.total():,}), under own keys."
         )
+    # One history for all takes a witness or a checkpoint from elsewhere.
     watched = case.trust is not None and case.trust.notes.quorum
     if queries and not (case.seen_of_window or watched):
         texts.append(
-            f"{sum(shown[name] > 0 for name in queries):,} of {len(queries):,} accounts showed"
+            f"{sum(receipts[name] > 0 for name in queries):,} of {len(queries):,} accounts showed"
             " receipts. Without a witness or a checkpoint from elsewhere nothing says that the"
             " others saw this log, and no other."
         )
@@ -277,20 +284,21 @@ def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
     # The paper's number from the label, the exact one of k_max accounts, and the odometer's of
     # all accounts.
     cap = policy.k_max * policy.queries
-    paper, why = None, ""
+    paper, reason = None, ""
     try:  # (5.2), from the epsilon on the label
         label = (policy.epsilon, policy.delta, policy.queries)
         paper = audit_epsilon(*label, policy.k_max, policy.joint_delta)
     except InputError as error:
-        why = error.message
-    places = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
+        reason = error.message
+    rows = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
     odometer: float | None = 0.0
     if mechanism.coins:  # no odometer meters it (docs/design/noise.md)
         odometer = None
-    elif places:
+    elif rows:
         meter = Odometer(Terms.of(mechanism, 1.0, policy.relation))
-        meter.add(evidence.vectors[places])
-        odometer = mechanism.epsilon_at(goal, meter.mu(), len(places))
+        meter.add(evidence.vectors[rows])
+        odometer = mechanism.epsilon_at(goal, meter.mu(), len(rows))
+    # All windows over this index, where their log was checked.
     windows, together = None, None
     if listed and evidence.openings is not None:
         windows, together = evidence.openings.epsilon(name, goal, policy.relation)
@@ -298,10 +306,10 @@ def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
         tenant=name,
         delta=goal,
         paper=paper,
-        why=why,
+        why=reason,
         exact=joint_epsilon(policy, mechanism),
         odometer=odometer,
-        answers=len(places),
+        answers=len(rows),
         cap=cap,
         windows=windows,
         together=together,

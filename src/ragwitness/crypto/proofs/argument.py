@@ -3,13 +3,13 @@
 The equations are one polynomial F of the columns, their weights powers of a challenge κ. F is 0 on
 H if and only if F = T·Z for a polynomial T (docs/design/link.md):
 
-- The statement's own rounds: its columns → κ, and what else it draws
+- The statement's own rounds: its columns → κ, and its other challenges
 - Quotient: [T] → ζ
 - Values: every opened column at ζ → μ
 - ColumnOpening: one KZG quotient of Σ μ^i (P_i - P_i(ζ)) + what else must be 0 at ζ
 
-What a column is multiplied with at ζ is known to both sides, so one function of a statement gives
-prover and verifier the same factors.
+Both sides know each column's factor at ζ, so one function of a statement gives prover and verifier
+the same factors.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Proof:
     """A proof's messages.
 
     Attributes:
-        head: Hashes of what is claimed; they give a failure its name.
+        head: Hashes of the claim; they give a failure its name.
         points: Encoded.
         scalars: In [0, R).
     """
@@ -127,7 +127,7 @@ def cut(data: bytes, size: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOpening:
-    """What must be 0 at a point, and the quotient that shows it.
+    """A sum that must be 0 at a point, and the quotient that shows it.
 
     Attributes:
         terms: Committed polynomials with their factors.
@@ -142,19 +142,6 @@ class ColumnOpening:
     quotient: Point
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """The openings of one proof.
-
-    Attributes:
-        place: Place of the proof in a sequence, from 0.
-        openings: All must hold.
-    """
-
-    place: int
-    openings: Sequence[ColumnOpening]
-
-
 def opened(
     points: Iterable[Point], values: Sequence[int], mu: int
 ) -> tuple[list[tuple[Point, int]], int, int]:
@@ -164,24 +151,24 @@ def opened(
     return list(zip(points, weights, strict=True)), constant, last
 
 
-def first_false(equations: Iterable[Equation]) -> int | None:
-    """Return the place of the first equation that does not hold; None where all hold.
+def first_false(proofs: Sequence[Sequence[ColumnOpening]]) -> int | None:
+    """Return the index of the first proof with an opening that does not hold; None for none.
 
     Many are one product of two pairings, with random weights of 128 bits of the verifier's own:
     false ones pass with probability 2⁻¹²⁸. Only where the product is not 1 is each checked alone.
     """
     # Σ terms + constant [1] = (τ - ζ) π, so e(Σ terms + constant [1] + ζπ, [1]₂) = e(π, [τ]₂).
-    waiting = list(equations)
-    for start in range(0, len(waiting), _TOGETHER):
-        group = waiting[start : start + _TOGETHER]
-        if not _hold(group):
-            return next(found.place for found in group if not _hold([found]))
+    for start in range(0, len(proofs), _TOGETHER):
+        group = proofs[start : start + _TOGETHER]
+        if not _hold([opening for openings in group for opening in openings]):
+            return next(start + i for i, openings in enumerate(group) if not _hold(openings))
     return None
 
 
-def _hold(equations: Sequence[Equation]) -> bool:
+def _hold(openings: Sequence[ColumnOpening]) -> bool:
+    # Collect all openings under random weights.
     quotients, factors, terms, constant = [], [], [], 0
-    for opening in (opening for found in equations for opening in found.openings):
+    for opening in openings:
         weight = secrets.randbits(_WEIGHT_BITS)
         terms += [(point, factor * weight) for point, factor in opening.terms]
         terms.append((opening.quotient, opening.at * weight))
@@ -192,13 +179,13 @@ def _hold(equations: Sequence[Equation]) -> bool:
     return pairs_to(multiexp(quotients, factors), multiexp(*zip(*terms, strict=True)), TAU)
 
 
-# Commitments to an index, one per chunk and column (the paper's R6), and what opens them.
+# Commitments to an index, one per chunk and column (the paper's R6), and their openings.
 
 
 BLINDS = 2
 """Of a column: NORM shows one value beside the commitment, once per window."""
 
-_DAMAGES = (  # what numpy and zipfile raise for a file that is empty, cut or changed
+_DAMAGES = (  # errors of numpy and zipfile for a file that is empty, cut or changed
     OSError,
     EOFError,
     KeyError,
@@ -245,6 +232,7 @@ class Columns:
             VerificationError: ``columns.size`` (not a whole number of chunks from 1 to 1,024), or
                 as :attr:`points`.
         """
+        # Whole chunks only, then every point.
         size = shape.dimension * POINT_BYTES
         chunks, rest = divmod(len(data), size)
         if rest or not 1 <= chunks <= MOST_CHUNKS:
@@ -253,14 +241,14 @@ class Columns:
                 f"{shape.dimension} columns take {size:,} bytes per chunk, for 1 to"
                 f" {MOST_CHUNKS:,} chunks; there are {len(data):,}.",
             )
-        found = cls(tuple(tuple(cut(part, POINT_BYTES)) for part in cut(data, size)))
-        found.points  # noqa: B018  # checks each
-        return found
+        columns = cls(tuple(tuple(cut(chunk, POINT_BYTES)) for chunk in cut(data, size)))
+        columns.points  # noqa: B018  # checks each
+        return columns
 
 
 @dataclass(frozen=True, slots=True)
 class SecretColumns:
-    """An index with what opens its commitments; never published.
+    """An index with the openings of its commitments; never published.
 
     Attributes:
         rows: Integer vectors, int16, shape (capacity, dimension).
@@ -284,8 +272,9 @@ class SecretColumns:
         Raises:
             InputError: The file cannot be written.
         """
-        each = (value for chunk in self.blinds for column in chunk for value in column)
-        raw = b"".join(value.to_bytes(SCALAR_BYTES, "big") for value in each)
+        scalars = (value for chunk in self.blinds for column in chunk for value in column)
+        raw = b"".join(value.to_bytes(SCALAR_BYTES, "big") for value in scalars)
+        # Scalars as bytes, since numpy has no such integers.
         shape = (len(self.blinds), self.rows.shape[1], BLINDS, SCALAR_BYTES)
         blinds = np.frombuffer(raw, np.uint8).reshape(shape)
         public = np.frombuffer(self.public.encode(), np.uint8)
@@ -302,15 +291,16 @@ class SecretColumns:
         """
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                held = {name: stored[name] for name in ("rows", "blinds", "public")}
-            public = Columns.parse(held["public"].tobytes(), shape)
-            rows = held["rows"]
+                arrays = {name: stored[name] for name in ("rows", "blinds", "public")}
+            # All arrays must have this window's shape.
+            public = Columns.parse(arrays["public"].tobytes(), shape)
+            rows = arrays["rows"]
             chunks = len(public.chunks)
             if (
                 rows.dtype != np.int16
                 or rows.shape[1:] != (shape.dimension,)
                 or shape.chunks(len(rows)) != chunks
-                or held["blinds"].shape != (chunks, shape.dimension, BLINDS, SCALAR_BYTES)
+                or arrays["blinds"].shape != (chunks, shape.dimension, BLINDS, SCALAR_BYTES)
             ):
                 raise ValueError("another shape")
         except (*_DAMAGES, VerificationError) as error:
@@ -318,7 +308,9 @@ class SecretColumns:
                 f"{path} does not hold an index of this window: {error}.",
                 "Restore the window's secret folder from its backup.",
             ) from error
-        raw = (int.from_bytes(part, "big") for part in cut(held["blinds"].tobytes(), SCALAR_BYTES))
+        raw = (
+            int.from_bytes(chunk, "big") for chunk in cut(arrays["blinds"].tobytes(), SCALAR_BYTES)
+        )
         blinds = tuple(
             tuple(tuple(next(raw) for _ in range(BLINDS)) for _ in range(shape.dimension))
             for _ in range(chunks)
@@ -332,13 +324,14 @@ def check_integer_rows(rows: NDArray[np.int16], shape: Shape) -> None:
     Raises:
         InputError: They are not int16 of the shape's dimension, too many, or one is too long.
     """
-    most = MOST_CHUNKS * shape.slots
+    # Type and shape, number of rows, and the longest row.
+    limit = MOST_CHUNKS * shape.slots
     if rows.dtype != np.int16 or rows.ndim != 2 or rows.shape[1] != shape.dimension:
         raise InputError(
             f"The rows are {rows.dtype} of shape {rows.shape}, not int16 of {shape.dimension}."
         )
-    if not 1 <= len(rows) <= most:
-        raise InputError(f"An index has 1 to {most:,} slots, not {len(rows):,}.")
+    if not 1 <= len(rows) <= limit:
+        raise InputError(f"An index has 1 to {limit:,} slots, not {len(rows):,}.")
     longest = int((rows.astype(np.int64) ** 2).sum(axis=1).max())
     if longest > shape.scale**2:
         raise InputError(
@@ -361,6 +354,7 @@ def commit_columns(rows: NDArray[np.int16], shape: Shape) -> SecretColumns:
     from ragwitness.crypto.proofs.prover import ceremony_domain
 
     check_integer_rows(rows, shape)
+    # Fresh blinds for every column of every chunk.
     domain, chunks, blinds = ceremony_domain(shape.slots), [], []
     for chunk in range(shape.chunks(len(rows))):
         drawn = tuple(
@@ -373,5 +367,5 @@ def commit_columns(rows: NDArray[np.int16], shape: Shape) -> SecretColumns:
 
 
 def _padded(rows: NDArray[np.int16], chunk: int, shape: Shape) -> NDArray[np.int64]:
-    part = rows[chunk * shape.slots : (chunk + 1) * shape.slots].astype(np.int64)
-    return np.pad(part, ((0, shape.slots - len(part)), (0, 0)))
+    block = rows[chunk * shape.slots : (chunk + 1) * shape.slots].astype(np.int64)
+    return np.pad(block, ((0, shape.slots - len(block)), (0, 0)))

@@ -101,6 +101,7 @@ def scalar(value: int) -> Any:
 
 def multiexp(points: Sequence[Point], scalars: Iterable[int]) -> Point:
     """Return Σ scalars[i] · points[i]; of a scalar and its negative the short one is multiplied."""
+    # The shorter of a scalar and its negative.
     pairs = [(p, s % R) for p, s in zip(points, scalars, strict=True)]
     pairs = [(p, s) if s <= R // 2 else (-p, R - s) for p, s in pairs]
     return curve().G1Point.multiexp_unchecked([p for p, _ in pairs], [scalar(s) for _, s in pairs])
@@ -114,9 +115,9 @@ def pairs_to(low: Point, high: Point, tau: bytes) -> bool:
         high: Point of G1.
         tau: [τ]₂, 96 bytes.
     """
-    made = curve()
-    second = made.G2Point.from_compressed_bytes(tau)
-    return bool(made.GT.pairing_check([high, -low], [made.G2Point(), second]))
+    package = curve()
+    second = package.G2Point.from_compressed_bytes(tau)
+    return bool(package.GT.pairing_check([high, -low], [package.G2Point(), second]))
 
 
 # Numbers modulo R: sums of small integers times field elements in numpy, and the roots of unity.
@@ -152,21 +153,22 @@ def combine(matrix: NDArray[np.integer], values: Sequence[int]) -> list[int]:
         matrix: Shape (rows, columns), small integers.
         values: One number in [0, R) per column.
     """
+    # Pieces of 16 bits in floats, summed by BLAS.
     data = b"".join(value.to_bytes(32, "little") for value in values)
     pieces = np.frombuffer(data, "<u2").reshape(-1, _PIECES).astype(np.float64)
     sums: list[list[int]] = (matrix.astype(np.float64) @ pieces).astype(np.int64).tolist()
-    places = [1 << _PIECE_BITS * i for i in range(_PIECES)]
-    return [dot(row, places) for row in sums]
+    weights = [1 << _PIECE_BITS * i for i in range(_PIECES)]
+    return [dot(row, weights) for row in sums]
 
 
 def inverses(values: Sequence[int], factor: int = 1) -> list[int]:
     """Return factor/value for each, none of which is 0, with one inversion (Montgomery)."""
     before = list(accumulate(values, lambda held, x: held * x % R, initial=1))
-    left, found = factor * pow(before[-1], -1, R), [0] * len(values)
+    product, results = factor * pow(before[-1], -1, R), [0] * len(values)
     for i in range(len(values) - 1, -1, -1):
-        found[i] = left * before[i] % R
-        left = left * values[i] % R
-    return found
+        results[i] = product * before[i] % R
+        product = product * values[i] % R
+    return results
 
 
 @cache
@@ -229,7 +231,7 @@ class ProofTranscript:
 
     Args:
         domain: Name and version of the proof, e.g. ``"ragwitness/answer/v1"``.
-        statement: What is proved, as bytes that determine it.
+        statement: Bytes that determine the proved statement.
     """
 
     def __init__(self, domain: str, statement: bytes) -> None:
@@ -237,34 +239,34 @@ class ProofTranscript:
         self._frame(b"domain", domain, statement)
 
     def absorb_scalars(self, label: str, scalars: Iterable[int]) -> None:
-        """Take in scalars, each in [0, R)."""
+        """Absorb scalars, each in [0, R)."""
         self._frame(b"scalars", label, b"".join(map(encode_scalar, scalars)))
 
     def absorb_points(self, label: str, points: Iterable[bytes]) -> None:
-        """Take in points of G1, encoded."""
+        """Absorb points of G1, encoded."""
         self._frame(b"points", label, b"".join(points))
 
     def expand(self, label: str, size: int) -> bytes:
-        """Return ``size`` bytes that depend on all before."""
+        """Return ``size`` bytes that depend on all earlier messages."""
         # The request is absorbed too, then a copy is squeezed: the transcript goes on from here.
         self._frame(b"squeeze", label, size.to_bytes(8, "big"))
         return self._hash.copy().digest(size)
 
     def challenge(self, label: str) -> int:
-        """Return a scalar in [0, R) that depends on all before."""
+        """Return a scalar in [0, R) that depends on all earlier messages."""
         return int.from_bytes(self.expand(label, _CHALLENGE_BYTES), "big") % R
 
     def _frame(self, kind: bytes, label: str, data: bytes) -> None:
         # Length before content, for each of the three: no two conversations share an input.
-        for part in (kind, label.encode(), data):
-            self._hash.update(len(part).to_bytes(8, "big") + part)
+        for field in (kind, label.encode(), data):
+            self._hash.update(len(field).to_bytes(8, "big") + field)
 
 
-# What fixes the form of a window's proofs: sizes and bounds, and the powers they rest on.
+# The form of a window's proofs: sizes and bounds, and the powers of the ceremony.
 #
 # The powers are the first of the public KZG ceremony for EIP-4844 (2023, more than 140,000
 # contributors): a proof is sound if one of them forgot a secret number. A verifier needs [τ]₂
-# alone, which stands here; a prover reads the rest from ``powers.bin`` (:mod:`.prover`).
+# alone, given below; a prover reads the rest from ``powers.bin`` (:mod:`.prover`).
 
 
 TAU = bytes.fromhex(
@@ -308,6 +310,7 @@ class Shape:
     reach: int
 
     def __post_init__(self) -> None:
+        # Bounds within which the proofs' arithmetic is that of integers.
         ranges = {
             "slots": (LEAST_SLOTS, MOST_SLOTS),
             "top": (1, MOST_TOP),
@@ -315,10 +318,10 @@ class Shape:
             "scale": (1, MOST_SCALE),
             "reach": (0, MOST_REACH),
         }
-        for name, (least, most) in ranges.items():
-            if not least <= getattr(self, name) <= most:
+        for name, (lowest, highest) in ranges.items():
+            if not lowest <= getattr(self, name) <= highest:
                 raise InputError(
-                    f"A proof's shape needs {name} from {least:,} to {most:,}, not"
+                    f"A proof's shape needs {name} from {lowest:,} to {highest:,}, not"
                     f" {getattr(self, name):,}."
                 )
         if self.slots & (self.slots - 1):
@@ -340,8 +343,8 @@ class Shape:
 
     def part(self, values: Sequence[int], chunk: int, fill: int = 0) -> list[int]:
         """Return a chunk's part of one value a slot, filled up behind the last."""
-        own = list(values[chunk * self.slots : (chunk + 1) * self.slots])
-        return own + [fill] * (self.slots - len(own))
+        row = list(values[chunk * self.slots : (chunk + 1) * self.slots])
+        return row + [fill] * (self.slots - len(row))
 
 
 def chunk_slots(capacity: int) -> int:

@@ -2,12 +2,13 @@
 
 In every row of H, per chunk (docs/design/norms.md):
 
-- the bits N_i of what is left of the scale's square, and the bits P_i of projections, are 0 or 1
+- the bits N_i of S² minus a row's squared norm, and the bits P_i of projections, are 0 or 1
 - Σ_c V_c² + Σ 2^i N_i = S²
 - G(wX) - G = Σ_i ξ^i b⁽ⁱ⁾ Y⁽ⁱ⁾ - ξ-column · (Σ 2^i P_i - T), Y⁽ⁱ⁾ = Σ_c a⁽ⁱ⁾_c V_c
 
-Summed over H, the last says that Σ ξ^i (b⁽ⁱ⁾ᵀVa⁽ⁱ⁾ - s_i) = 0, where row i of P holds s_i + T in
-[0, 2T): all 309 random projections are small, so all entries are, and squares are of integers.
+Summed over H, the last states that Σ ξ^i (b⁽ⁱ⁾ᵀVa⁽ⁱ⁾ - s_i) = 0, where row i of P holds s_i + T in
+[0, 2T). So all 309 random projections are small, all entries are small, and squares are of
+integers.
 
 Rounds; prover and verifier name them in their code:
 
@@ -33,7 +34,6 @@ from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
     Columns,
-    Equation,
     Proof,
     ProofForm,
     cut,
@@ -56,8 +56,8 @@ DOMAIN = "ragwitness/norm/v2"
 
 # Random projections of a committed matrix: small projections mean small entries, modulo R.
 #
-# Norms are shown as sums of squares in the field, and there a row with entries near √R or R/2 can
-# have a sum of squares that wraps around to a small number. Projections exclude this first.
+# Norms are sums of squares in the field. There a row with entries near √R or R/2 can have a sum of
+# squares that wraps around to a small number. Projections exclude this first.
 #
 # Lemma. Let V be a matrix of integers modulo R, T > 0 with 8T ≤ R, and let V have an entry whose
 # residue of least size is at least 4T. Draw a ∈ {0, 1}^d and b ∈ {0, 1}ⁿ uniformly. Then bᵀVa lies
@@ -120,14 +120,14 @@ def bit_counts(shape: Shape) -> tuple[int, int]:
 
 
 def norm_form(shape: Shape) -> ProofForm:
-    """Return what one chunk's proof holds."""
+    """Return the form of one chunk's proof."""
     width = sum(bit_counts(shape))
     return ProofForm("norm", 32, width + 4, shape.dimension + width + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class NormChallenges:
-    """What the transcript draws, in its order."""
+    """The challenges, in the transcript's order."""
 
     xi: int
     kappa: int
@@ -141,39 +141,39 @@ class NormConversation:
     Args:
         shape: Shape of the window's proofs.
         columns: All chunks' commitments.
-        context: What the proof belongs to.
+        context: Window and tenant of the proof.
         chunk: Number from 0.
     """
 
     def __init__(self, shape: Shape, columns: Columns, context: bytes, chunk: int) -> None:
-        # Round 1, statement. Projections that are known beforehand can be dodged by the rows, so
-        # they follow from the commitments to the columns.
-        parts = (shape.digest, columns.encode(), context, str(chunk).encode())
-        self.head = tagged_hash("ragwitness/norm-statement/v2", *parts)
+        # Round 1, statement. The projections follow from the commitments to the columns: rows could
+        # be fitted to projections that are known first.
+        statement = (shape.digest, columns.encode(), context, str(chunk).encode())
+        self.head = tagged_hash("ragwitness/norm-statement/v2", *statement)
         self._talk = ProofTranscript(DOMAIN, self.head)
         drawn = self._talk.expand("projections", Projections.size(shape))
         self.projections = Projections.read(drawn, shape)
 
     def bits(self, points: Sequence[bytes]) -> int:
-        """Take in all bits' columns; return ξ."""
+        """Absorb all bits' columns; return ξ."""
         # Round 2, bits. Were ξ known first, the sum would be fitted instead of its terms.
         self._talk.absorb_points("bits", points)
         return self._talk.challenge("xi")
 
     def running(self, point: bytes) -> int:
-        """Take in [G]; return κ."""
+        """Absorb [G]; return κ."""
         # Round 3, running sum. Were κ known first, errors of two equations would cancel.
         self._talk.absorb_points("running", [point])
         return self._talk.challenge("kappa")
 
     def quotient(self, point: bytes) -> int:
-        """Take in [T]; return ζ."""
+        """Absorb [T]; return ζ."""
         # Round 4, quotient. An identity of polynomials is fitted at a point known first.
         self._talk.absorb_points("quotient", [point])
         return self._talk.challenge("zeta")
 
     def values(self, values: Sequence[int]) -> int:
-        """Take in all values; return μ."""
+        """Absorb all values; return μ."""
         # Round 5, values. Wrong ones would cancel under weights that are known first.
         self._talk.absorb_scalars("values", values)
         return self._talk.challenge("mu")
@@ -185,16 +185,16 @@ def row_weights(shape: Shape, kappa: int) -> list[int]:
 
 
 def linear_weights(shape: Shape, weights: Sequence[int]) -> list[int]:
-    """Return what each bit's column is multiplied with in F, beside its square and beside P·ξ."""
-    *own, squares, _ = weights
+    """Return each bit column's factor in F, besides those of its square and of P·ξ."""
+    *bit_weights, squares, _ = weights
     small, _ = bit_counts(shape)
-    return [(-w + (squares << i if i < small else 0)) % R for i, w in enumerate(own)]
+    return [(-w + (squares << i if i < small else 0)) % R for i, w in enumerate(bit_weights)]
 
 
 def norm_factors(
     shape: Shape, drawn: Projections, held: NormChallenges, values: Sequence[int]
 ) -> tuple[int, int, int]:
-    """Return the constant, and what G and T are multiplied with, in what must be 0 at ζ.
+    """Return the constant, and the factors of G and T, of the sum that must be 0 at ζ.
 
     Args:
         shape: Shape of the window's proofs.
@@ -209,20 +209,21 @@ def norm_factors(
     if not vanish:
         raise VerificationError("norm.opening", "The challenge is a root of unity.")
     basis = lagrange_at(shape.slots, held.zeta)
-    *own, turned = values
-    columns, bits = own[:dimension], own[dimension:]
+    *at_zeta, turned = values
+    columns, bits = at_zeta[:dimension], at_zeta[dimension:]
     weights = row_weights(shape, held.kappa)
-    *each, squares, sums = weights
+    *bit_weights, squares, sums = weights
     small, _ = bit_counts(shape)
+    # The random weights of projections.
     xis = powers(held.xi, PROJECTIONS)
     # Bits, norms, and G(wζ) - G - Σ ξ^i b Y + ξ-column · (Σ 2^i P_i - T).
-    constant = dot(each, (v * v for v in bits)) + dot(linear_weights(shape, weights), bits)
+    constant = dot(bit_weights, (v * v for v in bits)) + dot(linear_weights(shape, weights), bits)
     constant += squares * (dot(columns, columns) - shape.scale**2)
     rows, inner = combine(drawn.rows, basis), combine(drawn.columns, columns)
     crossed = dot(xis, (x * y for x, y in zip(rows, inner, strict=True)))
-    shown = sum(v << i for i, v in enumerate(bits[small:])) - (1 << projection_bits(shape))
-    constant += sums * (turned - crossed + dot(xis, basis[:PROJECTIONS]) * shown)
-    last = pow(held.mu, len(own), R)
+    projected = sum(v << i for i, v in enumerate(bits[small:])) - (1 << projection_bits(shape))
+    constant += sums * (turned - crossed + dot(xis, basis[:PROJECTIONS]) * projected)
+    last = pow(held.mu, len(at_zeta), R)
     return last * constant % R, -last * sums % R, -last * vanish % R
 
 
@@ -234,7 +235,7 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
     Args:
         shape: Shape of the window's proofs, by its policy.
         columns: The index's commitments.
-        context: What the proof has to belong to, the verifier's own.
+        context: Window and tenant of the proof, the verifier's own.
         proof: Proof from :func:`~.prove_norms.prove_norms`, one part per chunk.
 
     Raises:
@@ -243,6 +244,7 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
             ``norm.opening`` (the argument does not hold).
         MissingExtraError: The curve's package is not installed.
     """
+    # Sizes first; no point has been read.
     form, chunks = norm_form(shape), len(columns.chunks)
     if {*map(len, columns.chunks)} != {shape.dimension}:
         raise VerificationError("columns.size", "The columns are not of the policy's dimension.")
@@ -252,12 +254,12 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
             f"A norm proof for {chunks} chunks has {chunks * form.size:,} bytes, not"
             f" {len(proof):,}.",
         )
-    equations = []
+    # Replay every chunk, then check all openings together.
+    openings = []
     for chunk, data in enumerate(cut(proof, form.size)):
         talk = NormConversation(shape, columns, context, chunk)
-        openings = _openings(shape, talk, columns, Proof.parse(data, form), chunk)
-        equations.append(Equation(chunk, openings))
-    wrong = first_false(equations)
+        openings.append(_openings(shape, talk, columns, Proof.parse(data, form), chunk))
+    wrong = first_false(openings)
     if wrong is not None:
         raise VerificationError(
             "norm.opening",
@@ -268,7 +270,7 @@ def verify_norms(shape: Shape, columns: Columns, context: bytes, proof: bytes) -
 def _openings(
     shape: Shape, talk: NormConversation, columns: Columns, proof: Proof, chunk: int
 ) -> list[ColumnOpening]:
-    """Replay one chunk's conversation; return what must be 0 at ζ and at wζ."""
+    """Replay one chunk's conversation; return the sums that must be 0 at ζ and at wζ."""
     # Round 1, statement. The hash gives a failure its name.
     if proof.head != talk.head:
         raise VerificationError(
@@ -279,10 +281,10 @@ def _openings(
     # Rounds 2 to 5. Challenge: ξ; κ; ζ; μ.
     xi, kappa = talk.bits(sent[: len(bits)]), talk.running(sent[-4])
     zeta = talk.quotient(sent[-3])
-    held = NormChallenges(xi, kappa, zeta, talk.values(values))
+    challenges = NormChallenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings. Check: all values, and F = Z·T, at ζ; G(wζ).
-    constant, at_running, at_quotient = norm_factors(shape, talk.projections, held, values)
-    terms, below, _ = opened([*columns.points[chunk], *bits], values[:-1], held.mu)
+    constant, at_running, at_quotient = norm_factors(shape, talk.projections, challenges, values)
+    terms, below, _ = opened([*columns.points[chunk], *bits], values[:-1], challenges.mu)
     terms += [(running, at_running), (quotient, at_quotient)]
     turned = zeta * roots(shape.slots)[1] % R
     return [

@@ -52,7 +52,7 @@ class NormWitness:
     Attributes:
         rows: The columns V_c.
         bits: N_i, then P_i.
-        shown: The projections s_i in rows 0 to 308, and 0 below: what P's bits say, less T.
+        shown: The projections s_i in rows 0 to 308, and 0 below: the numbers of P's bits, less T.
         image: Y⁽ⁱ⁾ for every projection.
         blinds: Two, of the running sum.
     """
@@ -75,55 +75,57 @@ def prove_norms(shape: Shape, secret: SecretColumns, context: bytes) -> bytes:
     Args:
         shape: Shape of the window's proofs.
         secret: Rows and blinds of all chunks.
-        context: What the proof belongs to, e.g. window and tenant.
+        context: Window and tenant of the proof.
 
     Raises:
         InputError: The rows do not fit the shape, or are not those that were committed to.
         MissingExtraError: The curve's package is not installed.
     """
-    # A long row would not be provable; it is refused before anything is computed.
+    # Refuse long rows, which cannot be proved, before anything is computed.
     check_integer_rows(secret.rows, shape)
     domain, proofs = ceremony_domain(shape.slots), []
     for chunk in range(len(secret.blinds)):
         talk = NormConversation(shape, secret.public, context, chunk)
-        held = norm_witness(shape, secret.group(chunk, shape), talk)
-        proofs.append(argue(shape, talk, held, domain).encode())
-    made = b"".join(proofs)
-    # The provider is its own first verifier: a proof that fails could still reveal the rows.
+        witness = norm_witness(shape, secret.group(chunk, shape), talk)
+        proofs.append(argue(shape, talk, witness, domain).encode())
+    proof = b"".join(proofs)
+    # The provider verifies first: a proof that fails could still reveal the rows.
     try:
-        verify_norms(shape, secret.public, context, made)
+        verify_norms(shape, secret.public, context, proof)
     except VerificationError as error:
         raise InputError(
             f"The norm proof does not verify ({error.check}): rows or blinds are not those that"
             " were committed to.",
             "Commit the index again: ragwitness attest commit.",
         ) from error
-    return made
+    return proof
 
 
 def norm_witness(shape: Shape, rows: SecretGroup, talk: NormConversation) -> NormWitness:
-    """Return what a chunk's proof is made of."""
+    """Return the secrets of a chunk's proof."""
     drawn, (small, long) = talk.projections, bit_counts(shape)
+    # The integers behind the bits: remainders and projections.
     matrix = rows.values.astype(np.int64)
-    left = shape.scale**2 - (matrix**2).sum(axis=1)
+    remainders = shape.scale**2 - (matrix**2).sum(axis=1)
     image = matrix @ drawn.columns.T.astype(np.int64)
-    shown = np.zeros(shape.slots, np.int64)
-    shown[:PROJECTIONS] = (drawn.rows.T * image).sum(axis=0)
-    digits = [left[:, None] >> np.arange(small) & 1]
-    digits.append((shown + (1 << projection_bits(shape)))[:, None] >> np.arange(long) & 1)
-    # Everything random follows from the blinds and the statement.
+    projected = np.zeros(shape.slots, np.int64)
+    projected[:PROJECTIONS] = (drawn.rows.T * image).sum(axis=0)
+    digits = [remainders[:, None] >> np.arange(small) & 1]
+    digits.append((projected + (1 << projection_bits(shape)))[:, None] >> np.arange(long) & 1)
+    # All randomness follows from the blinds and the statement.
     stream = ProofTranscript("ragwitness/norm-secret/v2", talk.head)
     ends = list(zip(*rows.blinds, strict=True))
     for row in ends:
         stream.absorb_scalars("blinds", row)
     data = stream.expand("scalars", 2 * (small + long + 1) * _DRAW_BYTES)
-    scalars = [int.from_bytes(part, "big") % R for part in cut(data, _DRAW_BYTES)]
+    scalars = [int.from_bytes(chunk, "big") % R for chunk in cut(data, _DRAW_BYTES)]
     *pairs, last = [scalars[i : i + 2] for i in range(0, len(scalars), 2)]
+    # Blinds of the projected columns.
     inner = [combine(drawn.columns.astype(np.int64), row) for row in ends]
     return NormWitness(
         rows,
         SecretGroup(np.concatenate(digits, axis=1), pairs),
-        shown.tolist(),
+        projected.tolist(),
         SecretGroup(image, list(zip(*inner, strict=True))),
         last,
     )
@@ -148,36 +150,36 @@ def norm_quotient(
     domain: RootsDomain,
 ) -> list[int]:
     """Return T's coefficients, T = F / Z, for ξ and κ."""
-    made, (xi, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
+    quotient, (xi, kappa), count = Quotient(domain), challenges, len(held.bits.blinds)
     weights, slots = row_weights(shape, kappa), shape.slots
-    *each, squares, sums = weights
+    *bit_weights, squares, sums = weights
     xis, (small, _) = powers(xi, PROJECTIONS), bit_counts(shape)
     # Bits; norms.
-    made.squares(held.bits, each)
-    made.add(1, held.bits.summed(linear_weights(shape, weights)))
-    made.squares(held.rows, [squares] * shape.dimension)
-    made.add(squares, SecretColumn([-(shape.scale**2)] * slots, []))
+    quotient.squares(held.bits, bit_weights)
+    quotient.add(1, held.bits.summed(linear_weights(shape, weights)))
+    quotient.squares(held.rows, [squares] * shape.dimension)
+    quotient.add(squares, SecretColumn([-(shape.scale**2)] * slots, []))
     # G(wX) - G: with Z(wX) = Z(X), blinds β₀ + β₁wX.
     turn = roots(slots)[1]
     turned = [*running.values[1:], running.values[0]]
     blinds = [running.blinds[0], running.blinds[1] * turn % R]
-    made.add(sums, SecretColumn(turned, blinds))
-    made.add(-sums, running)
-    # Σ ξ^i b Y, and the ξ-column with what the bits show.
-    made.products(drawn.rows.T.astype(np.int64), held.image, [-sums * x % R for x in xis])
-    places = [0] * small + [1 << i for i in range(count - small)]
-    parts = [
-        (1, held.bits.summed(places)),
+    quotient.add(sums, SecretColumn(turned, blinds))
+    quotient.add(-sums, running)
+    # Σ ξ^i b Y, and the ξ-column with the projections by their bits.
+    quotient.products(drawn.rows.T.astype(np.int64), held.image, [-sums * x % R for x in xis])
+    bit_values = [0] * small + [1 << i for i in range(count - small)]
+    terms = [
+        (1, held.bits.summed(bit_values)),
         (-1, SecretColumn([1 << projection_bits(shape)] * slots, [])),
     ]
-    shown = SecretColumn.total(slots, parts)
+    projected = SecretColumn.total(slots, terms)
     column = np.array([[*xis, *[0] * (slots - PROJECTIONS)]], object).T
-    made.products(column, shown.group, [sums])
-    return made.coefficients()
+    quotient.products(column, projected.group, [sums])
+    return quotient.coefficients()
 
 
 def argue(shape: Shape, talk: NormConversation, held: NormWitness, domain: RootsDomain) -> Proof:
-    """Return the proof that these columns give; of false ones one that does not verify."""
+    """Return the proof of these columns; false columns give one that does not verify."""
     drawn, turn = talk.projections, roots(shape.slots)[1]
     # Round 2, bits. Challenge: ξ.
     sent = [encode_point(point) for point in held.bits.commit(domain)]
@@ -194,18 +196,18 @@ def argue(shape: Shape, talk: NormConversation, held: NormWitness, domain: Roots
     basis, vanish = lagrange_at(shape.slots, zeta), vanishing(shape.slots, zeta)
     values = [x for group in (held.rows, held.bits) for x in group.at(basis, vanish, zeta)]
     turned = zeta * turn % R
-    there = lagrange_at(shape.slots, turned)
-    values += running.group.at(there, vanish, turned)
+    turned_basis = lagrange_at(shape.slots, turned)
+    values += running.group.at(turned_basis, vanish, turned)
     challenges = NormChallenges(xi, kappa, zeta, talk.values(values))
     # Round 6, openings.
     _, at_running, at_quotient = norm_factors(shape, drawn, challenges, values)
     weights = powers(challenges.mu, len(values) - 1)
-    parts = [
+    terms = [
         (1, held.rows.summed(weights[: shape.dimension])),
         (1, held.bits.summed(weights[shape.dimension :])),
         (at_running, running),
     ]
-    joint = SecretColumn.total(shape.slots, parts)
+    joint = SecretColumn.total(shape.slots, terms)
     for column, factor, at in ((joint, at_quotient, zeta), (running, 0, turned)):
         opened = opening_quotient(domain, column, factor, quotient, at)
         sent.append(encode_point(domain.commit_coefficients(opened)))

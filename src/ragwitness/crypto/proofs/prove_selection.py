@@ -44,7 +44,7 @@ from ragwitness.crypto.proofs.selection import (
 
 @dataclass(frozen=True, slots=True)
 class SecretCoins:
-    """What opens an answer's commitment to its noise; never published.
+    """The opening of an answer's commitment to its noise; never published.
 
     Attributes:
         numbers: One per slot.
@@ -74,7 +74,7 @@ class ChunkWitness:
     """One chunk's secret columns.
 
     Attributes:
-        bits: Coins, their carry, margins: what is opened.
+        bits: Coins, their carry, margins: the opened columns.
         committed: Secret numbers a; zeros for public noise.
         scores: ⟨v_j, q⟩: y without noise.
         upper: U.
@@ -98,12 +98,12 @@ def prove_answer(
 
     Args:
         shape: Shape of the window's proofs.
-        claim: What is claimed.
+        claim: The claim.
         secret: The index and its blinds.
-        coins: What opens the claim's coins.
+        coins: The opening of the claim's coins.
 
     Returns:
-        The proof. Two proofs of one claim have nothing in common but the hashes of what is claimed.
+        The proof. Two proofs of one claim share only the hashes of the claim.
 
     Raises:
         InputError: The answer is not the one that query, noise and index give, or a value does not
@@ -117,13 +117,13 @@ def prove_answer(
             error.message, "Use the policy, the noise and the index of one window."
         ) from error
     if (claim.coins is None) != (coins is None):
-        raise InputError("The claim's noise is closed, and nothing opens it; or the reverse.")
+        raise InputError("The claim's noise is closed and has no opening, or the reverse.")
     return argue(shape, claim, *witness(shape, claim, secret, coins)).encode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkScores:
-    """What one chunk's scores are made of.
+    """One chunk's scores and their parts.
 
     Attributes:
         scores: ⟨v_j, q⟩.
@@ -147,19 +147,22 @@ def witness(
         InputError: The answer is not the one that query, noise and index give.
     """
     chunks = claim.chunks(shape)
-    found = [noisy_scores(shape, claim, secret, coins, chunk) for chunk in chunks]
-    # No proof can be made of another answer than the mechanism's.
-    whole = np.concatenate([part.noisy for part in found])[: len(claim.noise)]
-    best = tuple(np.argsort(-whole, kind="stable")[: len(claim.ids)].tolist())
+    scores = [noisy_scores(shape, claim, secret, coins, chunk) for chunk in chunks]
+    # Only the mechanism's own answer can be proved.
+    noisy = np.concatenate([chunk_scores.noisy for chunk_scores in scores])[: len(claim.noise)]
+    best = tuple(np.argsort(-noisy, kind="stable")[: len(claim.ids)].tolist())
     if best != claim.ids:
         raise InputError(
             f"The answer names the slots {list(claim.ids)}; score plus noise puts {list(best)}"
             " first.",
             "No proof can be made of another answer than the mechanism's.",
         )
-    numbers = [int(whole[slot]) for slot in claim.ids]
-    pairs = zip(chunks, found, strict=True)
-    return numbers, [chunk_witness(shape, chunk, numbers, part) for chunk, part in pairs]
+    # The winners' noisy scores.
+    numbers = [int(noisy[slot]) for slot in claim.ids]
+    pairs = zip(chunks, scores, strict=True)
+    return numbers, [
+        chunk_witness(shape, chunk, numbers, chunk_scores) for chunk, chunk_scores in pairs
+    ]
 
 
 def noisy_scores(
@@ -169,7 +172,8 @@ def noisy_scores(
     coins: SecretCoins | None,
     chunk: PublicChunk,
 ) -> ChunkScores:
-    """Return y of one chunk and its parts: scores, public noise, and what the coins add."""
+    """Return y of one chunk and its parts: scores, public noise, and the coins' noise."""
+    # Scores and their blinds, both linear in the columns.
     rows, query = secret.group(chunk.number, shape), claim.query.astype(np.int64)
     blinds = [dot(query.tolist(), row) for row in zip(*rows.blinds, strict=True)]
     scores = rows.values @ query
@@ -184,17 +188,19 @@ def chunk_witness(
     shape: Shape, chunk: PublicChunk, numbers: Sequence[int], held: ChunkScores
 ) -> ChunkWitness:
     """Return one chunk's columns, given the K winners' numbers."""
-    upper, own = image(shape, chunk, numbers)
+    # Margins of all slots, and their bits.
+    upper, winners = image(shape, chunk, numbers)
     sign = np.ones(shape.slots, np.int64)
     sign[[slot for _, slot in chunk.here]] = -1
     margins = sign * (np.array(upper) - held.noisy) - np.array(chunk.late)
     digits = margins[:, None] >> np.arange(shape.bits) & 1
     matrix = np.concatenate([held.tossed, digits], axis=1)
+    # Fresh blinds for every secret column.
     drawn = draw_scalars(2 * matrix.shape[1] + 2)
     *blinds, ends = [drawn[i : i + 2] for i in range(0, len(drawn), 2)]
     group = SecretGroup(matrix, blinds)
-    both = [SecretColumn(v, [b]) for v, b in zip((upper, own), ends, strict=True)]
-    return ChunkWitness(group, held.committed, held.scores, *both)
+    numbers_columns = [SecretColumn(v, [b]) for v, b in zip((upper, winners), ends, strict=True)]
+    return ChunkWitness(group, held.committed, held.scores, *numbers_columns)
 
 
 def _tossed(
@@ -213,42 +219,49 @@ def _tossed(
 
 def image(shape: Shape, chunk: PublicChunk, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return U's and A's values on H, given the K winners' numbers."""
-    upper, own = [numbers[-1]] * chunk.real + [0] * (shape.slots - chunk.real), [0] * shape.slots
-    for place, slot in chunk.here:
-        upper[slot] = numbers[min(place + 1, len(numbers) - 1)]
-        own[slot] = numbers[place]
-    return upper, own
+    upper, winners = (
+        [numbers[-1]] * chunk.real + [0] * (shape.slots - chunk.real),
+        [0] * shape.slots,
+    )
+    for rank, slot in chunk.here:
+        upper[slot] = numbers[min(rank + 1, len(numbers) - 1)]
+        winners[slot] = numbers[rank]
+    return upper, winners
 
 
 def answer_quotient(
     shape: Shape, claim: AnswerClaim, parts: Sequence[ChunkWitness], kappa: int, domain: RootsDomain
 ) -> list[int]:
     """Return T's coefficients, T = F / Z."""
-    made = Quotient(domain)
+    quotient = Quotient(domain)
     chunks, rows = claim.chunks(shape), row_weights(claim, shape, kappa)
-    for chunk, part, weights in zip(chunks, parts, rows, strict=True):
+    for chunk, witness, weights in zip(chunks, parts, rows, strict=True):
         *squares, total, margin, winner = weights
         # Every opened column is 0 or 1, and is the sums' and margins' bits.
-        made.squares(part.bits, squares)
-        made.add(1, part.bits.summed(linear_weights(claim, shape, weights)))
+        quotient.squares(witness.bits, squares)
+        quotient.add(1, witness.bits.summed(linear_weights(claim, shape, weights)))
         # a + p, and U - y - o, whose other parts those bits are.
-        y = [(1, part.scores), (1, SecretColumn(chunk.noise, []))]
+        y = [(1, witness.scores), (1, SecretColumn(chunk.noise, []))]
         if claim.coins:
-            made.add(total, part.committed)
-            made.add(total, SecretColumn(chunk.public, []))
-            left = part.bits.values.shape[1] - claim.coins.bits
-            y.append((1, part.bits.summed([*claim.coins.coefficients, *[0] * left])))
+            quotient.add(total, witness.committed)
+            quotient.add(total, SecretColumn(chunk.public, []))
+            rest = witness.bits.values.shape[1] - claim.coins.bits
+            y.append((1, witness.bits.summed([*claim.coins.coefficients, *[0] * rest])))
         scores = SecretColumn.total(shape.slots, y)
-        made.add(margin, part.upper)
-        made.add(-margin, scores)
-        made.add(-margin, SecretColumn(chunk.late, []))
+        quotient.add(margin, witness.upper)
+        quotient.add(-margin, scores)
+        quotient.add(-margin, SecretColumn(chunk.late, []))
         # s (2 margin (y - U) + winner (y - A)): the other sign at winners, and their own numbers.
-        both = [(2 * margin + winner, scores), (-2 * margin, part.upper), (-winner, part.own)]
+        terms = [
+            (2 * margin + winner, scores),
+            (-2 * margin, witness.upper),
+            (-winner, witness.own),
+        ]
         picks = np.zeros((shape.slots, 1), np.int64)
         for _, slot in chunk.here:
             picks[slot] += 1
-        made.products(picks, SecretColumn.total(shape.slots, both).group, [1])
-    return made.coefficients()
+        quotient.products(picks, SecretColumn.total(shape.slots, terms).group, [1])
+    return quotient.coefficients()
 
 
 def argue(
@@ -258,7 +271,7 @@ def argue(
     parts: Sequence[ChunkWitness],
     domain: RootsDomain | None = None,
 ) -> Proof:
-    """Return the proof that these columns give; of false ones one that does not verify."""
+    """Return the proof of these columns; false columns give one that does not verify."""
     domain = domain or ceremony_domain(shape.slots)
     chunks, heads, top = claim.chunks(shape), claim.heads(shape), len(numbers)
     # Round 1, statement.
@@ -266,37 +279,37 @@ def argue(
     # Round 2, columns: bits, U, A, and the first messages about U and A. Challenge: κ, c.
     masks = draw_scalars(top + 2 * len(parts))
     hidden, points = list[list[SecretColumn]](), list[Point]()
-    for chunk, part in zip(chunks, parts, strict=True):
+    for chunk, witness in zip(chunks, parts, strict=True):
         blinds = masks[top + 2 * chunk.number :]
-        both = zip(image(shape, chunk, masks[:top]), blinds, strict=False)
-        hidden.append([SecretColumn(column, [blind]) for column, blind in both])
-        points += part.bits.commit(domain)
-        columns = (part.upper, part.own, *hidden[-1])
+        pairs = zip(image(shape, chunk, masks[:top]), blinds, strict=False)
+        hidden.append([SecretColumn(column, [blind]) for column, blind in pairs])
+        points += witness.bits.commit(domain)
+        columns = (witness.upper, witness.own, *hidden[-1])
         points += [domain.commit(column.values, column.blinds) for column in columns]
     sent = [encode_point(point) for point in points]
     kappa, c = talk.columns(sent)
     # Round 3, responses; T = F / Z. Challenge: ζ.
-    ends = [column.blinds[0] for part in parts for column in (part.upper, part.own)]
-    known = [*numbers, *ends]
-    responses = [(mask + c * x) % R for mask, x in zip(masks, known, strict=True)]
+    ends = [column.blinds[0] for witness in parts for column in (witness.upper, witness.own)]
+    secrets = [*numbers, *ends]
+    responses = [(mask + c * x) % R for mask, x in zip(masks, secrets, strict=True)]
     quotient = answer_quotient(shape, claim, parts, kappa, domain)
     sent.append(encode_point(domain.commit_coefficients(quotient)))
     zeta = talk.point(responses, sent[-1])
     # Round 4, values: every bit's column at ζ. Challenge: μ.
     basis, vanish = lagrange_at(shape.slots, zeta), vanishing(shape.slots, zeta)
-    values = [value for part in parts for value in part.bits.at(basis, vanish, zeta)]
-    held = AnswerChallenges(kappa, c, zeta, talk.weight(values))
+    values = [value for witness in parts for value in witness.bits.at(basis, vanish, zeta)]
+    challenges = AnswerChallenges(kappa, c, zeta, talk.weight(values))
     # Round 5, opening.
-    factors, at_quotient = chunk_factors(claim, shape, held, responses, values)
-    weights = iter(powers(held.mu, len(values)))
+    factors, at_quotient = chunk_factors(claim, shape, challenges, responses, values)
+    weights = iter(powers(challenges.mu, len(values)))
     summed = list[tuple[int, SecretColumn]]()
-    for part, masked, factor in zip(parts, hidden, factors, strict=True):
+    for witness, masked, factor in zip(parts, hidden, factors, strict=True):
         summed += [
-            (1, part.bits.summed([next(weights) for _ in part.bits.blinds])),
-            (factor.committed, part.committed),
-            (factor.scores, part.scores),
-            (factor.upper, part.upper),
-            (factor.own, part.own),
+            (1, witness.bits.summed([next(weights) for _ in witness.bits.blinds])),
+            (factor.committed, witness.committed),
+            (factor.scores, witness.scores),
+            (factor.upper, witness.upper),
+            (factor.own, witness.own),
             *zip(factor.masks, masked, strict=True),
         ]
     joint = SecretColumn.total(shape.slots, summed)

@@ -40,7 +40,7 @@ from ragwitness.crypto.proofs.arithmetic import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecretGroup:
-    """Columns, as their prover knows them.
+    """Secret columns of the prover.
 
     Attributes:
         values: On H, shape (n, columns): small integers, or Python's own modulo R.
@@ -57,8 +57,8 @@ class SecretGroup:
 
     def at(self, basis: Sequence[int], vanish: int, point: int) -> list[int]:
         """Return every column's value at a point, given L_j and Z there."""
-        found = weighted(self.values.T, basis)
-        pairs = zip(found, self.blinds, strict=True)
+        sums = weighted(self.values.T, basis)
+        pairs = zip(sums, self.blinds, strict=True)
         return [(x + vanish * dot(b, (1, point)[: len(b)])) % R for x, b in pairs]
 
     def summed(self, weights: Sequence[int]) -> SecretColumn:
@@ -83,10 +83,10 @@ class SecretColumn:
     def total(cls, slots: int, parts: Sequence[tuple[int, SecretColumn]]) -> SecretColumn:
         """Return Σ factor · column."""
         values, blinds = [0] * slots, [0, 0]
-        for factor, part in parts:
-            values = [(v + factor * x) % R for v, x in zip(values, part.values, strict=True)]
+        for factor, column in parts:
+            values = [(v + factor * x) % R for v, x in zip(values, column.values, strict=True)]
             blinds = [
-                (v + factor * x) % R for v, x in zip_longest(blinds, part.blinds, fillvalue=0)
+                (v + factor * x) % R for v, x in zip_longest(blinds, column.blinds, fillvalue=0)
             ]
         return cls(values, blinds)
 
@@ -102,7 +102,7 @@ class Quotient:
     """F = Σ squares + Σ products + rest, collected part by part, and T = F / Z.
 
     With a column P = p + βZ: P² = p² + 2pβZ + β²Z². The parts without blinds are summed on a coset
-    of H, where Z is a constant; the others are multiples of Z as they stand.
+    of H, where Z is a constant; the others are multiples of Z already.
     """
 
     def __init__(self, domain: RootsDomain) -> None:
@@ -116,7 +116,8 @@ class Quotient:
         """Add Σ weight · P²."""
         for weight, values in zip(weights, self._domain.extend(group.values), strict=True):
             pairs = zip(self._coset, values, strict=True)
-            self._coset = [held + x * x * weight for held, x in pairs]
+            self._coset = [total + x * x * weight for total, x in pairs]
+        # The parts with blinds are multiples of Z and Z².
         self._blind(group, group.values, [2 * w for w in weights])
         for weight, blinds in zip(weights, group.blinds, strict=True):
             low, high = (*blinds, 0)[:2]
@@ -126,9 +127,9 @@ class Quotient:
     def products(self, left: NDArray[Any], group: SecretGroup, weights: Sequence[int]) -> None:
         """Add Σ weight · L · P, L public polynomials by their values on H."""
         extended = zip(self._domain.extend(left), self._domain.extend(group.values), strict=True)
-        for weight, (one, two) in zip(weights, extended, strict=True):
-            rows = zip(self._coset, one, two, strict=True)
-            self._coset = [held + x * y * weight for held, x, y in rows]
+        for weight, (public, secret) in zip(weights, extended, strict=True):
+            rows = zip(self._coset, public, secret, strict=True)
+            self._coset = [total + x * y * weight for total, x, y in rows]
         self._blind(group, left, weights)
 
     def add(self, factor: int, column: SecretColumn) -> None:
@@ -136,27 +137,28 @@ class Quotient:
         self._rest.append((factor, column))
 
     def _blind(self, group: SecretGroup, matrix: NDArray[Any], weights: Sequence[int]) -> None:
-        for held, row in zip(self._beside, zip_longest(*group.blinds, fillvalue=0), strict=False):
+        for sums, row in zip(self._beside, zip_longest(*group.blinds, fillvalue=0), strict=False):
             scaled = [w * x % R for w, x in zip(weights, row, strict=True)]
-            held[:] = [(h + x) % R for h, x in zip(held, weighted(matrix, scaled), strict=True)]
+            sums[:] = [(h + x) % R for h, x in zip(sums, weighted(matrix, scaled), strict=True)]
 
     def coefficients(self) -> list[int]:
-        """Return T's coefficients, n + 3 of them; a false F has no T, and some polynomial comes."""
+        """Return T's n + 3 coefficients; a false F has no T, and gives some polynomial."""
         domain, slots = self._domain, self._domain.slots
         rest = SecretColumn.total(slots, self._rest)
         [extended] = domain.extend(rest.group.values)
+        # On the coset Z is a constant.
         share = pow(vanishing(slots, GENERATOR), -1, R)
         pairs = zip(self._coset, extended, strict=True)
-        found = [*domain.from_coset([(x + y) * share % R for x, y in pairs]), 0, 0, 0]
-        # What stands beside Z: of degree n at most, and the blinds of the rest.
+        result = [*domain.from_coset([(x + y) * share % R for x, y in pairs]), 0, 0, 0]
+        # The factors of Z: of degree n at most, and the blinds of the rest.
         for shift, values in enumerate(self._beside):
-            found[shift] += rest.blinds[shift]
+            result[shift] += rest.blinds[shift]
             for i, value in enumerate(interpolate(values) if any(values) else (), shift):
-                found[i] += value
+                result[i] += value
         for i, value in enumerate(self._ends):  # times Z = Xⁿ - 1
-            found[slots + i] += value
-            found[i] -= value
-        return [x % R for x in found]
+            result[slots + i] += value
+            result[i] -= value
+        return [x % R for x in result]
 
 
 def opening_quotient(
@@ -164,17 +166,18 @@ def opening_quotient(
 ) -> list[int]:
     """Return the coefficients of (P + factor · T - their value) / (X - point)."""
     slots = domain.slots
+    # The polynomial with its blinds, plus the factor times T.
     total = [*interpolate(column.values), 0, 0, 0]
     for i, blind in enumerate(column.blinds):
         total[slots + i] += blind
         total[i] -= blind
     for i, value in enumerate(quotient):
         total[i] += factor * value
-    found, value = [0] * (len(total) - 1), 0
+    result, value = [0] * (len(total) - 1), 0
     for i in range(len(total) - 1, 0, -1):
         value = (value * point + total[i]) % R
-        found[i - 1] = value
-    return found
+        result[i - 1] = value
+    return result
 
 
 # The prover's side of committed columns: polynomials by their values on H, and their commitments.
@@ -201,7 +204,7 @@ def draw_scalars(count: int) -> list[int]:
 
 @cache
 def ceremony_powers() -> tuple[bytes, ...]:
-    """Return [1], [τ], …, [τ^2050], encoded, out of the file that this package carries.
+    """Return [1], [τ], …, [τ^2050], encoded, from the file in this package.
 
     Raises:
         InputError: The file is not the one that this version was made with.
@@ -216,13 +219,13 @@ def ceremony_powers() -> tuple[bytes, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootsDomain:
-    """The ceremony's powers, and what follows from them for n roots of unity.
+    """The ceremony's powers, and the commitments that follow from them for n roots of unity.
 
     Attributes:
         slots: n.
         powers: [1], [τ], …
         lagrange: [L_j] for every root.
-        zero: [Z], [X·Z]: what blinds are multiplied with.
+        zero: [Z], [X·Z]: the factors of blinds.
         tables: The 256 sums of each eight of ``lagrange``.
     """
 
@@ -242,6 +245,7 @@ class RootsDomain:
         turned = _turned(scaled, [scalar(w) for w in back])
         basis = tuple(read(encode_point(p)) for p in turned)  # as affine points
         zero = tuple(held[slots + i] - held[i] for i in (0, 1))
+        # Tables of sums make columns of bits fast.
         tables = []
         for start in range(0, slots, _TABLED):
             sums = [infinity()]
@@ -261,12 +265,13 @@ class RootsDomain:
         hidden = reduce(add, (point * scalar(blind) for point, blind in pairs), infinity())
         if isinstance(values, np.ndarray) and values.dtype != object:
             return self._commit_small(values.astype(np.int64)) + hidden
+        # Few distinct values: one sum of points for each.
         distinct = set(values)
         if len(distinct) > _FEW:
             return multiexp(self.lagrange, values) + hidden
-        each = np.array(values, object)
-        places = ((value, (each == value).astype(np.int64)) for value in distinct if value)
-        return sum((self._commit_small(at) * scalar(v) for v, at in places), hidden)
+        array = np.array(values, object)
+        indicators = ((value, (array == value).astype(np.int64)) for value in distinct if value)
+        return sum((self._commit_small(at) * scalar(v) for v, at in indicators), hidden)
 
     def commit_coefficients(self, coefficients: Sequence[int]) -> Point:
         """Return the commitment to a polynomial, the constant coefficient first."""
@@ -275,9 +280,9 @@ class RootsDomain:
     def _commit_small(self, values: NDArray[np.int64]) -> Point:
         # Σ v_j L_j = Σ (v_j - least) L_j + least [1], as Σ L_j = 1; then bit by bit.
         least = min(int(values.min()), 0)
-        left, total = values - least, infinity()
-        for place in range(int(left.max()).bit_length() - 1, -1, -1):
-            picks = np.packbits((left >> place) & 1, bitorder="little").tobytes()
+        shifted, total = values - least, infinity()
+        for bit in range(int(shifted.max()).bit_length() - 1, -1, -1):
+            picks = np.packbits((shifted >> bit) & 1, bitorder="little").tobytes()
             chosen = (sums[pick] for sums, pick in zip(self.tables, picks, strict=False) if pick)
             total = reduce(add, chosen, total + total)
         return total + self.powers[0] * scalar(least) if least else total
@@ -296,12 +301,12 @@ class RootsDomain:
         # L_j(7w^k) = Z(7) / (n (7w^(k-j) - 1)): a cyclic convolution with one fixed vector. It is
         # taken by floating-point FFT of the vector's pieces, and is exact: at most 2⁴³ each.
         least = min(int(matrix.min()), 0)
-        left = (matrix - least).astype(np.float64)
-        width = 1 if left.max() >= _SHORT else 2
+        shifted = (matrix - least).astype(np.float64)
+        width = 1 if shifted.max() >= _SHORT else 2
         kernel = _kernel_spectrum(self.slots, width)
         size = len(kernel) * width + 8
         for start in range(0, matrix.shape[1], _BLOCK):
-            block = np.fft.rfft(left[:, start : start + _BLOCK].T)
+            block = np.fft.rfft(shifted[:, start : start + _BLOCK].T)
             sums = np.rint(np.fft.irfft(block[:, None] * kernel, self.slots)).astype(np.int64)
             out = np.zeros((len(block), self.slots, size), np.uint8)
             carry = np.zeros((len(block), self.slots), np.int64)
@@ -312,8 +317,8 @@ class RootsDomain:
                     carry >>= 8
             out[:, :, -8:] = carry[:, :, None].astype("<i8").view(np.uint8)
             for data in map(bytes, out.reshape(len(block), -1)):
-                parts = range(0, len(data), size)
-                yield [int.from_bytes(data[i : i + size], "little") + least for i in parts]
+                starts = range(0, len(data), size)
+                yield [int.from_bytes(data[i : i + size], "little") + least for i in starts]
 
     def from_coset(self, values: Sequence[int]) -> list[int]:
         """Return the coefficients of the polynomial of degree below n with these values on 7·H."""

@@ -1,9 +1,9 @@
 """An answer names the highest noisy scores of the committed index: claim, bytes, verifier.
 
 Claimed is that ``ids`` are the K highest of y_j = ⟨v_j, q⟩ + e_j, best first, ties to the lower
-slot. The rows v are those that the index's columns commit to; the noise e is public, or public plus
-a linear map of bits, those of committed plus public numbers (COINS). In every row of H, per chunk,
-with s = 1 at winners and o = 1 where a tie would be lost (docs/design/link.md):
+slot. The index's columns commit to the rows v. The noise e is public, or public plus a linear map
+of the bits of committed plus public numbers (COINS). In every row of H, per chunk, with s = 1 at
+winners and o = 1 where a tie would be lost (docs/design/link.md):
 
 - coins B_i, their carry C and margins' bits M_i are 0 or 1
 - a + p = Σ 2^i B_i + 2^bits C, for noise of coins
@@ -24,19 +24,18 @@ Rounds; prover and verifier name them in their code:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import (
     ColumnOpening,
     Columns,
-    Equation,
     Proof,
     ProofForm,
     first_false,
@@ -62,30 +61,12 @@ MOST_COIN_BITS = 240
 """Of a number: a + p, carry and all, stays far below R."""
 
 
-class ClaimError(VerificationError):
-    """One of several proofs does not hold.
-
-    Args:
-        check: Name of the check that failed.
-        message: What does not hold and why.
-        place: Place of the claim in the sequence, from 0.
-    """
-
-    def __init__(self, check: str, message: str, place: int) -> None:
-        super().__init__(check, message)
-        self.place = place
-
-    def __reduce__(self) -> tuple[type[ClaimError], tuple[str, str, int]]:  # type: ignore[override]
-        """Travel between processes: what it was made from, not its message."""
-        return type(self), (self.check, self.message, self.place)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Coins:
     """Noise that stays closed: a linear map of the bits of committed plus public numbers.
 
     Attributes:
-        coefficients: What each bit adds to the noise, the lowest bit first.
+        coefficients: Each bit's part of the noise, the lowest bit first.
         committed: Per chunk the commitment to the secret numbers, 48 bytes.
         public: Public numbers of every slot, each below 2^bits; the verifier derives them itself.
     """
@@ -109,7 +90,7 @@ class AnswerClaim:
         query: Integer vector q, int16, shape (dimension,).
         noise: Public noise of every slot, int64, shape (capacity,); the verifier derives it itself.
         ids: Slots of the answer, best first, ties by slot.
-        context: What the proof is bound to besides, e.g. the hash of the log's record.
+        context: Other bytes that bind the proof, e.g. the hash of the log's record.
         coins: Noise on top of it that stays closed.
     """
 
@@ -122,6 +103,7 @@ class AnswerClaim:
 
     def heads(self, shape: Shape) -> bytes:
         """Return two hashes, 32 bytes each: of the claim without its noise, and of the noise."""
+        # Everything but the noise.
         statement = tagged_hash(
             "ragwitness/answer-statement/v1",
             shape.digest,
@@ -130,18 +112,18 @@ class AnswerClaim:
             np.array(self.ids, "<u8").tobytes(),
             self.context,
         )
-        parts = [self.noise.astype("<i8").tobytes()]
+        noise = [self.noise.astype("<i8").tobytes()]
         if self.coins:
             width = (self.coins.bits + 7) // 8
-            parts += [
+            noise += [
                 np.array(self.coins.coefficients, "<u8").tobytes(),
                 b"".join(self.coins.committed),
                 b"".join(number.to_bytes(width, "little") for number in self.coins.public),
             ]
-        return statement + tagged_hash("ragwitness/answer-noise/v1", *parts)
+        return statement + tagged_hash("ragwitness/answer-noise/v1", *noise)
 
     def form(self, shape: Shape) -> ProofForm:
-        """Return what a proof of this claim holds."""
+        """Return the form of a proof of this claim."""
         chunks, width = len(self.columns.chunks), self.width(shape)
         scalars = len(self.ids) + 2 * chunks + width * chunks
         return ProofForm("link", 64, chunks * (width + 4) + 2, scalars)
@@ -151,7 +133,7 @@ class AnswerClaim:
         return (self.coins.bits + 1 if self.coins else 0) + shape.bits
 
     def chunks(self, shape: Shape) -> list[PublicChunk]:
-        """Return what is public of each chunk."""
+        """Return the public part of each chunk."""
         return [PublicChunk(self, shape, chunk) for chunk in range(len(self.columns.chunks))]
 
 
@@ -161,6 +143,7 @@ def check_claim(claim: AnswerClaim, shape: Shape) -> None:
     Raises:
         VerificationError: ``link.claim``.
     """
+    # Index, noise, query and answer in the shape's sizes.
     chunks, ids, coins = claim.columns.chunks, claim.ids, claim.coins
     query, noise = claim.query, claim.noise
     if not 1 <= len(chunks) <= MOST_CHUNKS or {*map(len, chunks)} != {shape.dimension}:
@@ -174,6 +157,7 @@ def check_claim(claim: AnswerClaim, shape: Shape) -> None:
     inside = all(isinstance(slot, int) and 0 <= slot < len(noise) for slot in ids)
     if not len(set(ids)) == len(ids) == shape.top or not inside:
         raise _claim(f"the answer does not name {shape.top} different slots")
+    # Coins in the number and size of the slots.
     if coins:
         if not 1 <= coins.bits <= MOST_COIN_BITS or min(coins.coefficients) < 0:
             raise _claim(f"numbers have {coins.bits} bits, not 1 to {MOST_COIN_BITS}")
@@ -188,16 +172,16 @@ def check_claim(claim: AnswerClaim, shape: Shape) -> None:
 
 
 def _claim(why: str) -> VerificationError:
-    return VerificationError("link.claim", f"What is claimed cannot be proved: {why}.")
+    return VerificationError("link.claim", f"The claim cannot be proved: {why}.")
 
 
 class PublicChunk:
-    """What both sides know of one chunk.
+    """The public part of one chunk.
 
     Attributes:
         number: From 0.
         real: Slots below the index's capacity.
-        here: Places of the answer that lie here, with their slots.
+        here: Ranks of the answer's slots in this chunk, with these slots.
         noise: Public noise of the n slots. Behind the capacity it keeps y at 0 or below.
         public: Public numbers of the n slots.
         late: o, 1 where a tie would be lost, so where a margin starts at 1.
@@ -209,20 +193,21 @@ class PublicChunk:
         self.number = number
         self.real = min(slots, len(claim.noise) - start)
         self.here = [(k, slot - start) for k, slot in enumerate(ids) if slot // slots == number]
+        # Slots behind the capacity can never win.
         below = -sum(coins.coefficients) if coins else 0
         self.noise = shape.part(claim.noise.tolist(), number, below)
         self.public = shape.part(coins.public, number) if coins else []
-        # A loser before the last winner would win a tie with it; so would the lower of neighbours.
+        # A loser before the last winner would win a tie with it, as would the lower of neighbours.
         self.late = [int(start + slot < ids[-1]) for slot in range(self.real)]
         self.late += [0] * (slots - self.real)
-        lost = [*(int(one > two) for one, two in pairwise(ids)), 0]
-        for place, slot in self.here:
-            self.late[slot] = lost[place]
+        ties = [*(int(slot_a > slot_b) for slot_a, slot_b in pairwise(ids)), 0]
+        for rank, slot in self.here:
+            self.late[slot] = ties[rank]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerChallenges:
-    """What the transcript draws, in its order."""
+    """The challenges, in the transcript's order."""
 
     kappa: int
     c: int
@@ -238,21 +223,21 @@ class AnswerConversation:
         self._talk = ProofTranscript(DOMAIN, heads)
 
     def columns(self, points: Sequence[bytes]) -> tuple[int, int]:
-        """Take in every chunk's columns; return κ and c."""
-        # Round 2, columns. Were κ known first, errors of two bits would be fitted to cancel; were
-        # c, a number of one slot's own would be made up for in R_U.
+        """Absorb every chunk's columns; return κ and c."""
+        # Round 2, columns. With κ known first, errors of two bits could be fitted to cancel. With c
+        # known first, R_U could make up for a wrong number of one slot.
         self._talk.absorb_points("columns", points)
         return self._talk.challenge("kappa"), self._talk.challenge("c")
 
     def point(self, responses: Sequence[int], quotient: bytes) -> int:
-        """Take in the responses and [T]; return ζ."""
+        """Absorb the responses and [T]; return ζ."""
         # Round 3, responses. An identity of polynomials is fitted at a point known first.
         self._talk.absorb_scalars("responses", responses)
         self._talk.absorb_points("quotient", [quotient])
         return self._talk.challenge("zeta")
 
     def weight(self, values: Sequence[int]) -> int:
-        """Take in all values; return μ."""
+        """Absorb all values; return μ."""
         # Round 4, values. Wrong ones would cancel under weights that are known first.
         self._talk.absorb_scalars("values", values)
         return self._talk.challenge("mu")
@@ -266,20 +251,20 @@ def row_weights(claim: AnswerClaim, shape: Shape, kappa: int) -> Iterator[list[i
 
 
 def linear_weights(claim: AnswerClaim, shape: Shape, weights: Sequence[int]) -> list[int]:
-    """Return what each opened column is multiplied with in F, beside its square."""
-    *own, total, margin, _ = weights
-    found = [-w for w in own]  # of B² - B
+    """Return each opened column's factor in F, besides that of its square."""
+    *bit_weights, total, margin, _ = weights
+    linear = [-w for w in bit_weights]  # of B² - B
     bits = claim.coins.bits + 1 if claim.coins else 0
     for i in range(bits):  # of the sum; the carry is bit number ``bits``
-        found[i] -= total << i
+        linear[i] -= total << i
     for i in range(shape.bits):
-        found[bits + i] -= margin << i
-    return [w % R for w in found]
+        linear[bits + i] -= margin << i
+    return [w % R for w in linear]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFactors:
-    """What a chunk's unopened columns are multiplied with at ζ, and what is added."""
+    """Factors of a chunk's unopened columns at ζ, and the constant."""
 
     committed: int
     scores: int
@@ -296,10 +281,10 @@ def chunk_factors(
     responses: Sequence[int],
     values: Sequence[int],
 ) -> tuple[list[ChunkFactors], int]:
-    """Return each chunk's factors, and that of T, in what must be 0 at ζ beside P_i - P_i(ζ).
+    """Return each chunk's factors, and that of T, in the sum that must be 0 at ζ.
 
     Args:
-        claim: What is claimed.
+        claim: The claim.
         shape: Shape of the window's proofs.
         held: All challenges.
         responses: About the K winners' numbers, then two blinds of each chunk.
@@ -314,30 +299,30 @@ def chunk_factors(
     basis = lagrange_at(shape.slots, held.zeta)
     chunks = claim.chunks(shape)
     # Powers of μ behind those of the opened columns: two a chunk, then F - Z·T.
-    *beside, last = place_weights(held.mu, len(values), len(chunks))
-    found = []
+    *place_factors, last = place_weights(held.mu, len(values), len(chunks))
+    factors = []
     for chunk, weights in zip(chunks, row_weights(claim, shape, held.kappa), strict=True):
-        own = values[chunk.number * width : (chunk.number + 1) * width]
+        at_zeta = values[chunk.number * width : (chunk.number + 1) * width]
         *squares, total, margin, winner = weights
         picks = sum(basis[slot] for _, slot in chunk.here) % R  # s
         sign = margin * (1 - 2 * picks)
         # F's constant part: bits' squares and sums, what is public of a + p, of y and of o.
         noise = dot(chunk.noise, basis)
         if claim.coins:
-            noise += dot(claim.coins.coefficients, own[: claim.coins.bits])
+            noise += dot(claim.coins.coefficients, at_zeta[: claim.coins.bits])
         scores = winner * picks - sign
         constant = scores * noise - margin * dot(chunk.late, basis)
-        constant += dot(squares, (v * v for v in own))
-        constant += dot(linear_weights(claim, shape, weights), own)
+        constant += dot(squares, (v * v for v in at_zeta))
+        constant += dot(linear_weights(claim, shape, weights), at_zeta)
         if claim.coins:
             constant += total * dot(chunk.public, basis)
         constant *= last
         # R + c·[·] - Σ response · base, of U and of A.
-        up, down = beside[2 * chunk.number : 2 * chunk.number + 2]
+        up, down = place_factors[2 * chunk.number : 2 * chunk.number + 2]
         ends = responses[top + 2 * chunk.number :]
         for factor, row, end in zip((up, down), number_rows(chunk, top, basis), ends, strict=False):
             constant -= factor * (dot(row, responses[:top]) + end * vanish)
-        found.append(
+        factors.append(
             ChunkFactors(
                 committed=last * total % R,
                 scores=last * scores % R,
@@ -347,7 +332,7 @@ def chunk_factors(
                 constant=constant % R,
             )
         )
-    return found, -last * vanish % R
+    return factors, -last * vanish % R
 
 
 def place_weights(mu: int, opened_columns: int, chunks: int) -> list[int]:
@@ -357,59 +342,57 @@ def place_weights(mu: int, opened_columns: int, chunks: int) -> list[int]:
 
 
 def number_rows(chunk: PublicChunk, top: int, basis: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return what each winner's number is multiplied with in U and in A.
+    """Return the factors of each winner's number in U and in A.
 
     Args:
         chunk: One chunk.
         top: K.
         basis: L_j at a point; or unit vectors' entry at one slot.
     """
-    own = [0] * top
-    for place, slot in chunk.here:
-        own[place] = basis[slot]
-    upper = [0, *own[:-1]] if top > 1 else [0]
-    # The last number stands at all slots but those of winners that have another next.
-    upper[-1] = sum(basis[: chunk.real]) - sum(own[: top - 2])
-    return upper, own
+    winners = [0] * top
+    for rank, slot in chunk.here:
+        winners[rank] = basis[slot]
+    upper = [0, *winners[:-1]] if top > 1 else [0]
+    # The last number is at all slots but those of winners that have a next one.
+    upper[-1] = sum(basis[: chunk.real]) - sum(winners[: top - 2])
+    return upper, winners
 
 
-def verify_answers(shape: Shape, claims: Sequence[AnswerClaim], proofs: Sequence[bytes]) -> None:
+def verify_answers(shape: Shape, answers: Mapping[str, tuple[AnswerClaim, bytes]]) -> None:
     """Check proofs of answers; returning means that all hold.
 
     Args:
         shape: Shape of the window's proofs, by its policy.
-        claims: What is claimed. Their noise, queries and answers are the verifier's own.
-        proofs: One per claim, of :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`.
+        answers: By a name for messages, the claim and its proof, of
+            :func:`~ragwitness.crypto.proofs.prove_selection.prove_answer`. The claim's noise, query
+            and answer are the verifier's own.
 
     Raises:
-        ClaimError: ``link.claim`` (a claim does not fit the shape), ``link.size``, ``point.…``,
-            ``link.statement`` (made for another query, index, answer, shape or context),
-            ``link.noise`` (made with other noise, or other coins) or ``link.opening`` (the argument
-            does not hold). ``place`` is the claim's.
-        InputError: There are not as many proofs as claims.
+        VerificationError: ``link.claim`` (a claim does not fit the shape), ``link.size``,
+            ``point.…``, ``link.statement`` (another query, index, answer, shape or context),
+            ``link.noise`` (other noise or coins) or ``link.opening``; the message begins with the
+            name.
         MissingExtraError: The curve's package is not installed.
     """
-    if len(claims) != len(proofs):
-        raise InputError(f"{len(claims)} claims need as many proofs, not {len(proofs)}.")
-    equations = []
-    for place, (claim, data) in enumerate(zip(claims, proofs, strict=True)):
+    # Read every proof and replay its conversation.
+    openings = []
+    for name, (claim, data) in answers.items():
         try:
-            equations.append(Equation(place, [_opening(shape, claim, data)]))
+            openings.append([_opening(shape, claim, data)])
         except VerificationError as error:
-            raise ClaimError(error.check, f"Proof {place}: {error.message}", place) from error
+            raise VerificationError(error.check, f"{name}: {error.message}") from error
     # Everything that needs pairings, of all proofs together.
-    wrong = first_false(equations)
+    wrong = first_false(openings)
     if wrong is not None:
-        raise ClaimError(
+        raise VerificationError(
             "link.opening",
-            f"Proof {wrong}: the named slots are not shown to be the highest noisy scores of the"
-            " committed index, in order.",
-            wrong,
+            f"{list(answers)[wrong]}: the named slots are not shown to be the highest noisy scores"
+            " of the committed index, in order.",
         )
 
 
 def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
-    """Replay the conversation; return what must be 0 at ζ."""
+    """Replay the conversation; return the sum that must be 0 at ζ."""
     check_claim(claim, shape)
     proof, heads = Proof.parse(data, claim.form(shape)), claim.heads(shape)
     # Round 1, statement. The hashes bind nothing by themselves, since every challenge depends on
@@ -428,18 +411,18 @@ def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
     talk = AnswerConversation(heads)
     kappa, c = talk.columns(proof.points[:-2])
     zeta = talk.point(responses, proof.points[-2])
-    held = AnswerChallenges(kappa, c, zeta, talk.weight(values))
+    challenges = AnswerChallenges(kappa, c, zeta, talk.weight(values))
     # Round 5, opening. Check: all values, the places of U and A, and F = Z·T, at ζ.
     bits = [p for i in range(chunks) for p in points[i * size : i * size + width]]
-    terms, constant, _ = opened(bits, values, held.mu)
-    factors, at_quotient = chunk_factors(claim, shape, held, responses, values)
+    terms, constant, _ = opened(bits, values, challenges.mu)
+    factors, at_quotient = chunk_factors(claim, shape, challenges, responses, values)
     terms.append((points[-2], at_quotient))
-    for i, part in enumerate(factors):
-        upper, own, *masks = points[i * size + width : (i + 1) * size]
+    for i, chunk in enumerate(factors):
+        upper, winners, *masks = points[i * size + width : (i + 1) * size]
         scores: Point = multiexp(claim.columns.points[i], claim.query.tolist())
-        terms += [(scores, part.scores), (upper, part.upper), (own, part.own)]
-        terms += zip(masks, part.masks, strict=True)
+        terms += [(scores, chunk.scores), (upper, chunk.upper), (winners, chunk.own)]
+        terms += zip(masks, chunk.masks, strict=True)
         if claim.coins:
-            terms.append((parse_point(claim.coins.committed[i], "coins"), part.committed))
-        constant += part.constant
+            terms.append((parse_point(claim.coins.committed[i], "coins"), chunk.committed))
+        constant += chunk.constant
     return ColumnOpening(terms, constant, zeta, points[-1])

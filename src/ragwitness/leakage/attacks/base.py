@@ -1,4 +1,4 @@
-"""The shape and the limits of every extraction attack, and the transcripts of what it asked."""
+"""The interface and the limits of every extraction attack, and the transcripts of its prompts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LARGEST = 16  # prompts sent together, where nothing else is said
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt of an attack; ``aim`` is what a targeted one asks for."""
+    """A prompt of an attack; ``aim`` is that of a targeted one."""
 
     query: Query
     aim: str | None = None
 
 
 Attacking: TypeAlias = Generator[list[Ask], list[Answer], str | None]
-"""Batches of prompts out, their answers in (same order); what it found out, in a sentence."""
+"""Batches of prompts out, their answers in (same order); a summary in a sentence."""
 
 
 class Attack(Protocol):
@@ -112,10 +112,10 @@ class Transcript:
 
     Attributes:
         attack: Name of the attack.
-        prompt: What was sent.
-        output: What came back; empty where nothing did.
+        prompt: The prompt.
+        output: The answer; empty where there is none.
         contexts: Passages that the target retrieved; None where it does not show them.
-        aim: What a targeted prompt asks for, e.g. a disease; None for an untargeted one.
+        aim: The aim of a targeted prompt, e.g. a disease; None for an untargeted one.
         error: Why there is no answer; None for a real one.
     """
 
@@ -151,18 +151,18 @@ def _transcript(row: dict[str, Any], where: str) -> Transcript:
     try:
         # Transcripts of others may lack all but prompt and output; then retrieval is not known.
         output, contexts, aim = row["output"], row.get("contexts"), row.get("aim")
-        known = isinstance(output, str | int | float | None) and isinstance(aim, str | None)
-        if not (known and isinstance(contexts, list | None)):
+        valid = isinstance(output, str | int | float | None) and isinstance(aim, str | None)
+        if not (valid and isinstance(contexts, list | None)):
             raise TypeError(output)
         # An empty error is none: many note an answer so. No output is no answer.
-        why = row.get("error") or ("no output" if output is None else None)
+        reason = row.get("error") or ("no output" if output is None else None)
         return Transcript(
             attack=str(row.get("attack", "")),
             prompt=str(row["prompt"]),
             output="" if output is None else str(output),
             contexts=None if contexts is None else tuple(map(str, contexts)),
             aim=aim,
-            error=None if why is None else str(why),
+            error=None if reason is None else str(reason),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{where} is not a transcript.", _FORM) from error

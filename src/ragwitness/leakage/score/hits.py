@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.leakage.attacks.base import Transcript
+from ragwitness.text import words as tokens_of
 from ragwitness.text.overlap import (
     RunOwners,
     SubsequenceIndex,
@@ -27,14 +28,6 @@ from ragwitness.text.overlap import (
     without_words,
 )
 from ragwitness.text.secrets import Secret, SecretIndex
-from ragwitness.text.words import (
-    canonical_text,
-    content_tokens,
-    dense_tokens,
-    plain_tokens,
-    telling_tokens,
-    word_tokens,
-)
 
 Flags = NDArray[np.bool_]
 
@@ -67,37 +60,42 @@ class LeakReference:
     @cached_property
     def words(self) -> tuple[Vocabulary, Tokenized]:
         """The texts as words, case-sensitive, and the vocabulary that outputs must share."""
-        vocabulary = Vocabulary(lambda text: word_tokens(canonical_text(text)))
+        vocabulary = Vocabulary(lambda text: tokens_of.word_tokens(tokens_of.canonical_text(text)))
         return vocabulary, vocabulary.tokenize(self.texts)
 
     @cached_property
     def subsequences(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """The texts without regard to case, indexed, and their vocabulary."""
-        return self._indexed(plain_tokens)
+        return self._indexed(tokens_of.plain_tokens)
 
     @cached_property
     def content(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """The texts without function words, indexed, and their vocabulary."""
-        return self._indexed(content_tokens)
+        return self._indexed(tokens_of.content_tokens)
 
     @cached_property
     def facts(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """Each text's numbers and words that occur in at most 1 % of the texts, each once."""
-        words = [dict.fromkeys(telling_tokens(canonical_text(text))) for text in self.texts]
+        words = [
+            dict.fromkeys(tokens_of.telling_tokens(tokens_of.canonical_text(text)))
+            for text in self.texts
+        ]
         occurrences = Counter(word for text in words for word in text)
-        most = max(1, len(words) // _RARE)
-        rare = {word for word, count in occurrences.items() if count <= most}
+        limit = max(1, len(words) // _RARE)
+        rare = {word for word, count in occurrences.items() if count <= limit}
         vocabulary = Vocabulary(
-            lambda text: [w for w in telling_tokens(canonical_text(text)) if w in rare]
+            lambda text: [
+                w for w in tokens_of.telling_tokens(tokens_of.canonical_text(text)) if w in rare
+            ]
         )
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 
     def _indexed(self, tokens: Callable[[str], list[str]]) -> tuple[Vocabulary, SubsequenceIndex]:
-        vocabulary = Vocabulary(lambda text: tokens(canonical_text(text)))
+        vocabulary = Vocabulary(lambda text: tokens(tokens_of.canonical_text(text)))
         return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
 
 
-_RARE = 100  # a word tells records apart if at most one in so many holds it
+_RARE = 100  # a word tells records apart if at most one record in 100 holds it
 
 
 def _each_once(texts: Tokenized) -> Tokenized:
@@ -147,8 +145,8 @@ def recovered_shares(outputs: Sequence[str], records: LeakReference) -> NDArray[
     return runs.recovered / np.maximum(texts.sizes, 1)
 
 
-# Known secrets. What the attacker typed into the prompt is not a leak;
-# :mod:`ragwitness.text.secrets` says how secrets are found.
+# Known secrets. The words that the attacker typed are no leak; :mod:`ragwitness.text.secrets`
+# finds secrets however they are written.
 
 
 def find_secrets(
@@ -237,19 +235,19 @@ def facts(
     short, sizes = short_records(records)[0], index.sizes
     has_facts = sizes >= _FEWEST_FACTS
     least = np.where(has_facts, np.maximum(np.floor(HALF * sizes) + 1, _FEWEST_FACTS), np.inf)
-    most = np.zeros(len(sizes), np.int64)
+    largest = np.zeros(len(sizes), np.int64)
     hit, complete = np.zeros(len(outputs), np.bool_), np.zeros(len(sizes), np.bool_)
     for n, (output, prompt) in enumerate(zip(outputs, prompts, strict=True)):
         new = output_facts[n][~np.isin(output_facts[n], prompt_facts[n])]
         shared = index.overlaps(new)
         hit[n] = bool((shared >= least).any())
-        np.maximum(most, shared, out=most)
+        np.maximum(largest, shared, out=largest)
         # A short record leaks as a whole, unless its prompt held it.
         for record in np.flatnonzero(short & (index.overlaps(output_facts[n]) >= sizes)).tolist():
             text = _plain(records.texts[record])
             if text in _plain(output) and text not in _plain(prompt):
                 hit[n] = complete[record] = True
-    return LeakHits(hit, (most >= least) | complete), most[has_facts] / sizes[has_facts]
+    return LeakHits(hit, (largest >= least) | complete), largest[has_facts] / sizes[has_facts]
 
 
 def short_records(records: LeakReference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -260,7 +258,7 @@ def short_records(records: LeakReference) -> tuple[NDArray[np.bool_], NDArray[np
 
 
 def _plain(text: str) -> str:
-    return f" {' '.join(dense_tokens(canonical_text(text)))} "
+    return f" {' '.join(tokens_of.dense_tokens(tokens_of.canonical_text(text)))} "
 
 
 # Which records leaked: those that neither unrelated text nor another record explains.
@@ -268,8 +266,8 @@ def _plain(text: str) -> str:
 # Texts of one organisation share openings, advice and footers. An answer with such a phrase shares
 # a run with many records and reveals none of them. An answer that repeats one record shares runs
 # with the records that resemble it. Records and background texts are treated alike, so that they
-# are exchangeable for a system that knows neither: the share of the background that "leaked" is the
-# share to expect by chance.
+# are exchangeable for a system that knows neither. The share of the background that "leaked" is
+# then the share to expect by chance.
 
 RUN = 10
 """Tokens of a run that identifies a record."""
@@ -298,16 +296,16 @@ def explained_leaks(
         Leaks of the records, and of the background in the same way: by chance. Shares are the
         largest of each text in one answer.
     """
-    known = LeakReference([*records, *background, *public])
+    reference = LeakReference([*records, *background, *public])
     # 1. Runs, each assigned to one text; the rest of an answer holds no run of any text.
-    shares, rests = _runs(outputs, known, len(records))
+    shares, rests = _runs(outputs, reference, len(records))
     for n, (rest, prompt) in enumerate(zip(rests, prompts, strict=True)):
         # 2. Half of a text's words in order in the rest, without the words of the prompt. One
         # answer at a time, because the texts of each answer matter.
         new = _without(rest, prompt)
-        np.maximum(shares[n], in_order([new], known)[1], out=shares[n])
+        np.maximum(shares[n], in_order([new], reference)[1], out=shares[n])
         # 3. Half of its numbers and rare words; those of the prompt are taken off there.
-        half = facts([rest], known, [prompt])[0].records * HALF
+        half = facts([rest], reference, [prompt])[0].records * HALF
         np.maximum(shares[n], half, out=shares[n])
     ends = np.cumsum([len(records), len(background)])
     of_records, of_background, _ = np.split(shares, ends, axis=1)
@@ -349,15 +347,17 @@ def _runs(outputs: Sequence[str], known: LeakReference, first: int) -> tuple[Sha
         runs = np.bincount(owners_left[order][last], minlength=size)
         shares[n] = (runs + (RUN - 1) * (runs > 0)) / np.clip(texts.sizes, 1, PASSAGE)
         covered = in_windows(len(words), np.unique(windows), RUN)
-        rests.append(without_words(canonical_text(output), covered) if covered.any() else output)
+        rests.append(
+            without_words(tokens_of.canonical_text(output), covered) if covered.any() else output
+        )
     return shares, rests
 
 
 def _without(text: str, prompt: str) -> str:
     """Return a text without the words of its prompt."""
-    text, typed = canonical_text(text), set(_folded(canonical_text(prompt)))
+    text, typed = tokens_of.canonical_text(text), set(_folded(tokens_of.canonical_text(prompt)))
     return without_words(text, np.array([word in typed for word in _folded(text)], np.bool_))
 
 
 def _folded(text: str) -> list[str]:
-    return [word.casefold() for word in word_tokens(text)]
+    return [word.casefold() for word in tokens_of.word_tokens(text)]

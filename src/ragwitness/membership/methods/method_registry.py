@@ -23,10 +23,11 @@ GROUP = "ragwitness.audits"
 
 def _fits(kind: Any) -> bool:
     return config_class(kind) is not None and all(
-        hasattr(kind, part) for part in ("name", "requires", "probe")
+        hasattr(kind, name) for name in ("name", "requires", "probe")
     )
 
 
+# Addresses by name: a method is imported when it is used.
 _HERE = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",

@@ -169,12 +169,14 @@ class MinK:
         )
         reading, tokens = self._tokens(halves, answer)
         details = {reading.outcome.value: 1.0, "cut": float(halves.cut)}
+        # 1. The outcome of the answer.
         # Below the value of every answer.
         lowest = 2 * _LOWEST * (_MOST if config.combine == "sum" else 1)
         if reading.outcome is AnswerOutcome.DECLINED and not once:
             return Score(lowest, details=details)
         if reading.reason and reading.outcome is AnswerOutcome.FAILED:
             return Score(None, reason=reading.reason, details=details)
+        # 2. The readable tokens.
         # Servers list some tokens without a probability.
         readable = [token for token in tokens if not math.isnan(token.logprob)]
         unread = len(tokens) - len(readable)
@@ -185,6 +187,7 @@ class MinK:
             needed = f"{config.min_tokens} are needed"
             reason = f"the answer has {len(readable)} tokens; {needed}"
             return Score(None, reason=reason, details=details)
+        # 3. The score.
         # MBA §5.4.2 sums instead of averaging; a sum falls with the answer's length.
         values = log_probabilities(readable)
         lowest_k = values[least(values, config.k)]

@@ -77,6 +77,7 @@ class Passages:
         words = dense_tokens(text)
         if len(words) < max(config.min_words, config.run):
             return Score(None, reason=f"fewer than {config.min_words} words to look for")
+        # The answer is not read, so it gets little room.
         (answer,) = yield [Query(text, max_tokens=config.max_tokens)]
         if answer.error:
             return Score(None, reason=answer.error, details={"error": 1.0})

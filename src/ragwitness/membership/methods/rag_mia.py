@@ -140,6 +140,7 @@ class RagMia:
         text, cut = cut_characters(document.text.strip(), config.max_chars)
         template = TEMPLATES[config.template]
         question = template.replace("{s}", text)
+        # A word or two occur in any context.
         words = split_words(text)
         if sum(bool(core(word.text)) for word in words) < config.min_words:
             return Score(None, reason=f"fewer than {config.min_words} words to ask about")

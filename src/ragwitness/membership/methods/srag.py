@@ -1,7 +1,7 @@
 """S-RAG (ACL 2025): is a document in the database, from the probabilities of its next words.
 
 The steps are the paper's: cut the document and choose the words worth a query (Alg. 1), ask with
-audit intent (§4.2.2), turn the answers into features (§4.2.3), and score; the classifier over the
+audit intent (§4.2.2), turn the answers into features (§4.2.3), and score. The classifier over the
 features is trained on a shadow system (:mod:`ragwitness.membership.shadow`, §4.2.1). Ours asks the
 same question about few words, and ranks the score itself.
 """
@@ -344,8 +344,8 @@ class SRag:
         evidence: list[Evidence] = []
         readings: list[AnswerReading] = []
 
-        # A word that cannot be guessed tells the same whether the proxy gives it 1e-4 or 1e-9, and
-        # a target that holds it says the first far more often: the easiest of them come first.
+        # A word that cannot be guessed tells the same whether the proxy gives it 1e-4 or 1e-9. A
+        # target that holds it says the first far more often, so the easiest of them come first.
         # A word that other documents have behind the same word comes last: a target that holds
         # those says it too.
         def turn(item: tuple[Segmented, ProbeWord]) -> tuple[bool, bool, float]:

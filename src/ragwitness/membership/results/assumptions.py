@@ -49,6 +49,7 @@ class SetLikeness:
     @property
     def told(self) -> str:
         """The comparison in one sentence."""
+        # Every sentence names the numbers.
         sets = f"{self.known} calibration documents and {self.documents} in question"
         by = "" if self.auc is None else f", AUC {self.auc:.2f} of a classifier that reads texts"
         test = f"(p = {self.p_value:.2g}{by}; {sets})"
@@ -105,6 +106,7 @@ class VerdictReach:
         many = "documents" if self.documents > 1 else "document"
         start = f"With {calibrating} known-out documents and {documents} {many} asked about,"
         how = f"can be called in at alpha {level} (smallest p-value {least}, needed"
+        # Too few known documents: not even all together could be called in.
         if self.together is None:
             fewest = fmt.count(documents_needed(self.alpha))
             also = more * (self.documents > 1)
@@ -112,8 +114,10 @@ class VerdictReach:
                 f"{start} no document {how} {level}): it takes at least {fewest} known-out"
                 f" documents.{also}"
             )
+        # One document can be called in by itself.
         if self.together == 1:
             return f"{start} a single document {how} {needed})."
+        # Several must be called in together.
         inside = self.documents * self.inside_share
         few = f"; some {inside:.3g} are expected inside" if self.together > inside else ""
         only = f"only {fmt.count(self.together)} or more together{few}."
@@ -145,6 +149,7 @@ class VerdictPower:
     @property
     def told(self) -> str:
         """The same in words, for the owner of the documents."""
+        # Without scores on both sides nothing is ranked.
         if not self.documents or not self.known:
             unscored = "no document in question" if self.known else "no calibration document"
             return f"This audit could call nothing in: {unscored} could be scored."
@@ -173,6 +178,7 @@ class VerdictPower:
                 f"{none}: that takes scores of documents that are inside this very system. Give"
                 " some (--known-in)."
             )
+        # Ranked among documents inside, as "in" is among those outside.
         inside = fmt.documents(self.ranked_out)
         together = needed_together(self.alpha, self.documents, self.ranked_out)
         if together is None:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -174,6 +174,10 @@ class AuditResult(Shown):
 
 _NAMES = {"verdicts": "documents", "decision": "verdict", "document": "id"}
 _PRIVATE = {public: private for private, public in _NAMES.items()}
+_SUMMARY = (
+    *("alpha", "method", "target", "started", "seconds", "queries", "spent"),
+    *("calibration", "evaluation", "settings", "warnings"),
+)
 _RATES = ("auc", "accuracy", "f1", "tpr_at_1_fpr", "false_positives", "true_positives")
 _NOT_FINITE = "the score is not a finite number"
 
@@ -201,23 +205,12 @@ def _head(result: AuditResult) -> Row:
         del calibration["power"]
     else:
         calibration["power"] |= {"told": power.told, "told_out": power.told_out}
+    row = plain(asdict(replace(result, verdicts=()))) | {"calibration": plain(calibration)}
+    counts, documents = _counts(result)
+    unscorable = counts.pop(_UNSCORABLE)
     summary = {
-        "counts": {
-            **{decision.value: result.count(decision) for decision in Decision},
-            "documents": len(result.own),
-            "unscorable": result.unscorable,
-        },
-        "alpha": result.alpha,
-        "method": result.method,
-        "target": result.target,
-        "started": result.started,
-        "seconds": finite(result.seconds),
-        "queries": result.queries,
-        "spent": asdict(result.spent) if result.spent else None,
-        "calibration": calibration,
-        "evaluation": plain(asdict(result.evaluation)) if result.evaluation else None,
-        "settings": dict(result.settings),
-        "warnings": list(result.warnings),
+        "counts": {**counts, "documents": documents, "unscorable": unscorable},
+        **{name: row[name] for name in _SUMMARY},
         "version": result.ragwitness,
     }
     if result.left_out:
@@ -303,6 +296,7 @@ def _load(data: Mapping[str, Any]) -> AuditResult:
 
 
 def _verdict(stored: Mapping[str, Any]) -> Row:
+    # Stored names differ from those of the class.
     row = {_PRIVATE.get(key, key): value for key, value in stored.items()}
     if isinstance(words := row.get("evidence"), list):
         # A baseline that the proxy was not asked for is null in JSON and NaN in memory.
@@ -370,6 +364,7 @@ def _cases(result: AuditResult, conditions: Sequence[Condition]) -> list[TestCas
 
 
 def _case(verdict: Verdict, failing: Sequence[Condition]) -> TestCase:
+    # Every message has the figures; the words of evidence follow below it.
     label, words = LABELS[verdict.decision], words_of(verdict)
     noun = "query" if verdict.queries == 1 else "queries"
     figures = (
@@ -425,6 +420,7 @@ def words_of(verdict: Verdict) -> Words:
         extent = f"asked about {many}, {fmt.percent(verdict.share)} of its text"
         extent += "; a part may be inside" * (verdict.decision is Decision.IN)
         reason = "; ".join(filter(None, (reason, extent)))
+    # Text of an untrusted system is made visible and cut.
     items = tuple(
         EvidenceWord(
             fmt.visible(word.before, 80),
@@ -513,6 +509,7 @@ def _correction(result: AuditResult) -> str:
 
 
 def _report(result: AuditResult) -> ReportDocument:
+    # Sentences that depend on the result come first.
     title, sentence = headline(result)
     calibration, total, texts = result.calibration, len(result.own), prose("audit")
     source = texts["sources"].get(calibration.source, calibration.source)
@@ -565,6 +562,7 @@ def _report(result: AuditResult) -> ReportDocument:
     terms = texts["reading"]
     if all(v.p_out is None for v in result.verdicts):
         terms = {term: text for term, text in terms.items() if term != "p if inside"}
+    # Everything else is the same for every result.
     return ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
@@ -615,6 +613,7 @@ def _telling(result: AuditResult) -> Table:
     listed: Sequence[Verdict] = result.verdicts
     if len(listed) > _ALL:
         listed = sorted(listed, key=strength)[:_TELLING]
+    # A terminal has room for five columns.
     columns = (
         Column("Document", "name", "document"),
         Column("Verdict", "text", "verdict"),
@@ -642,12 +641,14 @@ def verdict_mark(decision: Decision) -> Mark:
 
 def _remarks(result: AuditResult) -> Iterator[Paragraph]:
     """Say why documents are inconclusive, each reason once, and what is not shown."""
+    # The most frequent reasons, each with its document or their number.
     reasons = Counter(v.reason for v in result.verdicts if v.reason)
     for reason, n in reasons.most_common(_REASONS):
         first = next(v.document for v in result.verdicts if v.reason == reason)
         yield Paragraph(f"{fmt.documents(n) if n > 1 else first}: {reason}.", "", brief=True)
     if (more := len(reasons) - _REASONS) > 0:
         yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
+    # Windows leave a part of the text unasked.
     if shares := [v.share for v in result.verdicts if v.windows]:
         least, largest = fmt.percent(min(shares)), fmt.percent(max(shares))
         yield Paragraph(
@@ -661,6 +662,7 @@ def _remarks(result: AuditResult) -> Iterator[Paragraph]:
 
 
 def _known_truth(result: AuditResult, evaluation: Evaluation) -> Section:
+    # Documents without a score are in none of the rates.
     unscorable = ""
     if evaluation.unscorable:
         unscorable = (

@@ -118,7 +118,9 @@ def _report(result: CollectionResult) -> ReportDocument:
         ("Spent", fmt.spent_text(result.spent)),
         ("Stopped by", f"the {stopped} cap" if stopped else ""),
     )
+    # Rows without a value are left out.
     facts = tuple(row for row in rows if row[1])
+    # A search that a cap ended can go on.
     closing = [texts["closing"]]
     if stopped:
         closing.append(

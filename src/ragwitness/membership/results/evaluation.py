@@ -217,6 +217,7 @@ def _conditions(texts: Sequence[str]) -> tuple[BatteryCondition, ...]:
 
 
 def _rule(battery: Battery, conditions: Sequence[BatteryCondition]) -> Ruling:
+    # The first condition that is met decides.
     for condition in conditions:
         if name := condition.met(battery):
             return Ruling(ExitCode.FAILED, f"fails --fail-on {condition} ({name})")
@@ -260,6 +261,7 @@ def _ranked(audits: Sequence[Measured]) -> list[Measured]:
 
 
 def _report(battery: Battery) -> ReportDocument:
+    # The variants of a score are no audits of their own.
     audits, settings = _ranked(battery.audits), battery.settings
     names = [measured.audit for measured in audits if "/" not in measured.audit]
     sizes = tuple((name.capitalize(), fmt.count(n)) for name, n in battery.sizes.items())
@@ -292,6 +294,7 @@ def _report(battery: Battery) -> ReportDocument:
 
 
 def _warning(control: Control) -> str:
+    # A control that was not measured fails like one that is off, for another reason.
     name = f"The control “{control.name}”"
     if control.verdict == "not measured":
         return f"{name} could not be measured: too few documents of one kind were scored."
@@ -380,6 +383,7 @@ def _each(place: int, measured: Measured) -> Fold:
         ("Recall@k", measured.recall_at_k),
         ("Unscorable", measured.unscorable),
     ]
+    # Rates first, then figures without an interval.
     rows: list[tuple[Cell, ...]] = [
         (Name(name), rate, rate, rate.n) for name, rate in rates if rate is not None
     ]
@@ -433,6 +437,7 @@ _COLUMNS = {"audit": str, "auc": float, "low": float, "high": float, "n": int} |
 
 def _dump(battery: Battery) -> Row:
     """Return ``{"audits": {name: {...}}, "controls": {name: {...}}, ...}``, strict JSON."""
+    # Undefined numbers become null.
     row = plain(asdict(battery))
     return dict(row) | {
         # Names as keys: people read this JSON.

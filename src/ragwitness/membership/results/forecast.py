@@ -61,8 +61,6 @@ class Workload:
         reasons: Documents of the sample without a score before the first query, by reason.
         per_document: At a target that answers each query once and for all.
         per_document_most: At a target that repeats the question.
-        same_questions: Documents that cannot be scored because another asks the same question;
-            all documents are looked at.
     """
 
     documents: int
@@ -70,13 +68,11 @@ class Workload:
     reasons: Mapping[str, int]
     per_document: Spent
     per_document_most: Spent
-    same_questions: int = 0
 
     @property
     def unscorable(self) -> int:
-        """Documents without a score: the sample's share of all, and those that ask the same."""
-        share = sum(self.reasons.values()) / max(1, self.sampled)
-        return self.same_questions + round((self.documents - self.same_questions) * share)
+        """Documents without a score: the sample's share of all."""
+        return round(self.documents * sum(self.reasons.values()) / max(1, self.sampled))
 
     @property
     def scorable(self) -> int:
@@ -190,6 +186,7 @@ def _method_row(method: Expected, outlook: Outlook) -> Row:
 
 def load(data: Mapping[str, Any]) -> Outlook:
     """Return the argument of :func:`dump`; null stands for a share that could not be measured."""
+    # JSON has no NaN: null stands for it.
     methods = [
         method
         | {
@@ -252,6 +249,7 @@ def _costs(outlook: Outlook) -> Table:
 
 def _about_costs(outlook: Outlook) -> Iterable[str]:
     """Yield a remark for each column, and for each method that needs one."""
+    # The meaning of the columns, with the sample behind the counts.
     first = outlook.methods[0]
     counted = []
     for workload, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
@@ -275,6 +273,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             f" {outlook.seconds_per_short_answer:.2f} s of a short answer; longer answers take"
             " longer."
         )
+    # Remarks on single methods.
     for method in outlook.methods:
         if method.shadow_of_your_own:
             yield f"{method.method}: its shadow system is your own and costs the target nothing."
@@ -283,21 +282,13 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
                 f"{method.method}: up to {fmt.count(method.dearest.queries)} queries to a target"
                 " that repeats the question."
             )
-        for workload, kind in (
-            (method.documents, "in question"),
-            (method.known_out, "known outside"),
-        ):
-            if workload.same_questions:
-                yield (
-                    f"{method.method}: {fmt.count(workload.same_questions)} {kind} lost: they ask"
-                    " the same question as another document."
-                )
         for reason, n in Counter(method.documents.reasons).most_common(_REASONS):
             yield f"{method.method}: {n} of {method.documents.sampled} lost: {reason}."
 
 
 def _by_counts(methods: Iterable[Expected]) -> list[list[Expected]]:
     """Group methods that can score equally many documents: their expected verdicts are equal."""
+    # Equal numbers of scorable documents have equal power.
     groups: dict[tuple[int, int], list[Expected]] = {}
     for method in methods:
         key = (method.documents.scorable, method.known_out.scorable)
@@ -308,6 +299,7 @@ def _by_counts(methods: Iterable[Expected]) -> list[list[Expected]]:
 def _powers(groups: Iterable[list[Expected]]) -> Table:
     """Return the share of members found, by method and AUC."""
     labels = list(dict.fromkeys(label for group in groups for label in group[0].power))
+    # One row for each group, one column for each AUC.
     rows: list[tuple[Cell, ...]] = []
     for group in groups:
         power = group[0].power

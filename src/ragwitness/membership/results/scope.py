@@ -92,10 +92,12 @@ def scope_of(audits: Mapping[str, AuditResult], alpha: float) -> ScopeResult:
     first = next(iter(audits.values()))
     loose = [how_often_wrong(a) for a in audits.values() if not a.calibration.exact]
     exact = prose("scope")["exact"].format(level=fmt.percent(alpha))
+    # A warning appears once, with the accounts that it concerns.
     warned: dict[str, list[str]] = {}
     for name, audit in audits.items():
         for line in audit.warnings:
             warned.setdefault(line, []).append(name)
+    # Copies of a document are no pairs of their own.
     cells = (
         ScopeCell(v.document, name, v.decision, v.p_value, v.q_value, v.reason)
         for name, audit in audits.items()
@@ -123,6 +125,7 @@ def _rule(result: ScopeResult, conditions: Sequence[Condition]) -> Ruling:
 
 
 def _report(result: ScopeResult) -> ReportDocument:
+    # 1. The cells by document and account.
     counts = Counter(cell.verdict for cell in result.cells)
     rows: dict[str, dict[str, ScopeCell]] = {}
     for cell in result.cells:
@@ -131,6 +134,7 @@ def _report(result: ScopeResult) -> ReportDocument:
     verdicts = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
     # Reached documents come first; a terminal shows the first rows alone.
     order = sorted(rows, key=lambda document: document not in reached)
+    # 2. One column for each account.
     columns = (
         Column("Document", "name", "document"),
         *(Column(f"As {name}", "text", name) for name in result.methods),
@@ -140,6 +144,7 @@ def _report(result: ScopeResult) -> ReportDocument:
         for document in order
     )
     caption = "The verdict on each document, asked about by each account"
+    # 3. A terminal shows the first rows, a page all of them.
     brief: list[Block] = [Table("", columns, lines[:_ALL])]
     if more := len(lines) - len(lines[:_ALL]):
         brief.append(Paragraph(f"{fmt.count(more)} more documents are in {{where}}.", brief=True))

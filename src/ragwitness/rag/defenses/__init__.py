@@ -1,1 +1,1 @@
-"""Defenses at query time, and what they cost: each changes one step of a RAG system of ours."""
+"""Defenses at query time, and their cost: each changes one step of a RAG system."""

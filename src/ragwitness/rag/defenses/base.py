@@ -26,7 +26,7 @@ class Defense(abc.ABC):
         """The defense with every parameter; part of a target's identity."""
 
     def bound(self, generator: LanguageModel) -> Defense:  # noqa: ARG002
-        """Return the defense as it stands before a system with this generator."""
+        """Return the defense of a system with this generator."""
         return self
 
     def rewrite(self, query: str) -> str:
@@ -74,41 +74,41 @@ class Chain(Defense):
     @property
     def name(self) -> str:
         """The names of the parts, joined by ``+``."""
-        return "+".join(part.name for part in self.parts)
+        return "+".join(defense.name for defense in self.parts)
 
     def bound(self, generator: LanguageModel) -> Defense:
         """Bind every part."""
-        return Chain([part.bound(generator) for part in self.parts])
+        return Chain([defense.bound(generator) for defense in self.parts])
 
     def rewrite(self, query: str) -> str:
         """Rewrite with one part after the other."""
-        for part in self.parts:
-            query = part.rewrite(query)
+        for defense in self.parts:
+            query = defense.rewrite(query)
         return query
 
     def candidates(self, k: int, size: int) -> int:
         """Return the largest number that a part wants."""
-        return max(part.candidates(k, size) for part in self.parts)
+        return max(defense.candidates(k, size) for defense in self.parts)
 
     def select(self, hits: list[Hit], lookup: Lookup) -> list[Hit]:
         """Select with one part after the other."""
-        for part in self.parts:
-            hits = part.select(hits, lookup)
+        for defense in self.parts:
+            hits = defense.select(hits, lookup)
         return hits
 
     def template(self, template: PromptTemplate) -> PromptTemplate:
         """Change the template with one part after the other."""
-        for part in self.parts:
-            template = part.template(template)
+        for defense in self.parts:
+            template = defense.template(template)
         return template
 
 
 def chain(*defenses: Defense) -> Defense:
     """Return one defense that acts as the given ones in order; without any, :class:`NoDefense`."""
-    parts = [defense for defense in defenses if not isinstance(defense, NoDefense)]
-    if len(parts) > 1:
-        return Chain(parts)
-    return parts[0] if parts else NoDefense()
+    active = [defense for defense in defenses if not isinstance(defense, NoDefense)]
+    if len(active) > 1:
+        return Chain(active)
+    return active[0] if active else NoDefense()
 
 
 def defend(system: RagSystem, defense: Defense) -> RagSystem:
@@ -139,6 +139,6 @@ def undefended(system: RagSystem) -> RagSystem:
     if system.defense is None:
         return system
     # Without the name of the defense, which is part of the defended system's identity.
-    kept = {f.name: getattr(system.config, f.name) for f in fields(RagConfig) if f.init}
-    config = RagConfig(**kept)
+    values = {f.name: getattr(system.config, f.name) for f in fields(RagConfig) if f.init}
+    config = RagConfig(**values)
     return RagSystem(system.passages, system.index, system.generator, config)

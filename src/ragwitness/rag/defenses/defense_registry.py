@@ -1,8 +1,8 @@
 """Defenses by name, as users write them in a configuration or on the command line.
 
-Other packages add theirs as entry points of the group ``ragwitness.defenses``: a callable that
-takes what follows the name and ``:`` (or an empty text) and a language model (or None), and
-returns a :class:`~ragwitness.rag.defenses.base.Defense`. Ours are made in the same way.
+Other packages add defenses as entry points of the group ``ragwitness.defenses``: a callable that
+takes the option after ``:`` (or an empty text) and a language model (or None). It returns a
+:class:`~ragwitness.rag.defenses.base.Defense`. Ours are made in the same way.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def load_defense(spec: str, model: LanguageModel | None = None) -> Defense:
 
     Args:
         spec: One of :data:`DEFENSES` in its form, or several joined by ``+``.
-        model: Rewrites queries for ``paraphrase``, which else goes by rules.
+        model: Rewrites queries for ``paraphrase``; None: the generator of the system does.
 
     Raises:
         InputError: A name or an option is unknown, or the plug-in behind a name fails.
     """
-    return chain(*(_load(part.strip(), model) for part in spec.split("+")))
+    return chain(*(_load(name.strip(), model) for name in spec.split("+")))
 
 
 def _load(spec: str, model: LanguageModel | None) -> Defense:
@@ -52,7 +52,7 @@ def _load(spec: str, model: LanguageModel | None) -> Defense:
     make = DEFENSES.load(name)
     try:
         defense = DEFENSES.guard(name, lambda: make(option, model))
-    except ValueError:  # of ours: the option is not a number
+    except ValueError:  # the option is not a number
         raise DEFENSES.malformed(spec) from None
     if not isinstance(defense, Defense):
         raise InputError(

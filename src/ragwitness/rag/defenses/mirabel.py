@@ -1,8 +1,8 @@
-"""Mirabel: hides the nearest passage where it is nearer than chance explains.
+"""Mirabel: hides the nearest passage where it is nearer than by chance.
 
 Choi et al., Findings of EMNLP 2025 (arXiv 2505.22061), §4: the similarities of a query to a
-database are about normal; the largest of n of them then follows a Gumbel distribution, and a
-query made from a stored document lies beyond its critical value.
+database are about normal. The largest of n of them then follows a Gumbel distribution. A query made
+from a stored document lies beyond its critical value.
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ class QueryRewriting(Defense):
         if self.model is None:
             raise ModelError("The defense paraphrase has no model: put it before a system.")
         text = f"{_PROMPT}{query}"
-        asked, length = self.model.count_tokens(text), self.model.count_tokens(query)
-        room = self.model.context_length - asked - _SLACK
+        prompt_length, length = self.model.count_tokens(text), self.model.count_tokens(query)
+        room = self.model.context_length - prompt_length - _SLACK
         if room < length:
-            raise QueryTooLongError(asked + length, self.model.context_length - _SLACK)
+            raise QueryTooLongError(prompt_length + length, self.model.context_length - _SLACK)
         prompt = ChatPrompt((Message(Role.USER, text),))
         reply = self.model.generate([prompt], max_tokens=min(room, 2 * length + 32))[0].text.strip()
         # An empty reply must not turn the query into one that retrieves nothing.

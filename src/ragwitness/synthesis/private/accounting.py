@@ -2,8 +2,8 @@
 
 A record changes one bin of a round's histogram by one, whatever was published before. With noise
 N_Z(0, v) on every bin the loss at a bin's noise k is then (1 - 2k) / 2v (Canonne, Kamath &
-Steinke 2020, Thm. 7), and that of T adaptive rounds (T - 2S) / 2v, where S is the sum of T
-such noises: one sum over the integers gives delta(epsilon) without any bound in between.
+Steinke 2020, Thm. 7). The loss of T adaptive rounds is (T - 2S) / 2v, where S is the sum of T such
+noises. One sum over the integers gives delta(epsilon) without any bound in between.
 Noise on the reals (``ragwitness.privacy.gaussian``) is near it and no bound of it.
 """
 
@@ -56,7 +56,7 @@ def variance_for(epsilon: float, delta: float, votes: int) -> Fraction:
     """Return the least variance, in thousandths, with which the votes are (epsilon, delta)-private.
 
     Raises:
-        InputError: So much noise is needed that nothing could be chosen.
+        InputError: The noise would be too large for any choice.
     """
     from ragwitness.privacy.gaussian import mu_for
 
@@ -87,9 +87,9 @@ _GRID = 1e-3  # of the losses of several runs; each is rounded up to it
 def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> float:
     """Return an epsilon for several runs over the same records, at most that of their plain sum.
 
-    One noise for all: their votes add up, exactly. Several: the losses are rounded up to a grid,
-    and their distributions convolved, which bounds the sum from above (privacy loss
-    distributions, Koskela et al. 2020); or by zero-concentrated privacy where that is less.
+    With one noise for all, their votes add up exactly. With several, the losses are rounded up to a
+    grid, and their distributions convolved (privacy loss distributions, Koskela et al. 2020). This
+    bounds the sum from above. Zero-concentrated privacy is taken where it gives less.
 
     Args:
         delta: Failure probability of all runs together.
@@ -111,8 +111,8 @@ def composed_epsilon(delta: float, spends: Sequence[tuple[Fraction, int]]) -> fl
         sums, weights = _noise(variance, count)
         steps = np.ceil((count - 2 * sums) / (2 * float(variance)) / _GRID).astype(np.int64)
         least = int(steps.min())
-        own = np.bincount(steps - least, weights=weights)
-        chances, lowest = fftconvolve(chances, own), lowest + least
+        histogram = np.bincount(steps - least, weights=weights)
+        chances, lowest = fftconvolve(chances, histogram), lowest + least
     losses = (lowest + np.arange(len(chances))) * _GRID
     chances = np.maximum(chances, 0.0)
 
@@ -139,15 +139,15 @@ def group_epsilon(delta: float, variance: Fraction, rounds: int, records: int) -
 def _noise(variance: Fraction, votes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the values of a sum of noises that can matter, and their chances."""
     if variance >= _SMALL:
-        # A sum of t + 1 noises is one of t and one more: completing the square leaves a sum over
-        # the integers of a Gaussian of variance v t / (t + 1) at an offset, which by Poisson
-        # summation varies with it by less than a share 5 exp(-pi^2 v) < 1e-16.
+        # A sum of t + 1 noises is one of t and one more. Completing the square leaves a sum over
+        # the integers of a Gaussian of variance v t / (t + 1) at an offset. By Poisson summation it
+        # varies with the offset by less than a share 5 exp(-pi^2 v) < 1e-16.
         return _one(float(variance) * votes)
     # Little noise: the sum of T noises by convolution, exactly.
-    support, one = _one(float(variance))
-    reach, chances = int(support[-1]), one
+    support, single = _one(float(variance))
+    reach, chances = int(support[-1]), single
     for _ in range(votes - 1):
-        chances = np.convolve(chances, one)
+        chances = np.convolve(chances, single)
     return np.arange(-reach * votes, reach * votes + 1, dtype=float), chances
 
 
@@ -167,7 +167,7 @@ def _switch(holds: Callable[[float], bool], true: float) -> float:
     return true
 
 
-# What follows from noisy votes; no record is looked at, so none of it costs any privacy.
+# Choices by noisy votes; no record is looked at, so they cost no privacy.
 
 
 def shares(noisy: Sequence[int], slots: int, least: float) -> NDArray[np.int64]:
@@ -190,24 +190,25 @@ def shares(noisy: Sequence[int], slots: int, least: float) -> NDArray[np.int64]:
     if not weights.any():
         weights = np.ones_like(weights)
     exact = weights * (slots / weights.sum())
-    given: NDArray[np.int64] = np.floor(exact).astype(np.int64)
-    missing = slots - int(given.sum())
+    allotted: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    missing = slots - int(allotted.sum())
     # Largest remainders get what rounding down left over.
-    given[np.argsort(given - exact, kind="stable")[:missing]] += 1
-    return given
+    allotted[np.argsort(allotted - exact, kind="stable")[:missing]] += 1
+    return allotted
 
 
 def best(noisy: Sequence[int], most: int, least: float) -> list[int]:
     """Return the places of the highest counts above a floor, the highest first."""
     order = sorted(range(len(noisy)), key=lambda place: -noisy[place])
-    return [place for place in order[:most] if noisy[place] > least]
+    return [n for n in order[:most] if noisy[n] > least]
 
 
 # Votes of the records for their nearest candidates, and the noise on them.
 #
-# A record's vote must not depend on any other record, down to the last bit: it would change more
-# than one count. So records are embedded one by one, as a batch's padding moves a vector's last
-# digits, and compared in whole numbers, which no order of summation changes.
+# A record's vote must not depend on any other record, down to the last bit: otherwise it would
+# change more than one count. Records are embedded one by one, because the padding of a batch
+# changes the last digits of a vector. They are compared in whole numbers, independent of the order
+# of summation.
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to unit vectors, shape (n, dim)."""
@@ -220,7 +221,7 @@ _ROWS = 1024  # records compared at once
 
 
 def system_noise(variance: Fraction) -> int:
-    """Draw exact noise from the operating system's entropy, which nobody can draw again."""
+    """Draw exact noise from the operating system's entropy, which cannot be reproduced."""
     return discrete_gaussian(variance, system_bits())
 
 
@@ -257,5 +258,5 @@ def nearest(records: NDArray[np.float32], candidates: NDArray[np.float32]) -> ND
 
 
 def with_noise(counts: NDArray[np.int64], variance: Fraction, draw: Draw) -> list[int]:
-    """Return every count with noise of its own, those without a vote included."""
+    """Return every count with independent noise, those without a vote included."""
     return [int(count) + draw(variance) for count in counts]

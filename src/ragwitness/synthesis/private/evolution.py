@@ -246,11 +246,11 @@ class PrivateEvolution:
                     pool = by_model or PublicSource(source.public, embed)
                     records = accounting.vectors_of([d.text for d in documents], embed)
                 # 1. Candidates: first drawn or drafted, then variations of the chosen ones.
-                texts, lost = yield from self._candidates(pool, form, rows)
+                texts, losses = yield from self._candidates(pool, form, rows)
                 # 2. Votes: each record for its nearest candidate, and noise on every count.
                 counts = accounting.nearest(records, accounting.grid(embed(texts)))
                 noisy = accounting.with_noise(counts, private.variance, self._draw)
-                row = {"texts": texts, "noisy": noisy, "lost": lost}
+                row = {"texts": texts, "noisy": noisy, "lost": losses}
                 votes.put(f"{key} {turn}", row)
             rows.append(row)
         return self._result(rows, len(documents))
@@ -292,45 +292,49 @@ class PrivateEvolution:
         """Return the candidates of a round, and why others were lost."""
         private, chosen = self.private, list[str]()
         if not rows:
-            made = yield from pool.start(private.candidates, self.config.asking.seed)
+            drafts = yield from pool.start(private.candidates, self.config.asking.seed)
         else:
             # One place for each chosen text, the most voted first; the others for its variations.
             noisy, texts = rows[-1]["noisy"], rows[-1]["texts"]
-            places = accounting.shares(noisy, private.candidates, private.least)
-            order = [n for n in np.argsort(-places, kind="stable") if places[n]]
+            slots = accounting.shares(noisy, private.candidates, private.least)
+            order = [n for n in np.argsort(-slots, kind="stable") if slots[n]]
             chosen = [texts[n] for n in order]
-            wanted = [(texts[n], int(places[n]) - 1) for n in order if places[n] > 1]
+            variations = [(texts[n], int(slots[n]) - 1) for n in order if slots[n] > 1]
             earlier = {text for row in rows for text in row["texts"]}
-            made = yield from pool.vary(wanted, earlier, len(rows))
-        lost = [[str(one.fate), str(one)] for one in made if isinstance(one, StoppedError)]
+            drafts = yield from pool.vary(variations, earlier, len(rows))
+        losses = [
+            [str(draft.fate), str(draft)] for draft in drafts if isinstance(draft, StoppedError)
+        ]
         usable = []
-        for text in dict.fromkeys([*chosen, *(one for one in made if isinstance(one, str))]):
+        for text in dict.fromkeys(
+            [*chosen, *(draft for draft in drafts if isinstance(draft, str))]
+        ):
             if (broken := form.violation(text)) is None:
                 usable.append(text)
             else:
-                lost.append([str(Fate.WITHHELD), broken.reason])
+                losses.append([str(Fate.WITHHELD), broken.reason])
         if not usable:
             raise StoppedError(Fate.MALFORMED, "there is no candidate to vote on")
-        return usable, lost
+        return usable, losses
 
     def _result(self, rows: Sequence[Row], records: int) -> CorpusSynthesis:
         # The last round decides; texts that are missing and drafts that were lost follow.
         chosen = accounting.best(rows[-1]["noisy"], self.private.texts, self.private.least)
-        made = [
-            Synthesis(f"text-{n + 1}", Fate.PASSED, rows[-1]["texts"][place])
-            for n, place in enumerate(chosen)
+        results = [
+            Synthesis(f"text-{n + 1}", Fate.PASSED, rows[-1]["texts"][candidate])
+            for n, candidate in enumerate(chosen)
         ]
         reason = "no other candidate has more votes than noise alone may give"
         empty = range(len(chosen), self.private.texts)
-        made += [Synthesis(f"text-{n + 1}", Fate.WITHHELD, reason=reason) for n in empty]
+        results += [Synthesis(f"text-{n + 1}", Fate.WITHHELD, reason=reason) for n in empty]
         for turn, row in enumerate(rows):
-            for n, (fate, why) in enumerate(row["lost"]):
-                made.append(Synthesis(f"draft-{turn + 1}-{n + 1}", Fate(fate), reason=why))
-        return CorpusSynthesis(tuple(made), tuple(self._warnings(rows, len(chosen), records)))
+            for n, (fate, cause) in enumerate(row["lost"]):
+                results.append(Synthesis(f"draft-{turn + 1}-{n + 1}", Fate(fate), reason=cause))
+        return CorpusSynthesis(tuple(results), tuple(self._warnings(rows, len(chosen), records)))
 
     def _warnings(self, rows: Sequence[Row], chosen: int, records: int) -> list[str]:
         blind = [n + 1 for n, row in enumerate(rows) if max(row["noisy"]) <= self.private.least]
-        lost = sum(len(row["lost"]) for row in rows)
+        losses = sum(len(row["lost"]) for row in rows)
         warnings = {
             f"delta {self.private.delta:g} is not below 1 in {records} records: it allows that"
             " one of them is published whole. Take a smaller --delta.":
@@ -339,7 +343,8 @@ class PrivateEvolution:
             " give: the corpus is small for this epsilon. Another run would spend on the same"
             " records again.": 2 * chosen < self.private.texts,
             f"In round {(blind or [0])[0]} no candidate stood out; its choice was blind.": blind,
-            f"{lost} candidates were not voted on: not made as told, or against a condition.": lost,
+            f"{losses} candidates were not voted on: not made as told, or against a condition.":
+            losses,
         }  # fmt: skip
         return [warning for warning, applies in warnings.items() if applies]
 
@@ -503,14 +508,14 @@ def word_weights(public: Sequence[str]) -> Embed:
     """Return TF-IDF over the words of public texts; neither words nor weights depend on a record.
 
     Raises:
-        InputError: No word stands in two of the texts.
+        InputError: No two texts share a word.
     """
     # IDF from public texts alone: that of the records would reveal them.
     counts = Counter(word for text in public for word in set(_content_words(text)))
     vocabulary = [w for w, count in counts.most_common(_MOST_WORDS) if count >= _FEWEST_TEXTS]
     if not vocabulary:
         raise InputError(
-            f"The embedder {WORDS} knows the words of public texts, and no word stands in two.",
+            f"The embedder {WORDS} knows the words of public texts, and no two of them share one.",
             "Give more texts with --public, or another --embedder.",
         )
     columns = {word: n for n, word in enumerate(vocabulary)}

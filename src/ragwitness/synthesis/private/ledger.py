@@ -2,10 +2,10 @@
 
 A spend is booked before its noise is drawn: a run that dies counts, and a run that resumes with its
 kept votes counts once. Spends belong to records, whatever their file is called and whatever else it
-holds. Records are found again in a copy under another name, and in a corpus with some of the same
-records, with parts of them, with a few other words, or of the same persons where a field names
-them. Near copies of a record, and records of one person, spend on it once each. The ledger holds
-hashes of the records and is as private as they are.
+holds. Records are found again in a copy under another name, and in a corpus with some of them, with
+parts of them, or with a few other words. So are persons, where a field names them. Near copies of a
+record, and records of one person, spend on it once each. The ledger holds hashes of the records and
+is as private as they are.
 
 Each line holds the hash of the line before, and a file beside the ledger that of the last line, so
 that a lost line is noticed.
@@ -182,7 +182,7 @@ class PrivacyLedger:
 
     def _damaged(self, what: str) -> InputError:
         return InputError(
-            f"{what}, or was changed: nobody knows what was spent.",
+            f"{what}, or was changed: the spend is unknown.",
             "Restore the file from a backup. If a crash cut its last line short, nothing was drawn"
             f" for that line, and it may be deleted; {self._head.name} then keeps the line before.",
         )
@@ -254,7 +254,9 @@ class PrivacyLedger:
         """
         corpus = _hashes_of(documents)
         # Here a near copy is another record: a record that may not be booked yet is booked again.
-        booked = [held.hashes for earlier, _, held in self._spends.values() if earlier == name]
+        booked = [
+            records.hashes for earlier, _, records in self._spends.values() if earlier == name
+        ]
         if any(np.isin(corpus.hashes[:, :2], hashes).any(axis=1).all() for hashes in booked):
             return
         row = {
@@ -270,10 +272,10 @@ class PrivacyLedger:
             lines = Appender(self.path, "privacy ledger")
         except InputError as error:
             busy = error.message.startswith("Another process")
-            other = "Give another place with --ledger FILE, always one for the same records."
+            hint = "Give another place with --ledger FILE, always one for the same records."
             raise InputError(
                 f"The privacy ledger {self.path} cannot be written: {error.message}",
-                "Wait for it and start again: its spend counts too." if busy else other,
+                "Wait for it and start again: its spend counts too." if busy else hint,
             ) from error
         try:
             self._read()  # other runs may have booked since

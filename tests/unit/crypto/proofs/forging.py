@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs import argument, prove_selection, selection
 from ragwitness.crypto.proofs.argument import Proof, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.arithmetic import (
@@ -36,7 +37,7 @@ from ragwitness.crypto.proofs.prove_selection import (
     noisy_scores,
 )
 from ragwitness.crypto.proofs.prover import RootsDomain, SecretGroup
-from ragwitness.crypto.proofs.selection import AnswerClaim, ClaimError, Coins, verify_answers
+from ragwitness.crypto.proofs.selection import AnswerClaim, Coins, verify_answers
 
 SLOTS = 512
 SHAPE = Shape(SLOTS, 3, 3, 16, 400)
@@ -115,8 +116,8 @@ def argued(claim: AnswerClaim, numbers: Sequence[int], parts: Sequence[ChunkWitn
 def verdict(claim: AnswerClaim, data: bytes) -> str:
     """Return the name of the check that refuses a proof; ``accepted`` where none does."""
     try:
-        verify_answers(SHAPE, [claim], [data])
-    except ClaimError as error:
+        verify_answers(SHAPE, {"Proof": (claim, data)})
+    except VerificationError as error:
         return error.check
     return "accepted"
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.proofs import argument
-from ragwitness.crypto.proofs.argument import ColumnOpening, Equation, Proof, ProofForm, first_false
+from ragwitness.crypto.proofs.argument import ColumnOpening, Proof, ProofForm, first_false
 from ragwitness.crypto.proofs.arithmetic import dot, encode_point, generator, powers, scalar
 from ragwitness.crypto.proofs.prover import ceremony_domain, draw_scalars
 from tests.unit.crypto.proofs.forging import instead
@@ -22,18 +22,18 @@ def _opening(off: int = 0) -> ColumnOpening:
 
 def test_openings_hold_and_a_false_one_is_found_by_its_place() -> None:
     assert first_false([]) is None
-    assert first_false([Equation(i, [_opening(), _opening()]) for i in range(70)]) is None
-    places = [Equation(i, [_opening(int(i == 66))]) for i in range(70)]
+    assert first_false([[_opening(), _opening()] for _ in range(70)]) is None
+    places = [[_opening(int(i == 66))] for i in range(70)]
     assert first_false(places) == 66
 
 
 def test_two_false_openings_do_not_cancel() -> None:
     """A verifier without weights of its own would take the pair."""
-    pair = [Equation(0, [_opening(1)]), Equation(1, [_opening(-1)])]
+    pair = [[_opening(1)], [_opening(-1)]]
     with instead(argument.secrets, "randbits", lambda _: 1):
         assert first_false(pair) is None
     assert first_false(pair) == 0
-    both = [Equation(0, [_opening(1), _opening(-1)])]
+    both = [[_opening(1), _opening(-1)]]
     with instead(argument.secrets, "randbits", lambda _: 1):
         assert first_false(both) is None
     assert first_false(both) == 0

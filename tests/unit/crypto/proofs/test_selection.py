@@ -23,7 +23,6 @@ from ragwitness.crypto.proofs.prover import SecretColumn
 from ragwitness.crypto.proofs.selection import (
     DOMAIN,
     AnswerClaim,
-    ClaimError,
     Coins,
     check_claim,
     verify_answers,
@@ -110,7 +109,7 @@ def test_random_selections_with_many_ties_are_proved(top: int) -> None:
         for other in [j for j in range(capacity) if j not in ids][:1]:
             with pytest.raises(InputError, match="puts"):
                 prove_answer(shape, replace(claims[-1], ids=(*ids[:-1], other)), secret)
-    verify_answers(shape, claims, proofs)
+    verify_answers(shape, dict(enumerate(zip(claims, proofs, strict=True))))
 
 
 def test_the_rule_of_margins_is_sorting() -> None:
@@ -870,12 +869,10 @@ def test_a_claim_outside_the_bounds(change: dict) -> None:
 def test_a_false_proof_among_many_is_named_by_its_place() -> None:
     held, data = true()
     claim, lie = lied(0, 1, 4)
-    verify_answers(SHAPE, [held.claim] * 3, [data] * 3)
-    with pytest.raises(ClaimError, match="Proof 2") as found:
-        verify_answers(SHAPE, [held.claim] * 2 + [claim], [data, data, lie])
-    assert found.value.place == 2
-    with pytest.raises(InputError, match="as many proofs"):
-        verify_answers(SHAPE, [held.claim], [])
+    true_ones = {f"Proof {i}": (held.claim, data) for i in range(3)}
+    verify_answers(SHAPE, true_ones)
+    with pytest.raises(VerificationError, match="Proof 2: the named slots"):
+        verify_answers(SHAPE, true_ones | {"Proof 2": (claim, lie)})
 
 
 def test_a_column_of_higher_degree_with_the_same_values_is_no_lie() -> None:

@@ -15,6 +15,7 @@ from ragwitness.membership.methods.min_k import (
     MinKConfig,
     document_tokens,
     least,
+    log_probabilities,
 )
 from ragwitness.membership.methods.response_parsing.replies import halve
 from tests.support.copier import Copier
@@ -76,6 +77,11 @@ def test_min_k_is_the_mean_of_the_least_probable() -> None:
         sum(math.log(p) for _, p in _TEN) / len(_TEN)
     )
     assert score.details["tokens"] == 10
+
+
+def test_impossible_log_probabilities_count_as_their_bounds() -> None:
+    tokens = [TokenLogprob(" a", -9999.0), TokenLogprob(" b", 0.2), TokenLogprob(" c", -1.5)]
+    assert log_probabilities(tokens).tolist() == [-20.0, 0.0, -1.5]
 
 
 @pytest.mark.parametrize(("n", "k", "count"), [(10, 20, 2), (9, 20, 1), (3, 20, 1), (7, 100, 7)])

@@ -60,6 +60,16 @@ def test_the_prompt_holds_the_first_half_and_not_the_second() -> None:
     assert query.top_logprobs == 0
 
 
+def test_impossible_log_probabilities_count_as_their_bounds() -> None:
+    """Servers write -9999 for what they did not list, and rounding may pass 0."""
+    words = _SECOND.split()
+    logprobs = [-9999.0, 0.2, *[-1.0] * (len(words) - 2)]
+    tokens = tuple(TokenLogprob(f" {w}", p) for w, p in zip(words, logprobs, strict=True))
+    _, score = _ask(_audit(decision="thresholds"), Answer(_SECOND, tokens, "stop"))
+    mean = (20.0 + 0.0 + len(words) - 2) / len(words)
+    assert score.details["perplexity"] == pytest.approx(math.exp(mean))
+
+
 def test_bleu_by_hand() -> None:
     # "the cat sat on mat" against "the cat sat on the mat": 5 of 5 words, 3 of 4 pairs,
     # 2 of 3 triples, 1 of 2 quadruples; one is added from pairs on; brevity exp(1 - 6/5).

@@ -286,7 +286,7 @@ def test_word_weights_know_public_words_alone() -> None:
     vectors = measure(["tide old", "tide new", "glacier lost", "ada fenn"])
     assert np.linalg.norm(vectors, axis=1).tolist() == pytest.approx([1, 1, 1, 0], abs=1e-6)
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
-    with pytest.raises(InputError, match="no word stands in two"):
+    with pytest.raises(InputError, match="no two of them share one"):
         word_weights(["one", "other"])
 
 

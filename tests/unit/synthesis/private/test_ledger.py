@@ -197,7 +197,7 @@ def test_a_line_that_is_cut_changed_or_gone_is_an_error(tmp_path: Path) -> None:
     }
     for said, lines in cases.items():
         path.write_text("\n".join(lines))
-        with pytest.raises(InputError, match=f"{said}, or was changed: nobody knows what was sp"):
+        with pytest.raises(InputError, match=f"{said}, or was changed: the spend is unknown"):
             PrivacyLedger(path)
     # The end of the last line alone is nothing, and a line that was booked before its hash was kept
     # beside the ledger counts.

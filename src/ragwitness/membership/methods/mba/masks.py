@@ -322,6 +322,7 @@ def _score_corrected(
     The paper scores each after the text as it stands; here the misspelt words before it are
     corrected too, which makes one pass of many.
     """
+    # The text with every correction in place.
     if not corrected_words:
         return {}
     pieces, position = [], 0
@@ -332,6 +333,7 @@ def _score_corrected(
     corrected = "".join([*pieces, text[position:]])
     if proxy.count_tokens(corrected) > proxy.context_length:
         return {}
+    # The scores of the corrected words alone.
     return {
         unit.index: replace(unit, text=corrected_words[unit.index])
         for unit in word_units(corrected, proxy.score([corrected])[0])

@@ -179,7 +179,7 @@ def _from_labels(text: str, masks: int, masked: str) -> Iterator[_Pair]:
         rows.append((label, bool(separator), opens, value))
     # Words that open the answers of several masks join label and answer: "refers to".
     joined = _shared_opening([value for *_, value in rows])
-    after = dict(zip((parts := MASK.split(masked))[1::2], parts[2::2], strict=True))
+    after = dict(zip((texts := MASK.split(masked))[1::2], texts[2::2], strict=True))
     separated = sum(row[1] for row in rows) * 2 >= len(rows)
     for label, separated_here, opens, value in rows:
         joins = bool(joined) and value.split()[: len(joined)] == joined

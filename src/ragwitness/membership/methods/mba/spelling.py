@@ -80,6 +80,7 @@ def token_units(text: str, scores: TextScores) -> list[MaskUnit]:
         stem = core(text[first:last].strip())
         start = text.index(stem, first)
         end = start + len(stem)
+        # A character of several tokens counts once.
         if not _holds_letter(stem) or " " in stem or (units and start < units[-1].end):
             continue
         logprob, rank = float(scores.logprobs[n]), int(scores.ranks[n])
@@ -137,6 +138,7 @@ class LibrarySpeller:
 
     def correct(self, previous_two: Sequence[str], word: str) -> str | None:
         """See :class:`Speller`."""
+        # 1. Words that are right, or no words: names, numbers, abbreviations.
         plain = word.replace("\u2019", "'")
         lower = plain.lower()
         if not _PLAIN.fullmatch(word) or len(word) < _SHORTEST:
@@ -148,10 +150,12 @@ class LibrarySpeller:
         forms = (lower, lower.removesuffix("'s"), lower.removesuffix("s"))
         if any(form in _english().words for form in forms):
             return None
+        # 2. Words of the dictionary one edit away.
         candidates = _english().lookup(lower, self._closest, max_edit_distance=1)
         # The dictionary is British: "tumor" is right where it has "tumour".
         if not candidates or any(_AMERICAN.sub(_shorter, c.term) in forms for c in candidates):
             return None
+        # 3. The one seen most often after the preceding word.
         context = "" if opens else core(before)
         context = (self.correct(previous_two[:-1], context) or context).lower()
         pairs = _english().bigrams

@@ -42,6 +42,7 @@ def unseen_bound(token: TokenLogprob) -> float:
 
     It is at most that of the last alternative listed and at most the mass not listed.
     """
+    # Without a list, only the mass of the chosen token is known.
     if not token.top:
         return 1.0 - math.exp(min(0.0, token.logprob))
     listed = list(_listed(token).values())
@@ -141,6 +142,7 @@ def _spelled_by(others: dict[str, float], rest: str, opening: bool) -> tuple[flo
     Servers do not show the token behind an alternative. A word rarely grows; a number that is
     spelled digit by digit often does.
     """
+    # A digit behind an alternative could continue a number.
     fits = [(_fit(text, rest, opening)[0], p) for text, p in others.items()]
     closed = sum(p for fit, p in fits if fit == "closed")
     ended = sum(p for fit, p in fits if fit == "open")
@@ -204,6 +206,7 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
         The most words of ``following`` in a row behind any place where the answer says ``tail``;
         None where it says ``tail`` nowhere.
     """
+    # Words in a row that agree, behind each occurrence.
     keys = [plain_word(word.text) for word in _words_of(text)]
     counts = [
         sum(1 for _ in takewhile(_equal, zip(keys[end:], following, strict=False)))
@@ -230,7 +233,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
     text = "".join(token.token for token in tokens)
     words = _words_of(text)
     probabilities = []
-    for end in _ends([plain_word(said.text) for said in words], tail):
+    for end in _ends([plain_word(w.text) for w in words], tail):
         last = words[end - 1]
         position = last.start + last.text.find(core(last.text)) + len(core(last.text))
         if position < len(text):  # right there, not at a later place
