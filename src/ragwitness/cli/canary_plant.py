@@ -162,12 +162,12 @@ def _preview(
 ) -> None:
     """Say what would be sent, how long that takes and what it costs at most; send nothing."""
     from ragwitness.canary.plant import read_deliveries, service_of
-    from ragwitness.runner.budget import Use, most
+    from ragwitness.runner.budget import Use, worst_case
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)
     unsent = [trace for trace in traces if trace.id not in done or done[trace.id].said is None]
-    use = sum((most(query_of(Turn(o.id, o.document, o.query))) for o in unsent), Use())
+    use = sum((worst_case(query_of(Turn(o.id, o.document, o.query))) for o in unsent), Use())
     cost = budget.price(use)
     lines = [
         f"{len(unsent):,} of {len(traces):,} traces to send to {service or 'a service, by hand'}",

@@ -95,14 +95,16 @@ def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: i
     """Say what the probe takes in queries, seconds and money, before the first query."""
     from ragwitness.canary.probe import queries_of
     from ragwitness.core.types import Query
-    from ragwitness.runner.budget import Use, most
+    from ragwitness.runner.budget import Use, worst_case
 
     held_out, slots, form = plan.asked, plan.design.slots, plan.design.shown
     longest = (
         (form.answer_tokens if form else config.answer_tokens) if config.way == "sampled" else 1
     )
     uses = [
-        most(Query(config.prompts.framed(example.document, example.query, example.answer), longest))
+        worst_case(
+            Query(config.prompts.framed(example.document, example.query, example.answer), longest)
+        )
         for example in held_out
     ]
     total = sum(uses, Use())

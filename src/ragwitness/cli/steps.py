@@ -319,7 +319,7 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
     """
     from ragwitness.core.files import at_hand
     from ragwitness.core.run_files import SPENT
-    from ragwitness.runner.budget import spent_in
+    from ragwitness.runner.budget import total_use
     from ragwitness.runner.response_store import StoredAnswers
 
     # The journal is opened and not only counted: a preview must fail on a journal that a start
@@ -329,7 +329,7 @@ def _kept(folder: Path, budget: Budget) -> list[str]:
         return [f"run folder: {folder}, new"]
     with StoredAnswers(path) as answers:
         count = len(answers)
-    spent = spent_in(folder / SPENT)
+    spent = total_use(folder / SPENT)
     cost = budget.price(spent)
     money = "" if cost is None else f", cost {cost:.4g}"
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -132,6 +133,7 @@ class RagSystem:
         self.config, self._template = _defended(config, defense)
         # Prompts that had to lose passages, and all of them; for the server of the system.
         self.shortened = self.prompts = 0
+        self._counting = threading.Lock()
         self._overhead = chat_overhead(generator, self._template)
 
     @property
@@ -260,8 +262,9 @@ class RagSystem:
         fitting = fit_passages(retrieved, fits)
         if not fitting and not fits(()):
             raise QueryTooLongError(length(()) + fixed - room, limit)
-        self.prompts += 1
-        self.shortened += fitting != retrieved
+        with self._counting:
+            self.prompts += 1
+            self.shortened += fitting != retrieved
         return ChatPrompt(self._template.messages(fitting, user), prefill)
 
     def check_room(self) -> None:

@@ -108,7 +108,7 @@ class Budget:
         return None
 
 
-def most(query: Query, surplus: int = 0) -> Use:
+def worst_case(query: Query, surplus: int = 0) -> Use:
     """Return the most that a query may use.
 
     No tokenizer in use makes more tokens of a text than it has bytes in UTF-8, so no model of
@@ -123,7 +123,7 @@ def most(query: Query, surplus: int = 0) -> Use:
     return Use(1, size + _FRAME + surplus, query.max_tokens)
 
 
-def used(answer: Answer, worst: Use) -> Use:
+def stated_use(answer: Answer, worst: Use) -> Use:
     """Return the use that an answer states; the worst case where it states none."""
     # Without counts, charge the worst case: a cap then ends a run early, never late.
     return Use(
@@ -183,7 +183,7 @@ class UsageLog(Closing):
         self._lines.close()
 
 
-def spent_in(path: Path) -> Use:
+def total_use(path: Path) -> Use:
     """Return the total use in a usage log; zero without a file.
 
     Raises:
@@ -192,7 +192,7 @@ def spent_in(path: Path) -> Use:
     return sum(_rows(path).values(), Use()) if at_hand(path) else Use()
 
 
-def uses(path: Path) -> tuple[Use, ...]:
+def logged_uses(path: Path) -> tuple[Use, ...]:
     """Return the use of each query, in the order of sending.
 
     Raises:

@@ -21,7 +21,7 @@ from ragwitness.core.errors import CapReachedError, InputError
 from ragwitness.core.files import Closing
 from ragwitness.core.run_files import SPENT
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import OPTIONS, Budget, UsageLog, Use, most, used
+from ragwitness.runner.budget import OPTIONS, Budget, UsageLog, Use, stated_use, worst_case
 from ragwitness.targets.transport import Setback
 
 # How many queries may be under way: additive increase, multiplicative decrease (AIMD).
@@ -144,7 +144,7 @@ class Reservation:
     smooth: bool = True
 
 
-_OWN: ContextVar[Reservation | None] = ContextVar("query under way", default=None)
+_CURRENT: ContextVar[Reservation | None] = ContextVar("query under way", default=None)
 
 
 class RateLimiter(Closing):
@@ -216,14 +216,14 @@ class RateLimiter(Closing):
         # 1. Reserve its worst case, and wait for a turn.
         reservation = await self._begin(query)
         # 2. Send it; a failure may have been billed and settles at its worst case.
-        token = _OWN.set(reservation)
+        token = _CURRENT.set(reservation)
         try:
             answer = await send(query)
         except BaseException:
             self._settle(reservation, Use() if reservation.refused else reservation.worst)
             raise
         finally:
-            _OWN.reset(token)
+            _CURRENT.reset(token)
         # 3. Replace the reservation by the use that the answer states.
         self.answered += 1
         if reservation.smooth:
@@ -232,7 +232,7 @@ class RateLimiter(Closing):
         return answer
 
     async def _begin(self, query: Query) -> Reservation:
-        worst = most(query, self._surplus)
+        worst = worst_case(query, self._surplus)
         await self._turn(worst)
         reservation = Reservation(worst, self._throttle.round, query)
         try:
@@ -251,7 +251,7 @@ class RateLimiter(Closing):
         """
         self.turned_away += setback.again
         self.late += setback.late
-        reservation = _OWN.get()
+        reservation = _CURRENT.get()
         if reservation is None:  # asked by somebody else, such as doctor
             return
         if setback.overload:
@@ -283,12 +283,12 @@ class RateLimiter(Closing):
         if self._usage_log:
             self._usage_log.close()
 
-    def _counted(self, answer: object, held: Reservation) -> Use:
+    def _counted(self, answer: object, reservation: Reservation) -> Use:
         if not isinstance(answer, Answer):
-            return held.worst
-        use = used(answer, held.worst)
+            return reservation.worst
+        use = stated_use(answer, reservation.worst)
         # Tokens that a target adds to a prompt are unknown; expect the largest surplus so far.
-        self._surplus = max(self._surplus, use.prompt - most(held.query).prompt)
+        self._surplus = max(self._surplus, use.prompt - worst_case(reservation.query).prompt)
         return use
 
     async def _turn(self, worst: Use) -> None:
@@ -330,17 +330,17 @@ class RateLimiter(Closing):
             f"{cap} cap reached", f"The same command with a higher {OPTIONS[cap]} resumes."
         )
 
-    def _settle(self, held: Reservation, use: Use) -> None:
+    def _settle(self, reservation: Reservation, use: Use) -> None:
         """Replace a reservation by the real use."""
-        total = held.lost + use
+        total = reservation.lost + use
         # The sums first, then the row; a disk that fails still gives the turn back.
         self.spent += total
-        self._set_aside -= held.lost
+        self._set_aside -= reservation.lost
         try:
-            if self._usage_log and held.number:
-                self._usage_log.note(held.number, total)
+            if self._usage_log and reservation.number:
+                self._usage_log.note(reservation.number, total)
         finally:
-            self._leave(held.worst)
+            self._leave(reservation.worst)
 
     def _leave(self, worst: Use) -> None:
         # Give the turn back, then admit waiting queries while there is room.

@@ -326,7 +326,7 @@ class ObjectTarget:
                 async with asyncio.timeout(self._seconds):
                     value = await self._value(query.prompt)
             except RagwitnessError as error:
-                raise self._own(error) from None
+                raise self._as_target_error(error) from None
             except TimeoutError as error:
                 raise TargetUnreachableError(
                     f"{self._name} gave no answer within {self._seconds:g} s, or waited in vain"
@@ -354,7 +354,7 @@ class ObjectTarget:
         value = bound() if call.is_async else await in_thread(_in_thread, bound)
         return await value if inspect.isawaitable(value) else value
 
-    def _own(self, error: RagwitnessError) -> TargetError:
+    def _as_target_error(self, error: RagwitnessError) -> TargetError:
         """An error that the system raised on purpose, as one of a target."""
         if isinstance(error, TargetError):
             return error

@@ -18,7 +18,7 @@ from ragwitness.membership.results.audit import LABELS, AuditResult, documents_t
 from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
 from ragwitness.report.result_registry import open_result
 from ragwitness.report.result_type import ResultType
-from ragwitness.runner.budget import Use, uses
+from ragwitness.runner.budget import Use, logged_uses
 from ragwitness.runner.response_store import files_of
 from ragwitness.stats.evaluation import Rate
 
@@ -152,7 +152,7 @@ def spending_of(folder: Path) -> tuple[Use, ...]:
     Raises:
         InputError: A record of spending cannot be read.
     """
-    return tuple(use for path in files_of(folder, SPENT) for use in uses(path))
+    return tuple(use for path in files_of(folder, SPENT) for use in logged_uses(path))
 
 
 def _inside(root: Path) -> list[Path]:

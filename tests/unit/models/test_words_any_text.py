@@ -26,7 +26,7 @@ def model(folder: Path) -> Reader:
     return Reader.load(folder)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 def test_offsets_and_words(model: Reader, text: str) -> None:
     scores = model.score([text])[0]

@@ -7,7 +7,7 @@ import pytest
 
 from ragwitness.core.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import Budget, UsageLog, Use, most, spent_in
+from ragwitness.runner.budget import Budget, UsageLog, Use, total_use, worst_case
 from ragwitness.runner.rate_limiter import Pace, RateLimiter, Throttle
 from ragwitness.targets.transport import Setback
 
@@ -215,7 +215,7 @@ def test_the_ledger_remembers_what_earlier_starts_spent(tmp_path) -> None:
         target = Counting()
         _together(limiter, target, 5)
         assert target.asked == 2
-    assert spent_in(tmp_path / "spent.jsonl") == Use(5, 25, 10)
+    assert total_use(tmp_path / "spent.jsonl") == Use(5, 25, 10)
 
 
 def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
@@ -228,11 +228,11 @@ def test_a_query_never_settled_counts_at_its_worst_case(tmp_path) -> None:
     with UsageLog(path) as again:
         assert again.before == Use(2, 66, 20)
         again.open(Use(1, 1, 1))
-    assert spent_in(tmp_path / "spent.jsonl") == Use(3, 67, 21)
+    assert total_use(tmp_path / "spent.jsonl") == Use(3, 67, 21)
 
 
 def test_no_tokenizer_makes_more_tokens_than_bytes() -> None:
-    assert most(Query("héllo", 9)) == Use(1, 6 + 32, 9)
+    assert worst_case(Query("héllo", 9)) == Use(1, 6 + 32, 9)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from ragwitness.cli.common import run_folder
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.types import Answer, Query
-from ragwitness.runner.budget import spent_in
+from ragwitness.runner.budget import total_use
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore, query_key
 from tests.support.asking import AT_ONCE
@@ -84,7 +84,7 @@ def _killed_often(kills: int, documents: int, tmp_path: Path) -> None:
     assert len(asked) - queries <= AT_ONCE * kills
     assert len((run / "answers.jsonl").read_bytes().splitlines()) == queries
     # Every request is remembered as spent, those whose answers never came included.
-    assert len(asked) <= spent_in(run / "spent.jsonl").queries <= len(asked) + AT_ONCE * kills
+    assert len(asked) <= total_use(run / "spent.jsonl").queries <= len(asked) + AT_ONCE * kills
     assert out.read_bytes() == (tmp_path / "whole.json").read_bytes()
 
 
