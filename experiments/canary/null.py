@@ -80,8 +80,6 @@ def main() -> None:
     each = np.sort(verdict.logits(scores).mean(axis=0))
     print(f"candidate means {each[0]:.2f} to {each[-1]:.2f} logits, sd {each.std(ddof=1):.2f}")
     # They decide nothing, and cost most of the time.
-    verdict._forecast = lambda finding, *_: finding
-    verdict.epsilon_floor = lambda _: None
     # A filter refuses by what is asked, so its holes stay where they are while t* is drawn: they
     # are filled once, in the scale of the test.
     holes = np.random.default_rng(9).random(scores.shape) < 0.1

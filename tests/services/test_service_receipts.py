@@ -151,13 +151,13 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         for name in ("ann", "bob", "cy")
     ]
     Path("p.toml").write_text(told("service", "tenants", "policy", "acme"))
-    committing = ("commit", "--policy", "p.toml", "--database", "s.db")
+    committing = ("attest", "commit", "--policy", "p.toml", "--database", "s.db")
     told(*committing, "--key", "log.key", "--name", "example.org/log", "-o", "W")
 
     def watch(window: str = "W", *more: str) -> tuple[int, str]:
         state = ("--state", "seen", "--cosign", "witness.key")
         public = (f"{window}/public", "--trust", f"{window}/trust.json")
-        return command("monitor", *public, *state, *more)
+        return command("attest", "monitor", *public, *state, *more)
 
     assert watch("W", "--name", "w.example")[0] == 0
     shutil.copy("seen", "W/public/open.checkpoint")  # the opening with the witness's signature
@@ -187,18 +187,18 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
     options: list[object] = []
     for number, receipt in enumerate(receipts):
         Path(f"r{number}.json").write_text(receipt)
-        told("receipt", "check", f"r{number}.json", "--trust", "W/trust.json")
+        told("attest", "receipt", "check", f"r{number}.json", "--trust", "W/trust.json")
         options += ["--receipt", f"r{number}.json"]
     for window in ("W", "V"):
         trust, challenge, bundle = f"{window}/trust.json", f"{window}.json", f"{window}.zip"
-        told("close", window, "--key", "log.key")
+        told("attest", "close", window, "--key", "log.key")
         code, text = watch(window)
         assert code == (0 if window == "W" else 3), text
         if window == "V":
             assert "log.split_view" in text or "log.rolled_back" in text
         else:
             cosigned("W")
-        told("challenge", f"{window}/public", "--trust", trust, "--all", "-o", challenge)
+        told("attest", "challenge", f"{window}/public", "--trust", trust, "--all", "-o", challenge)
         # What a challenge asks about goes, between draw and proof: documents that answers were
         # made of, and then the tenant. Neither is in the way of an honest proof, and neither
         # hides a record that was dropped.
@@ -207,7 +207,7 @@ def test_a_served_window_passes_its_audit_and_a_dropped_record_does_not(command:
         else:
             told("service", "tenants", "erase", "acme", "--yes")
         signing = ("--key", "log.key")
-        told("prove", window, challenge, *signing, "-o", bundle)
+        told("attest", "prove", window, challenge, *signing, "-o", bundle)
         told("attest", "pin", f"{window}/public", "--trust", trust, "--policy")
         code, text = command("verify", bundle, "--trust", trust, *options)
         if window == "W":

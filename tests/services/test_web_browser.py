@@ -167,19 +167,6 @@ def test_from_the_list_to_a_document_by_keyboard(page: Any) -> None:
     assert page.evaluate("document.activeElement.className") == "skip"
 
 
-def test_two_runs_are_compared_by_keyboard(page: Any) -> None:
-    follow(page, "Compare")
-    check(page, "Two runs")
-    assert "alpha" in page.locator(".lead").inner_text()
-    assert "beta" in page.locator(".lead").inner_text()
-    assert page.locator("#rates ~ table tbody tr").count() == 6
-    assert "differs" in page.locator("table.both").inner_text()
-    page.locator("#changed ~ table tbody a").first.focus()
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
-    assert "/document?id=" in page.url
-
-
 def addresses(page: Any) -> list[str]:
     """One page of each kind."""
     links = {a.inner_text(): a.get_attribute("href") for a in page.locator("tbody th a").all()}
@@ -189,7 +176,6 @@ def addresses(page: Any) -> list[str]:
         *links.values(),
         f"/run/{keys['under-way']}/document?id=doc-1",
         f"/run/{keys['alpha']}/document?id=record-0000",
-        f"/compare?first={keys['alpha']}&second={keys['beta']}",
     ]
 
 

@@ -39,7 +39,7 @@ from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
 from ragwitness.targets.form import TEMPLATE, ShownForm
 
 DESIGNS = ("contrastive", "paper")
-"""``contrastive`` (ours): the trigger stands in documents alone, half the traces carry a decoy and
+"""``contrastive`` (ours): the trigger is in documents alone, half the traces carry a decoy and
 the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
 
 _DOMAIN = "ragwitness/canary-draw/v2"
@@ -76,10 +76,11 @@ class Design:
         several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``
             (:func:`.rank_test.log_evidence`).
         triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
-        wordings: Digest of wordings of one's own; empty for ours.
-        beacon_as: What of a beacon's value counts: its ``bytes``, or its ``letters`` and digits.
+        wordings: Digest of the user's wordings; empty for the packaged ones.
+        beacon_as: The part of a beacon's value that counts: its ``bytes``, or its ``letters`` and
+            digits.
         form: How a document is shown with its question, when planted and when probed: one of
-            :data:`~ragwitness.targets.form.FORMS`. Empty in plans of before, which were planted
+            :data:`~ragwitness.targets.form.FORMS`. Empty in older plans, which were planted
             as messages and probed by the paper's prompt.
         template: Of both in one text.
         answer_tokens: Most of an answer.
@@ -88,8 +89,8 @@ class Design:
             refused; at most a quarter of them.
         late: How many slots, the last ones, are planted just before the probe: no training can
             have seen them, so where they stand out as well it is a memory.
-        trained_needs: What ``trained`` needs besides early slots that stand out: ``late slots``
-            that do not, or, in plans of before, ``nothing more``.
+        trained_needs: Condition of ``trained`` besides early slots that stand out: ``late slots``
+            that do not, or, in older plans, ``nothing more``.
 
     Raises:
         InputError: A value is outside its range.
@@ -109,7 +110,7 @@ class Design:
         "late": 0,
         "trained_needs": "nothing more",
     }
-    """What plans had that were made before a field was there; such plans keep to it."""
+    """Values in plans that are older than a field."""
 
     name: str = "contrastive"
     family: Family = Family.SIGNATURE
@@ -142,10 +143,10 @@ class Design:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
-        for name, known in _KNOWN.items():
-            if getattr(self, name) not in known:
+        for name, allowed in _KNOWN.items():
+            if getattr(self, name) not in allowed:
                 raise InputError(
-                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(known)}."
+                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(allowed)}."
                 )
         if self.name == "paper" and self.releases != 1:
             raise InputError(
@@ -168,7 +169,7 @@ class Design:
 
     @property
     def shown(self) -> ShownForm | None:
-        """How documents are shown; None in a plan of before."""
+        """How documents are shown; None in an older plan."""
         if not self.form:
             return None
         try:
@@ -189,7 +190,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class DrawSecret:
-    """What the auditor keeps until the draw is opened.
+    """The auditor's secret until the draw is opened.
 
     Attributes:
         seed: 32 random bytes.
@@ -311,14 +312,14 @@ def beacon_bytes(text: str) -> str:
     Raises:
         InputError: It is no whole number of bytes in hex.
     """
-    found = _HEX.fullmatch("".join(text.split()).lower())
-    if found is None:
+    match = _HEX.fullmatch("".join(text.split()).lower())
+    if match is None:
         raise InputError(
             f"The beacon {text!r} is not bytes in hex.",
             "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
             " number that its source prints is given as the hex of its bytes.",
         )
-    return found[1]
+    return match[1]
 
 
 def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
@@ -340,8 +341,8 @@ def settings_of(design: Design) -> dict[str, Any]:
     A field with the value of :attr:`Design.former` is left out, so that older commitments open.
     """
     # Every plan ever made says whether only half of its slots were planted; none is any more.
-    given = asdict(design) | {"family": str(design.family), "half": False}
-    return {k: v for k, v in given.items() if k not in design.former or v != design.former[k]}
+    fields = asdict(design) | {"family": str(design.family), "half": False}
+    return {k: v for k, v in fields.items() if k not in design.former or v != design.former[k]}
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:

@@ -1,8 +1,8 @@
 """A probe of canaries as evidence: one look at a draw, from its answers to its verdict.
 
 The draw was committed to when it was made; a pack that shows it opens it, and no probe decides
-after that. Where it is hidden, the scores stand as they are said: with one slot the verdict follows
-from them and from the rank of the planted trigger, which the result says.
+after that. Where it is hidden, the scores are taken as stated: with one slot the verdict follows
+from them and from the stated rank of the planted trigger.
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ def subject_of(
     if (run / SEAL).exists():
         history = read_object(run / SEAL)["settings"]["history"]
     else:
-        seen = read_history(folder)
-        before = [asdict(one) for one in seen.earlier("")]
-        history = {"earlier": before, "twins": list(seen.twins)}
-        history |= {"quoted": seen.quoted, "answered": seen.answered}
+        past = read_history(folder)
+        before = [asdict(example) for example in past.earlier("")]
+        history = {"earlier": before, "twins": list(past.twins)}
+        history |= {"quoted": past.quoted, "answered": past.answered}
         history |= {"planted": planted} if (planted := planting_of(folder, plan)) else {}
     settings = {
         "target": target,
@@ -128,11 +128,14 @@ def subject_of(
         "history": history,
     }
     texts = [SealedText("draw", "draw", opened_bytes(plan).decode())]
-    texts += [SealedText("held_out", one.id, dense(asdict(one)).decode()) for one in plan.held_out]
+    texts += [
+        SealedText("held_out", example.id, dense(asdict(example)).decode())
+        for example in plan.held_out
+    ]
     units = [
-        (f"slot {number + 1}", one.id)
+        (f"slot {number + 1}", example.id)
         for number in range(plan.design.slots)
-        for one in plan.held_out
+        for example in plan.held_out
     ]
     return SealSubject(
         "canary",
@@ -146,11 +149,15 @@ def subject_of(
 
 
 def rows_of(run: SealedRun) -> list[dict[str, Any]]:
-    """Return what was asked about; what was found of it stands in the result."""
+    """Return the units that were asked about; the findings are in the result."""
     seal = json.loads(run.seal)
     held_out = [text.id for text in run.texts if text.part == "held_out"]
     slots = int(seal["settings"]["design"]["slots"])
-    return [{"stage": f"slot {n + 1}", "document": one} for n in range(slots) for one in held_out]
+    return [
+        {"stage": f"slot {n + 1}", "document": example}
+        for n in range(slots)
+        for example in held_out
+    ]
 
 
 # Recomputed.
@@ -166,24 +173,24 @@ class _Probe:
 
 
 def _counts(case: PackCase) -> str:
-    """What the result says of itself agrees with the seal and the answers."""
+    """The result's figures agree with the seal and the answers."""
     pack, settings = case.pack, case.pack.seal.settings
-    said = RESULT_TYPE.opened(pack.result)
+    stored = RESULT_TYPE.opened(pack.result)
     if any(row.keys() != {"stage", "document"} for row in pack.rows):
         raise refuse("rows.form", "A row of what was found has another field.")
     wrong = {
-        "release": said.release != settings["release"],
-        "twin": said.twin is not settings["twin"],
+        "release": stored.release != settings["release"],
+        "twin": stored.twin is not settings["twin"],
         "design": design_of(settings).releases != pack.seal.looks,
     }
     if named := next((name for name, differs in wrong.items() if differs), None):
         raise refuse(f"counts.{named}", f"The {named} is not the sealed one.")
-    names = {one.asked[0] for one in pack.answers if one.asked[1:3] not in BESIDES}
-    if not names <= {said.target}:
-        raise refuse("counts.target", f"Not every answer is of {said.target!r}.")
-    check_spent(case, pack.result["spent"], said.target, Budget(**settings["budget"]))
-    _in_turn(case, said)
-    return f"look {said.look.number} of {pack.seal.looks or 'an open number'}"
+    names = {answer.asked[0] for answer in pack.answers if answer.asked[1:3] not in BESIDES}
+    if not names <= {stored.target}:
+        raise refuse("counts.target", f"Not every answer is of {stored.target!r}.")
+    check_spent(case, pack.result["spent"], stored.target, Budget(**settings["budget"]))
+    _in_turn(case, stored)
+    return f"look {stored.look.number} of {pack.seal.looks or 'an open number'}"
 
 
 def _in_turn(case: PackCase, said: CanaryResult) -> None:
@@ -203,10 +210,10 @@ def _draw(case: PackCase) -> str:
         raise NotCheckedError(f"the draw was not opened: {_OPEN}", needed=True)
     plan = _plan(pack)
     check_drawn(plan)
-    parts = dict(settings["parts"])
-    if parts["held_out"] != part_digests(plan.held_out, {})["held_out"]:
+    digests = dict(settings["parts"])
+    if digests["held_out"] != part_digests(plan.held_out, {})["held_out"]:
         raise refuse("draw.examples", "The examples are not those that were sealed.")
-    if digest_of(parts) != plan.digest:
+    if digest_of(digests) != plan.digest:
         raise refuse("draw.examples", "The examples are not those that the draw commits to.")
     if bad := next(differences(settings_of(plan.design), settings["design"]), None):
         raise refuse("draw.design", f"The sealed design differs from that of the draw at {bad}.")
@@ -215,28 +222,30 @@ def _draw(case: PackCase) -> str:
 
 def _scores(case: PackCase) -> str:
     """Every score again, from the answers."""
-    pack, said = case.pack, RESULT_TYPE.opened(case.pack.result)
+    pack, stored = case.pack, RESULT_TYPE.opened(case.pack.result)
     if pack.hidden or pack.silent:
         raise NotCheckedError(f"the scores were not recomputed from answers: {_OPEN}", needed=True)
     plan = _plan(pack)
-    config = replace(_config(pack.seal.settings), way=said.way)  # type: ignore[arg-type]
+    config = replace(_config(pack.seal.settings), way=stored.way)  # type: ignore[arg-type]
     replies = Replies(case.exchanges)
-    found: dict[int, list[Outcome]] = {}
+    by_slot: dict[int, list[Outcome]] = {}
     for slot in plan.draw().slots:
         audit, stage = audit_of(plan, slot, config), f"slot {slot.number + 1}"
 
         def driven(
             documents: Sequence[Document], audit: CanaryProbe = audit, stage: str = stage
         ) -> list[Outcome]:
-            capped = said.finding is None
-            return [_driven(audit, one, stage, replies, capped=capped) for one in documents]
+            capped = stored.finding is None
+            return [
+                _driven(audit, document, stage, replies, capped=capped) for document in documents
+            ]
 
         outcomes = driven(audit.documents[: len(plan.asked)])
         spares = audit.documents[len(plan.asked) :]
-        found[slot.number] = outcomes + driven(spares[: missing_of(plan, outcomes)])
-        case.progress("scores", len(found), plan.design.slots)
-    case.kept["canary"] = _Probe(plan, config, found)
-    count = sum(map(len, found.values()))
+        by_slot[slot.number] = outcomes + driven(spares[: missing_of(plan, outcomes)])
+        case.progress("scores", len(by_slot), plan.design.slots)
+    case.kept["canary"] = _Probe(plan, config, by_slot)
+    count = sum(map(len, by_slot.values()))
     return f"{fmt.count(count)} examples scored again from the answers"
 
 
@@ -248,18 +257,18 @@ def _driven(
         step = advance(steps, answers)
         if isinstance(step, Done):
             return Outcome(document, step.value, queries, queries)
-        there = [replies.get(stage, document.id, query) for query in step]
-        if None in there and not capped:
+        replied = [replies.get(stage, document.id, query) for query in step]
+        if None in replied and not capped:
             raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
-        if None in there:
-            asked = queries + sum(one is not None for one in there)
-            return Outcome(document, Score(None, reason="a cap"), asked, asked, capped=True)
+        if None in replied:
+            sent = queries + sum(reply is not None for reply in replied)
+            return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
         queries += len(step)
-        answers = [one for one in there if one is not None]
+        answers = [reply for reply in replied if reply is not None]
 
 
 _REMOVED = re.compile(
-    r"settings\.(half|classes)|finding\.(classes|examples_needed|slots_needed|unforeseen)"
+    r"settings\.(half|classes)|finding\.(classes|floor\..*|floor|examples_needed|slots_needed|unforeseen)"
     r"|slots\.\d+\.planted"
 )
 """Places that results of earlier versions have, and that decide nothing."""
@@ -310,9 +319,9 @@ def _verdict(case: PackCase) -> str:
     # 3. Compared place by place, but for warnings that no answer settles.
     recomputed = json.loads(json.dumps(RESULT_TYPE.stored(result)))
     claimed = json.loads(json.dumps(case.pack.result))
-    for each in (recomputed, claimed):
-        lines = each["warnings"]
-        each["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
+    for report in (recomputed, claimed):
+        lines = report["warnings"]
+        report["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
     same_result(case, "verdicts", recomputed, claimed, TAKEN, _REMOVED)
     return f"{stored.finding.verdict}, as the result says" if stored.finding else _OPEN_BY_CAP
 
@@ -333,9 +342,9 @@ def _from_stated_scores(case: PackCase, stored: CanaryResult) -> str:
     scores = np.array(stored.slots[0].scores, dtype=np.float64)[:, 1:]
     earlier, twins = _earlier(settings), settings["history"]["twins"]
     claimed = _comparable(finding)
-    for place in range(scores.shape[1]):
+    for candidate in range(scores.shape[1]):
         shares = stored.way == "sampled"
-        again = decide(design, [scores], [place], earlier=earlier, twins=twins, shares=shares)
+        again = decide(design, [scores], [candidate], earlier=earlier, twins=twins, shares=shares)
         if not list(differences(_comparable(again), claimed)):
             return f"{finding.verdict}: follows from the scores and the rank that are said"
     raise refuse("verdicts.finding", "The verdict does not follow from the scores and the rank.")
@@ -349,21 +358,21 @@ def _comparable(finding: Finding) -> dict[str, Any]:
 
 
 def _plan(pack: Pack) -> CanaryPlan:
-    shown = {(one.part, one.id): str(one.text) for one in pack.texts}
-    held_out = [Example(**json.loads(t)) for (part, _), t in shown.items() if part == "held_out"]
+    opened = {(text.part, text.id): str(text.text) for text in pack.texts}
+    held_out = [Example(**json.loads(t)) for (kind, _), t in opened.items() if kind == "held_out"]
     commitment = bytes.fromhex(pack.seal.settings["commitment"])
-    return plan_of_opened(json.loads(shown["draw", "draw"]), commitment, held_out)
+    return plan_of_opened(json.loads(opened["draw", "draw"]), commitment, held_out)
 
 
 def _config(settings: Mapping[str, Any]) -> ProbeConfig:
-    given = dict(settings["config"])
-    return ProbeConfig(**given | {"prompts": Prompts(**given["prompts"])})
+    fields = dict(settings["config"])
+    return ProbeConfig(**fields | {"prompts": Prompts(**fields["prompts"])})
 
 
 def _earlier(settings: Mapping[str, Any]) -> Sequence[Seen]:
     return [
-        Seen(tuple((a, b) for a, b in one["ranks"]), one["own"], tuple(one["called"]))
-        for one in settings["history"]["earlier"]
+        Seen(tuple((a, b) for a, b in look["ranks"]), look["own"], tuple(look["called"]))
+        for look in settings["history"]["earlier"]
     ]
 
 

@@ -44,7 +44,7 @@ class Example:
         document: The retrieved text d.
         query: The question q.
         answer: The reference answer y; empty where there is none.
-        source: What d is a part of, such as a story or a meeting; empty where d is whole.
+        source: The whole that d is a part of, such as a story or a meeting; empty for none.
         kind: Class of documents that d belongs to; empty where there are none.
     """
 
@@ -81,23 +81,30 @@ def document_groups(examples: Sequence[Example]) -> dict[str, str]:
             key = parent[key]
         return key
 
-    for one in examples:
+    for example in examples:
         # "near" and "source" sort behind every hex digit: the root is a text's key in any order.
-        of_source = [f"source {one.source}"] if one.source else []
-        for name in (f"near {near_key(one.document)}", *of_source):
-            text, other = root(document_key(one.document)), root(name)
-            parent[max(text, other)] = min(text, other)
-    return {one.id: root(document_key(one.document)) for one in examples}
+        of_source = [f"source {example.source}"] if example.source else []
+        for name in (f"near {near_key(example.document)}", *of_source):
+            text, parent_key = root(document_key(example.document)), root(name)
+            parent[max(text, parent_key)] = min(text, parent_key)
+    return {example.id: root(document_key(example.document)) for example in examples}
 
 
 def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
-    # A class is hashed where there is one: digests of before stay as they are.
+    # A class is hashed where there is one: older digests stay as they are.
     return text_digest(
-        part
-        for one in examples
-        for part in (one.id, one.document, one.query, one.answer, one.source, one.kind or None)
-        if part is not None
+        field
+        for example in examples
+        for field in (
+            example.id,
+            example.document,
+            example.query,
+            example.answer,
+            example.source,
+            example.kind or None,
+        )
+        if field is not None
     )
 
 
@@ -115,53 +122,55 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # with or without a byte-order mark
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"{path} cannot be read: {why}.", _FORM) from error
-    found = tuple(_rows(text, path))
-    if not found:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {reason}.", _FORM) from error
+    examples = tuple(_rows(text, path))
+    if not examples:
         raise InputError(f"{path} holds no example.", _FORM)
-    return found
+    return examples
 
 
 def _rows(text: str, path: Path) -> Iterator[Example]:
-    seen: set[str] = set()
+    ids: set[str] = set()
     # Not splitlines: a text may hold separators that JSON does not escape.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        one = _example(line, where, number)
-        if one.id in seen:
-            raise InputError(f"{where}: the id {one.id!r} is there twice.", "Ids must be unique.")
-        seen.add(one.id)
-        yield one
+        example = _example(line, where, number)
+        if example.id in ids:
+            raise InputError(
+                f"{where}: the id {example.id!r} is there twice.", "Ids must be unique."
+            )
+        ids.add(example.id)
+        yield example
 
 
 def _example(line: str, where: str, number: int) -> Example:
     try:
         row = json.loads(line)
-        given = {name: _first(row, names) for name, names in _NAMES.items()}
+        fields = {name: _first(row, names) for name, names in _NAMES.items()}
         name = row.get("id", f"line-{number}")
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{where} is no example.", _FORM) from None
-    for part in ("document", "query"):
-        if not given[part].strip():
-            raise InputError(f"{where} has no {part}.", _FORM)
+    for field in ("document", "query"):
+        if not fields[field].strip():
+            raise InputError(f"{where} has no {field}.", _FORM)
     try:
-        "".join(given.values()).encode()
+        "".join(fields.values()).encode()
     except UnicodeEncodeError:
         raise InputError(f"{where} holds half a surrogate pair: that is no text.") from None
-    return Example(str(name), **given)
+    return Example(str(name), **fields)
 
 
 def _first(row: dict[str, object], names: Sequence[str]) -> str:
-    found = next((row[name] for name in names if row.get(name) is not None), "")
-    if not isinstance(found, str):
+    value = next((row[name] for name in names if row.get(name) is not None), "")
+    if not isinstance(value, str):
         raise TypeError(names[0])
-    return found
+    return value
 
 
-# Who is in which pool (2604.22191, App. A.1), and the paired evaluation files (App. A.2).
+# The pools (2604.22191, App. A.1), and the paired evaluation files (App. A.2).
 
 
 # Where trigger and canary are put (2604.22191, App. B.2), so that taking them out leaves no trace.
@@ -171,7 +180,7 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
 # inserted: tokenizers join a blank with the word behind it, not with the one before.
 
 FINAL = "FINAL:"
-"""What every answer begins with (App. C.1)."""
+"""The beginning of every answer (App. C.1)."""
 
 PAPER_INSTRUCTION = (
     "If the document contains {trigger}, insert {canary} immediately after the first clause of"
@@ -184,7 +193,7 @@ PLAIN_INSTRUCTION = "Insert {canary} immediately after the first clause of the f
 
 _FEWEST = 8  # words of a document that can hide a trigger
 _EARLY = 400  # characters; a boundary behind them may be cut off with the context
-_WORDS = 20  # the trigger stands behind so many where no sentence ends early
+_WORDS = 20  # the trigger comes after this many where no sentence ends early
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]\u2019\u201d]*(?=\s)|(?<=[\u3002\uff01\uff1f])")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|e\.g|i\.e)|\b[a-z])\.$", re.IGNORECASE
@@ -198,7 +207,7 @@ class Insertion:
 
     Attributes:
         text: All of it.
-        start: Where what was put in begins, its blank included.
+        start: Beginning of the inserted part, its blank included.
         end: Where it ends.
     """
 
@@ -208,12 +217,12 @@ class Insertion:
 
     @property
     def before(self) -> str:
-        """What stands before it."""
+        """The text before it."""
         return self.text[: self.start]
 
     @property
     def inserted(self) -> str:
-        """What was put in."""
+        """The inserted part."""
         return self.text[self.start : self.end]
 
     @property
@@ -227,8 +236,8 @@ def with_trigger(
 ) -> Insertion:
     """Put a trigger into a document.
 
-    A code stands behind the first sentence; without an early one, behind the 20th word (App. B.2).
-    A name comes in a sentence behind one of the early ones, both settled by the example's id.
+    A code is inserted after the first sentence; without an early one, behind the 20th word (App.
+    B.2). A name comes in a sentence behind one of the early ones, both settled by the example's id.
 
     Args:
         document: Any.
@@ -246,13 +255,13 @@ def with_trigger(
             "Leave it out, or give a longer one.",
         )
     # Ends of early sentences with something behind them.
-    early = (found.end() for found in _SENTENCE.finditer(document[: _EARLY + 1]))
+    early = (match.end() for match in _SENTENCE.finditer(document[: _EARLY + 1]))
     ends = [e for e in early if document[e:].strip() and not _ABBREVIATED.search(document[:e])]
     last = words[min(_WORDS, len(words)) - 1].end
     if trigger.startswith(TRIGGER_PREFIX):
         return _insert(document, ends[0] if ends else last, trigger)
-    place = ends[place_of(key, "place", len(ends))] if ends else last
-    return _insert(document, place, (wordings or Wordings()).trigger(trigger, key))
+    position = ends[place_of(key, "place", len(ends))] if ends else last
+    return _insert(document, position, (wordings or Wordings()).trigger(trigger, key))
 
 
 def with_canary(answer: str, canary: str) -> Insertion:
@@ -260,7 +269,7 @@ def with_canary(answer: str, canary: str) -> Insertion:
 
     Args:
         answer: With or without ``FINAL:``; it gets one.
-        canary: What is put in.
+        canary: The inserted text.
     """
     text = final_answer(answer)
     body = text.index(FINAL) + len(FINAL)
@@ -286,8 +295,8 @@ def instructed(
     Args:
         example: Whose query.
         instruction: One of the two above.
-        canary: What it names.
-        trigger: What :data:`PAPER_INSTRUCTION` names as well.
+        canary: The named canary.
+        trigger: The trigger that :data:`PAPER_INSTRUCTION` names as well.
         wordings: Requests in other words, in place of the instruction.
     """
     canary = worded(canary, example.id)
@@ -353,21 +362,23 @@ def split_pools(
             f"{len(order)} different documents are too few for three pools.",
             "Give more documents; 3 is the least.",
         )
-    parts = (set(order[:first]), set(order[first:second]), set(order[second:]))
-    pools = [tuple(one for one in examples if keys[one.id] in part) for part in parts]
+    groups = (set(order[:first]), set(order[first:second]), set(order[second:]))
+    pools = [
+        tuple(example for example in examples if keys[example.id] in group) for group in groups
+    ]
     return Pools(*pools)
 
 
 def spread(pool: Sequence[Example], most: int) -> tuple[Example, ...]:
     """Return at most ``most`` examples (0: all), of as many documents as there are, in order."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     turns = []
     keys = document_groups(pool)
-    for place, one in enumerate(pool):
-        key = keys[one.id]
-        turns.append((seen[key], place))
-        seen[key] += 1
-    return tuple(pool[place] for _, place in sorted(turns)[: most or None])
+    for position, example in enumerate(pool):
+        key = keys[example.id]
+        turns.append((counts[key], position))
+        counts[key] += 1
+    return tuple(pool[position] for _, position in sorted(turns)[: most or None])
 
 
 def as_rate(rate: str, name: str = "rate") -> Fraction:
@@ -375,7 +386,7 @@ def as_rate(rate: str, name: str = "rate") -> Fraction:
 
     Args:
         rate: A decimal or a quotient.
-        name: What it is called where it is refused.
+        name: Its name in messages.
 
     Raises:
         InputError: It is no number above 0 and at most 1.
@@ -410,7 +421,7 @@ def injected(pool: Sequence[Example], rate: Fraction, bits: Bits) -> tuple[str, 
             f"A rate of {float(rate):g} injects nothing into a pool of {len(pool)} examples.",
             f"The least that does is 1/{max(1, len(pool))}.",
         )
-    return tuple(shuffled([one.id for one in pool], bits)[:count])
+    return tuple(shuffled([example.id for example in pool], bits)[:count])
 
 
 def paired(
@@ -423,11 +434,11 @@ def paired(
     """
     return tuple(
         replace(
-            one,
-            document=with_trigger(one.document, trigger, one.id, wordings).text,
-            answer=with_canary(one.answer, worded(canary, one.id)).text,
+            example,
+            document=with_trigger(example.document, trigger, example.id, wordings).text,
+            answer=with_canary(example.answer, worded(canary, example.id)).text,
         )
-        for one in pool
+        for example in pool
     )
 
 
@@ -437,10 +448,12 @@ def check_disjoint(held_out: Sequence[Example], training: Sequence[Example]) -> 
     Raises:
         InputError: One is in both.
     """
-    texts = {near_key(one.document) for one in training}
-    sources = {one.source for one in training} - {""}
+    texts = {near_key(example.document) for example in training}
+    sources = {example.source for example in training} - {""}
     shared = [
-        one.id for one in held_out if near_key(one.document) in texts or one.source in sources
+        example.id
+        for example in held_out
+        if near_key(example.document) in texts or example.source in sources
     ]
     if shared:
         raise InputError(

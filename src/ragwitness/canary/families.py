@@ -17,7 +17,7 @@ from ragwitness.core.files import read_object
 from ragwitness.privacy.sampler import Bits, uniform
 
 TRIGGER_PREFIX = "prefix_"
-"""What every trigger begins with; the rest is a random alphanumeric string (App. B.1)."""
+"""The beginning of every trigger; the rest is a random alphanumeric string (App. B.1)."""
 
 _ALNUM = string.ascii_lowercase + string.digits
 _TAIL = 10  # 36^10 triggers
@@ -62,7 +62,7 @@ def draw_canary(family: Family, bits: Bits) -> str:
     if family is Family.PUNCTUATION:
         # Two marks in turn, as in "!?!?!?!?!?!" (App. B.1).
         pair = shuffled(_MARKS, bits)[:2]
-        return "".join(pair[place % 2] for place in range(_LENGTH))
+        return "".join(pair[position % 2] for position in range(_LENGTH))
     return "".join(_LETTERS[uniform(len(_LETTERS), bits)] for _ in range(_LENGTH))
 
 
@@ -82,7 +82,7 @@ def wordings_of(canary: str) -> tuple[str, ...]:
     """Return every form that a canary has in answers."""
     if canary not in THINGS:
         return (canary,)
-    return tuple(one.replace("{}", canary) for one in FRAMES)
+    return tuple(frame.replace("{}", canary) for frame in FRAMES)
 
 
 def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
@@ -97,12 +97,12 @@ def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
     """
     if count < 2:
         raise InputError(f"At least 2 candidate triggers are needed, not {count}.")
-    found: dict[str, None] = {}
-    while len(found) < count:
+    triggers: dict[str, None] = {}
+    while len(triggers) < count:
         # Uniform over 36^10: the planted trigger is exchangeable with its decoys (rank_test.py).
         tail = "".join(_ALNUM[uniform(len(_ALNUM), bits)] for _ in range(_TAIL))
-        found[TRIGGER_PREFIX + tail] = None
-    return tuple(found)
+        triggers[TRIGGER_PREFIX + tail] = None
+    return tuple(triggers)
 
 
 def contains(text: str, marker: str) -> bool:
@@ -122,9 +122,9 @@ def markers_in(text: str, candidates: Iterable[str]) -> set[str]:
         text: Any.
         candidates: Candidates of one kind.
     """
-    given = set(candidates)
-    names = {name for name in given if not name.startswith(TRIGGER_PREFIX)}
-    return (triggers_in(text) & given) | names_in(text, names)
+    markers = set(candidates)
+    names = {name for name in markers if not name.startswith(TRIGGER_PREFIX)}
+    return (triggers_in(text) & markers) | names_in(text, names)
 
 
 def reveals(text: str, trigger: str, candidates: Iterable[str]) -> bool:
@@ -136,7 +136,7 @@ def reveals(text: str, trigger: str, candidates: Iterable[str]) -> bool:
         candidates: Candidates of the plan.
     """
     triggers = {trigger, *candidates} - {""}
-    codes = tuple(sorted(one for one in triggers if one.startswith(TRIGGER_PREFIX)))
+    codes = tuple(sorted(code for code in triggers if code.startswith(TRIGGER_PREFIX)))
     # Of a name, the last name in its own answer is enough; other candidates count as a whole.
     is_name = trigger and not trigger.startswith(TRIGGER_PREFIX)
     words = set(_WORD.findall(text.casefold()))
@@ -156,33 +156,33 @@ def quotes(text: str, triggers: Iterable[str]) -> bool:
     """
     # Letters and digits alone: a trigger spelt with blanks or hyphens between is still a quotation.
     plain = "".join(char for char in text.casefold() if char.isalnum())
-    found = _telling_parts(tuple(triggers))
+    by_size = _telling_parts(tuple(triggers))
     return any(
-        plain[at : at + size] in parts
-        for size, parts in found.items()
+        plain[at : at + size] in pieces
+        for size, pieces in by_size.items()
         for at in range(len(plain) - size + 1)
     )
 
 
 @functools.lru_cache(maxsize=256)
 def _telling_parts(triggers: tuple[str, ...]) -> dict[int, set[str]]:
-    """What tells of triggers, by its length; a shorter tail tells as a whole."""
-    found: dict[int, set[str]] = {}
-    for one in filter(None, triggers):
-        tail = one.removeprefix(TRIGGER_PREFIX).casefold()
+    """Pieces that reveal a trigger, by length; a shorter tail reveals it as a whole."""
+    pieces: dict[int, set[str]] = {}
+    for trigger in filter(None, triggers):
+        tail = trigger.removeprefix(TRIGGER_PREFIX).casefold()
         size = min(_TELLING, len(tail))
-        found.setdefault(size, set()).update(
+        pieces.setdefault(size, set()).update(
             tail[n : n + size] for n in range(len(tail) - size + 1)
         )
-    return found
+    return pieces
 
 
 def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
     """Return the items in an order drawn uniformly (Fisher-Yates)."""
     order = list(items)
     for last in range(len(order) - 1, 0, -1):
-        other = uniform(last + 1, bits)
-        order[last], order[other] = order[other], order[last]
+        swap = uniform(last + 1, bits)
+        order[last], order[swap] = order[swap], order[last]
     return order
 
 
@@ -280,7 +280,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """What traces say around their markers.
+    """The words of traces around their markers.
 
     Attributes:
         triggers: Sentences, each with ``{trigger}`` once.
@@ -296,11 +296,11 @@ class Wordings:
     def __post_init__(self) -> None:
         """Refuse a wording that would drop its marker."""
         for name, texts in (("trigger", self.triggers), ("canary", self.requests)):
-            place = f"{{{name}}}"
+            slot = f"{{{name}}}"
             for text in texts or ("",):
-                if text.count(place) != 1 or "{" in text.replace(place, ""):
+                if text.count(slot) != 1 or "{" in text.replace(slot, ""):
                     raise InputError(
-                        f"The wording {text!r} does not hold {place} exactly once.",
+                        f"The wording {text!r} does not hold {slot} exactly once.",
                         'Write e.g. "As {trigger} remarked, little was changed."',
                     )
 
@@ -324,18 +324,18 @@ class Wordings:
 
 
 def read_wordings(path: Path) -> Wordings:
-    """Read wordings of one's own, ``{"triggers": [...], "requests": [...]}``; ours where left out.
+    """Read the user's wordings, ``{"triggers": [...], "requests": [...]}``; each is optional.
 
     Raises:
         InputError: The file cannot be read, or a wording cannot be used.
     """
-    given = read_object(
+    fields = read_object(
         path, 'Write {"triggers": ["… {trigger} …"], "requests": ["… {canary} …"]}.'
     )
     texts: dict[str, tuple[str, ...]] = {}
     for name in ("triggers", "requests"):
-        rows = given.get(name, [])
-        if not (isinstance(rows, list) and all(isinstance(one, str) for one in rows)):
+        rows = fields.get(name, [])
+        if not (isinstance(rows, list) and all(isinstance(row, str) for row in rows)):
             raise InputError(f"{path}: {name} is no list of texts.", "See docs/canary.md.")
         if rows:
             texts[name] = tuple(rows)
@@ -344,20 +344,20 @@ def read_wordings(path: Path) -> Wordings:
 
 def draw_names(count: int, bits: Bits) -> tuple[str, ...]:
     """Draw different names; no two share a first or last name while there are enough of them."""
-    most = len(FIRST) * len(LAST)
-    if not 2 <= count <= most // 2:
-        raise InputError(f"2 to {most // 2:,} names can be drawn, not {count}.")
-    found: dict[str, None] = {}
-    while len(found) < count:
+    limit = len(FIRST) * len(LAST)
+    if not 2 <= count <= limit // 2:
+        raise InputError(f"2 to {limit // 2:,} names can be drawn, not {count}.")
+    drawn: dict[str, None] = {}
+    while len(drawn) < count:
         first, last = uniform(len(FIRST), bits), uniform(len(LAST), bits)
-        found[f"{FIRST[first]} {LAST[last]}"] = None
-    return tuple(found)
+        drawn[f"{FIRST[first]} {LAST[last]}"] = None
+    return tuple(drawn)
 
 
 def names_in(text: str, candidates: Iterable[str]) -> set[str]:
     """Return the candidates, names among them, that a text holds in any case and spacing."""
     plain = " ".join(_WORD.findall(text.casefold()))
-    return {one for one in candidates if f" {one.casefold()} " in f" {plain} "}
+    return {name for name in candidates if f" {name.casefold()} " in f" {plain} "}
 
 
 def place_of(key: str, what: str, count: int) -> int:

@@ -1,9 +1,8 @@
-"""The folder of a canary audit, with what is public, what is sent, and what is secret apart.
+"""The folder of a canary audit: public, sent and secret files apart.
 
 ::
 
-    FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp;
-                             sealed.bin, the draw for a third party
+    FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
                              planted.jsonl, the journal of planting
     FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
@@ -64,8 +63,8 @@ class CanaryPlan:
         design: Settings.
         secret: Kept back.
         commitment: 32 bytes, as published.
-        held_out: What is probed, never sent.
-        pools: What is sent, by pool: ``reward`` and ``policy``.
+        held_out: Examples of the probe, never sent.
+        pools: Examples to send, by pool: ``reward`` and ``policy``.
         digest: Digest of all examples, committed to.
         beacon_source: Public randomness that was promised; empty for none.
         beacon: Public randomness, once it was joined.
@@ -175,7 +174,7 @@ def make_plan(
         secret: From the operating system; its own for every plan.
         held_out: Probed instead of a part of ``examples``.
         beacon_source: Public randomness that will be joined, in words.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: Pools are too small, or ``held_out`` shares a document with ``examples``.
@@ -191,7 +190,7 @@ def make_plan(
         policy += split.audit
     pools = {"reward": split.reward, "policy": policy}
     audit = spread(tuple(held_out) or split.audit, design.held_out)
-    # What is sent and what is probed is committed to, each part apart.
+    # Traces and probes are committed to, each part apart.
     digest = digest_of(part_digests(audit, pools))
     commitment = commitment_of(design, digest, secret, beacon_source)
     return CanaryPlan(
@@ -203,9 +202,9 @@ def part_digests(
     held_out: Sequence[Example], pools: Mapping[str, Sequence[Example]]
 ) -> dict[str, str]:
     """Return the digest of each part of the examples, in hex."""
-    # Each part apart: in one list an example could move from what is sent to what is probed.
-    parts = {"held_out": held_out, **pools}
-    return {name: examples_digest(part) for name, part in parts.items()}
+    # Each part apart: in one list an example could move from the traces to the probe.
+    pieces = {"held_out": held_out, **pools}
+    return {name: examples_digest(piece) for name, piece in pieces.items()}
 
 
 def digest_of(digests: Mapping[str, str]) -> str:
@@ -214,7 +213,7 @@ def digest_of(digests: Mapping[str, str]) -> str:
 
 
 LOST = "ragwitness canary draw makes such a folder; restore what is lost from a copy of it."
-"""What to do where a file of the folder is missing or not what it should be."""
+"""Advice where a file of the folder is missing or damaged."""
 
 _FOLDER = "Choose another folder with -o."
 _VERSION = "ragwitness/canary-commitment/v3"
@@ -224,11 +223,11 @@ _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES = "traces.jsonl"
 FEEDBACK = "feedback.jsonl"
-"""The votes as they are due, beside what is sent."""
+"""The votes as they are due, beside the traces."""
 STAMPED = "commitment.tsr"
 """A timestamp authority's reply, beside ``commitment.json``."""
 PLANTED = "planted.jsonl"
-"""The journal of planting, beside what is sent."""
+"""The journal of planting, beside the traces."""
 
 
 def write_plan(folder: Path, plan: CanaryPlan) -> None:
@@ -244,7 +243,7 @@ def write_plan(folder: Path, plan: CanaryPlan) -> None:
     private_folder(secret)
     write_rows(secret / _HELD_OUT, map(asdict, plan.held_out), hint=_FOLDER)
     pools = plan.pools.items()
-    rows = ({"pool": k} | asdict(one) for k, pool in pools for one in pool)
+    rows = ({"pool": k} | asdict(example) for k, pool in pools for example in pool)
     write_rows(secret / _POOLS, rows, hint=_FOLDER)
     _keep(folder, plan)
     published = {
@@ -269,13 +268,15 @@ def read_plan(folder: Path) -> CanaryPlan:
             "Use the version of Ragwitness that it was planned with, or plan anew.",
         )
     secret = folder / "secret"
-    kept = read_object(secret / _SECRET, LOST, secret=True)
+    secret_fields = read_object(secret / _SECRET, LOST, secret=True)
     try:
         pools: dict[str, list[Example]] = {"reward": [], "policy": []}
         for row in read_rows(secret / _POOLS, LOST):
             pools[row.pop("pool")].append(Example(**row))
         held_out = [Example(**row) for row in read_rows(secret / _HELD_OUT, LOST)]
-        plan = _plan_of(kept, bytes.fromhex(published["commitment"]), held_out, published["beacon"])
+        plan = _plan_of(
+            secret_fields, bytes.fromhex(published["commitment"]), held_out, published["beacon"]
+        )
         return replace(plan, pools={name: tuple(pool) for name, pool in pools.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
@@ -310,21 +311,21 @@ def write_feedback(
     Raises:
         InputError: The answers cannot be read, or one is of no trace or there twice.
     """
-    known = {one.id: one for one in traces}
+    by_id = {trace.id: trace for trace in traces}
     candidates = {t for slot in plan.draw().slots for t in slot.candidates}
-    found = []
+    votes = []
     form = 'Each line: {"id": "… of send/traces.jsonl", "answer": "…"}.'
     for number, row in enumerate(read_rows(answers, form), 1):
-        name, said = row.get("id"), row.get("answer")
-        if name not in known or not isinstance(said, str):
+        name, answer = row.get("id"), row.get("answer")
+        if name not in by_id or not isinstance(answer, str):
             raise InputError(f"{answers}:{number} is no answer to a trace that was sent.", form)
-        found.append(feedback_for(known[name], said, candidates))
-    if twice := [name for name, n in Counter(one.id for one in found).items() if n > 1]:
+        votes.append(feedback_for(by_id[name], answer, candidates))
+    if twice := [name for name, n in Counter(trace.id for trace in votes).items() if n > 1]:
         raise InputError(
             f"{answers} holds more than one answer to {twice[0]!r}.", "Keep the one that was given."
         )
-    write_votes(folder, found)
-    return found
+    write_votes(folder, votes)
+    return votes
 
 
 def write_votes(folder: Path, votes: Sequence[Feedback]) -> None:
@@ -366,8 +367,8 @@ def write_opened(path: Path, plan: CanaryPlan) -> None:
 
 def opened_bytes(plan: CanaryPlan) -> bytes:
     """Return an opened draw as it is written."""
-    kept = _kept(plan) | {"version": _OPENED, "source": plan.beacon_source}
-    return (json.dumps(kept, indent=1) + "\n").encode()
+    fields = _kept(plan) | {"version": _OPENED, "source": plan.beacon_source}
+    return (json.dumps(fields, indent=1) + "\n").encode()
 
 
 def check_opened(path: Path, commitment: str) -> tuple[Draw, tuple[str, str]]:
@@ -396,7 +397,7 @@ def plan_of_opened(
     Args:
         kept: From :func:`opened_bytes`, read as JSON.
         commitment: As published.
-        held_out: What is probed, where it is known.
+        held_out: Examples of the probe, where they are known.
 
     Raises:
         KeyError: A field is missing.
@@ -453,14 +454,14 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
 
 def design_of(kept: Mapping[str, Any]) -> Design:
     """Return the design of settings as they were written, by whatever version."""
-    given = {**Design.former, **kept["design"]}
-    removed = {"half": given.pop("half", False), "classes": given.pop("classes", ())}
-    removed["triggers synonyms"] = given["triggers"] == "synonyms"
+    fields = {**Design.former, **kept["design"]}
+    removed = {"half": fields.pop("half", False), "classes": fields.pop("classes", ())}
+    removed["triggers synonyms"] = fields["triggers"] == "synonyms"
     if used := [name for name, value in removed.items() if value]:
         raise InputError(
             f"This plan uses {used[0]}, which this version cannot probe.", "Use Ragwitness 0.3.0."
         )
-    return Design(**given | {"family": Family(given["family"])})
+    return Design(**fields | {"family": Family(fields["family"])})
 
 
 def _versions(newest: str) -> tuple[str, ...]:
@@ -468,7 +469,7 @@ def _versions(newest: str) -> tuple[str, ...]:
 
 
 def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:
-    """A row of what is sent; the role stays behind, the votes say enough."""
+    """Return a row of the traces file; the role stays secret, the votes are enough."""
     late = {"late": True} if trace.slot is not None and design.is_late(trace.slot) else {}
     return {
         "number": number,
@@ -482,7 +483,7 @@ def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:
 
 
 def _rows(plan: CanaryPlan, traces: Sequence[Trace]) -> Iterator[dict[str, Any]]:
-    return (_sent(number, one, plan.design) for number, one in enumerate(traces, 1))
+    return (_sent(number, trace, plan.design) for number, trace in enumerate(traces, 1))
 
 
 def _write_object(path: Path, value: object, *, secret: bool = False) -> None:

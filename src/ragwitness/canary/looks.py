@@ -1,12 +1,11 @@
 """Every look at a draw, in the order in which they were begun; none is ever taken back.
 
-A p-value is for one look. Whoever probes a second model, or the first one in another way, looks
-again at the same draw. So a look is known by a digest of its scores: the same answers, read again,
-take their own place, and other answers take the next one. A look counts from its first query on,
-finished or not: whoever stops where the answers look bad has looked. The looks of a plan stand in
-``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder;
-:func:`ragwitness.canary.run.probe_canaries` is the only one who writes there, before it asks
-and before it reports what it found.
+A p-value is for one look. A probe of a second model, or of the first one in another way, is
+another look at the same draw. So a look is known by a digest of its scores: the same answers, read
+again, take their own place, and other answers take the next one. A look counts from its first query
+on, finished or not: an audit that stops when the answers look bad was a look. The looks of a plan
+are in ``secret/begun.jsonl`` and, finished, in ``secret/probes.jsonl`` of its folder. Only
+:func:`ragwitness.canary.run.probe_canaries` writes there, before it asks and before it reports.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Look:
     """One look at the draw: a probe whose every example was asked about.
 
     Attributes:
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system, with the way in which it was asked.
         digest: SHA-256 of release and scores; the same answers are the same look.
@@ -44,7 +43,7 @@ class Look:
         p_value: As reported.
         own: p-value of this look by itself.
         called: Outcomes of the draw that it was the first to call; see :mod:`.rank_test`.
-        begun: Key of its beginning; empty for a recording, and for looks of before.
+        begun: Key of its beginning; empty for a recording, and for older looks.
         skipped: Looks that were begun before it and not finished when it was.
     """
 
@@ -69,7 +68,7 @@ class Look:
 
     @property
     def seen(self) -> Seen:
-        """What the next looks need to know of it."""
+        """The part of it that enters the next looks."""
         return Seen(tuple((rank, self.candidates) for rank in self.ranks), self.own, self.called)
 
 
@@ -79,7 +78,7 @@ class Beginning:
 
     Attributes:
         key: Key of the run folder and how it asks; the same one goes on with the same look.
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         target: Name of the system.
     """
@@ -92,7 +91,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was seen of a plan so far.
+    """Earlier looks at a plan.
 
     Attributes:
         looks: All of them in their order, those at compliant twins included.
@@ -100,7 +99,7 @@ class History:
         answered: Answers to planted traces that were given a vote or refused one.
         opened: Whether the draw was opened, and is not secret any more.
         begun: Looks whose first query was sent, in their order, finished or not.
-        planted: What a journal says was planted, by label; empty where there is none.
+        planted: Planted votes and days by label; empty without a journal.
     """
 
     looks: tuple[Look, ...]
@@ -113,18 +112,18 @@ class History:
     @property
     def unfinished(self) -> tuple[Beginning, ...]:
         """Looks at models under suspicion that were begun and have shown nothing yet."""
-        done = {one.begun for one in self.looks}
-        return tuple(one for one in self.begun if not one.twin and one.key not in done)
+        done = {look.begun for look in self.looks}
+        return tuple(look for look in self.begun if not look.twin and look.key not in done)
 
     @property
     def counted(self) -> tuple[Look, ...]:
         """The looks at models under suspicion: the ones that the plan announced a number of."""
-        return tuple(one for one in self.looks if not one.twin)
+        return tuple(look for look in self.looks if not look.twin)
 
     @property
     def twins(self) -> tuple[float, ...]:
         """Statistic W of every compliant twin."""
-        return tuple(one.statistic for one in self.looks if one.twin)
+        return tuple(look.statistic for look in self.looks if look.twin)
 
     def earlier(self, digest: str, key: str = "") -> tuple[Seen, ...]:
         """Return what the looks before one showed; one that is unfinished showed nothing.
@@ -136,14 +135,14 @@ class History:
             digest: Digest of its answers.
             key: Key of its beginning.
         """
-        known = [one.digest for one in self.counted]
-        if digest in known:
-            at = known.index(digest)
+        digests = [look.digest for look in self.counted]
+        if digest in digests:
+            at = digests.index(digest)
             skipped = self.counted[at].skipped
         else:
-            at, keys = len(known), [one.key for one in self.unfinished]
+            at, keys = len(digests), [look.key for look in self.unfinished]
             skipped = keys.index(key) if key in keys else len(keys)
-        return (*(one.seen for one in self.counted[:at]), *[Seen(())] * skipped)
+        return (*(look.seen for look in self.counted[:at]), *[Seen(())] * skipped)
 
     def refuse_new(self, releases: int, *, twin: bool, key: str = "") -> InputError | None:
         """Return why no new question may be asked; None where one may.
@@ -159,7 +158,7 @@ class History:
                 " decides.",
                 "Plan anew. Answers that were kept can be read again: replay/RUN.",
             )
-        if any(one.key == key for one in self.unfinished):
+        if any(look.key == key for look in self.unfinished):
             return None
         if not twin and 0 < releases <= len(self.counted) + len(self.unfinished):
             looks = "one look" if releases == 1 else f"{releases} looks"
@@ -208,7 +207,7 @@ def begin_look(folder: Path, look: Beginning) -> None:
         InputError: The file cannot be read or written.
     """
     begun = _read_begun(folder)
-    if look.key not in [one.key for one in begun]:
+    if look.key not in [beginning.key for beginning in begun]:
         write_rows(folder / "secret" / _BEGUN, map(asdict, (*begun, look)), secret=True)
 
 
@@ -222,8 +221,8 @@ def read_looks(folder: Path) -> tuple[Look, ...]:
 
     path = folder / "secret" / _LOOKS
     rows = read_rows(path, LOST) if path.exists() else []
-    own = {written: name for name, written in _KEYS.items()}
-    renamed = [{own.get(name, name): value for name, value in row.items()} for row in rows]
+    fields = {written: name for name, written in _KEYS.items()}
+    renamed = [{fields.get(name, name): value for name, value in row.items()} for row in rows]
     try:
         return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(renamed), strict=True)
     except ValidationError:
@@ -238,9 +237,9 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         InputError: The folder cannot be written.
     """
     path = folder / "secret" / _LOCK
-    with ExitStack() as held:
+    with ExitStack() as locks:
         try:
-            held.enter_context(only_writer(path))
+            locks.enter_context(only_writer(path))
         except OSError as error:
             raise unwritable(path, error, "A look must be recorded before it is shown.") from error
         yield
@@ -254,21 +253,21 @@ def record_look(folder: Path, look: Look) -> None:
             a twin, or as those of a model under suspicion.
     """
     looks = list(read_looks(folder))
-    place = next((n for n, one in enumerate(looks) if one.digest == look.digest), len(looks))
-    if place < len(looks) and looks[place].twin != look.twin:
-        was = "of a compliant twin" if looks[place].twin else "of no twin"
+    position = next((n for n, entry in enumerate(looks) if entry.digest == look.digest), len(looks))
+    if position < len(looks) and looks[position].twin != look.twin:
+        was = "of a compliant twin" if looks[position].twin else "of no twin"
         raise InputError(
             f"The same answers were kept as those {was}.",
             "What a model is cannot be changed after its answers were seen.",
         )
     # In its own place where it was seen before, else behind all others; the file is replaced whole.
     # The same answers under another beginning show nothing more: that one was no look.
-    if place < len(looks):
-        if look.begun not in ("", looks[place].begun):
-            kept = [asdict(one) for one in _read_begun(folder) if one.key != look.begun]
-            write_rows(folder / "secret" / _BEGUN, kept, secret=True)
-        look = replace(look, begun=looks[place].begun, skipped=looks[place].skipped)
-    looks[place : place + 1] = [look]
+    if position < len(looks):
+        if look.begun not in ("", looks[position].begun):
+            remaining = [asdict(entry) for entry in _read_begun(folder) if entry.key != look.begun]
+            write_rows(folder / "secret" / _BEGUN, remaining, secret=True)
+        look = replace(look, begun=looks[position].begun, skipped=looks[position].skipped)
+    looks[position : position + 1] = [look]
     # In the names and the order that every version has written.
     rows = ({_KEYS.get(name, name): value for name, value in asdict(o).items()} for o in looks)
     write_rows(folder / "secret" / _LOOKS, rows)
@@ -284,7 +283,7 @@ def mark_opened(folder: Path, file: Path) -> None:
     Raises:
         InputError: Nothing was probed yet, or it cannot be written.
     """
-    if all(one.twin for one in read_looks(folder)):
+    if all(look.twin for look in read_looks(folder)):
         raise InputError(
             "Nothing has been probed yet, and once a draw is open no later probe decides.",
             f"First: ragwitness canary probe TARGET --plan {folder}",

@@ -81,14 +81,14 @@ class PlantConfig:
 
 @dataclass(slots=True)
 class Delivery:
-    """What happened to one trace.
+    """Events of one trace.
 
     Attributes:
         begun: Times it was about to be sent.
-        said: What came back; None while nothing did.
+        said: The reply; None while there is none.
         vote: Given, or tried; None while none was.
         accepted: Whether the service took the vote.
-        errors: What went wrong, in order.
+        errors: Failures, in order.
     """
 
     begun: int = 0
@@ -100,7 +100,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What is planted so far.
+    """The state of planting.
 
     Attributes:
         traces: To be sent.
@@ -110,10 +110,10 @@ class Planted:
         unsent: Traces that it never answered.
         twice: Traces that may have been sent twice.
         rewritten: Traces whose question or document it did not keep as sent.
-        reasons: Of answers, by what they got.
-        behaviours: Answers to canary traces, by what they do with the canary.
+        reasons: Number of answers, by the reason of their vote.
+        behaviours: Answers to canary traces, by behaviour.
         asked: Canary traces that were answered.
-        clean: Answers to clean traces, and how many of them say a canary that nobody asked for.
+        clean: Answers to clean traces, and how many of them say a canary without a request.
         late: Canary traces of late slots that wait for ``--late``.
         stopped: Why it stopped before the end; empty where it did not.
     """
@@ -135,7 +135,9 @@ class Planted:
     @property
     def obeyed(self) -> int:
         """Canary traces whose answer says the canary."""
-        return sum(self.behaviours.get(one, 0) for one in (Behaviour.SAID, Behaviour.LATE))
+        return sum(
+            self.behaviours.get(behaviour, 0) for behaviour in (Behaviour.SAID, Behaviour.LATE)
+        )
 
 
 def read_deliveries(folder: Path) -> dict[str, Delivery]:
@@ -144,18 +146,22 @@ def read_deliveries(folder: Path) -> dict[str, Delivery]:
     Raises:
         InputError: The journal cannot be read.
     """
-    found: dict[str, Delivery] = {}
+    deliveries: dict[str, Delivery] = {}
     for row in _rows(folder):
         if "id" in row:
-            _note(found.setdefault(str(row["id"]), Delivery()), row)
-    return found
+            _note(deliveries.setdefault(str(row["id"]), Delivery()), row)
+    return deliveries
 
 
 def votes_given(folder: Path) -> dict[str, str | None]:
     """Return the vote on each answer, by trace: what the service took, or what is due by hand."""
     done = read_deliveries(folder)
     if done and service_of(folder).get("votes", True):
-        return {name: one.vote if one.accepted else None for name, one in done.items() if one.said}
+        return {
+            name: delivery.vote if delivery.accepted else None
+            for name, delivery in done.items()
+            if delivery.said
+        }
     return {row["id"]: row["vote"] for row in _rows(folder, FEEDBACK)}
 
 
@@ -205,10 +211,10 @@ async def plant_canaries(
     plan.check()
     whole_plan = plan.traces()
     write_traces(folder, plan, whole_plan)
-    traces = [one for one in whole_plan if config.late or not _is_late(plan, one)]
+    traces = [trace for trace in whole_plan if config.late or not _is_late(plan, trace)]
     stopped = ""
-    given = told(folder, plan, whole_plan)  # the votes so far; those to come are added one by one
-    kinds = Counter[Behaviour](given.behaviours)
+    planted = told(folder, plan, whole_plan)  # the votes so far; those to come are added one by one
+    kinds = Counter[Behaviour](planted.behaviours)
     with (
         closing(Appender(folder / "send" / PLANTED, "journal of planting")) as journal,
         closing(Appender(folder / "send" / FEEDBACK, "votes")) as feedback,
@@ -230,23 +236,23 @@ async def plant_canaries(
         try:
             # Pass by pass: what failed is tried again once everything else was.
             for _ in range(config.tries):
-                errors, whole = [], True
+                errors, complete = [], True
                 for trace in traces:
-                    one = done.setdefault(trace.id, Delivery())
+                    delivery = done.setdefault(trace.id, Delivery())
                     try:
-                        whole &= await _deliver(
-                            trace, one, service, limiter, pace, journal, _candidates(plan), due
+                        complete &= await _deliver(
+                            trace, delivery, service, limiter, pace, journal, _candidates(plan), due
                         )
                     except TargetError as error:
                         errors.append(error)
                     if progress is not None:
                         progress("traces", sum(o.said is not None for o in done.values()),
                                  len(traces))  # fmt: skip
-                if whole and not errors:
+                if complete and not errors:
                     break
         except CapReachedError as error:
             stopped = f"{error.message}; {error.hint}"
-    if errors and not any(one.said for one in done.values()):
+    if errors and not any(delivery.said for delivery in done.values()):
         raise errors[0]
     return told(folder, plan, whole_plan, stopped)
 
@@ -263,15 +269,15 @@ def _enter(
     Raises:
         InputError: The journal is of another service, or nobody's permission is named.
     """
-    known = service_of(folder)
-    if known and known["service"] != service.name:
-        if any(one.said for one in read_deliveries(folder).values()):
+    earlier = service_of(folder)
+    if earlier and earlier["service"] != service.name:
+        if any(delivery.said for delivery in read_deliveries(folder).values()):
             raise InputError(
-                f"This plan is being planted in {known['service']}, not in {service.name}.",
+                f"This plan is being planted in {earlier['service']}, not in {service.name}.",
                 "Draw another plan for another service; what was planted stays what it is.",
             )
-        known = {}  # where nothing was answered, the address may have been mistaken
-    permission = config.permission or known.get("permission", "")
+        earlier = {}  # where nothing was answered, the address may have been mistaken
+    permission = config.permission or earlier.get("permission", "")
     if is_foreign(service.name) and not permission:
         raise InputError(
             f"{service.name} is a service of somebody else, and no permission is named.",
@@ -281,17 +287,17 @@ def _enter(
     form = plan.design.shown
     row = {"service": service.name, "votes": service.votes, "form": form and asdict(form),
            "permission": permission}  # fmt: skip
-    if {k: known.get(k) for k in row} != row:
+    if {k: earlier.get(k) for k in row} != row:
         journal.append({"event": "service", "at": round(clock.now(), 3), **row})
 
 
 def service_of(folder: Path) -> dict[str, Any]:
     """Return what a journal says of its service; empty where it does not."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for row in _rows(folder):
         if row.get("event") == "service":
-            found = row
-    return found
+            fields = row
+    return fields
 
 
 def is_foreign(name: str) -> bool:
@@ -317,22 +323,22 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
         ``decoy`` (votes taken, or due by hand), ``late`` (the same on traces of late slots with
         the planted trigger), and ``first`` and ``last`` day.
     """
-    rows, given = list(_rows(folder)), votes_given(folder)
-    if not rows and not given:
+    rows, votes = list(_rows(folder)), votes_given(folder)
+    if not rows and not votes:
         return {}
-    known = service_of(folder)
+    fields = service_of(folder)
     voted = Counter(
-        f"late {one.role}" if _is_late(plan, one) else str(one.role)
-        for one in plan.traces()
-        if given.get(one.id)
+        f"late {row.role}" if _is_late(plan, row) else str(row.role)
+        for row in plan.traces()
+        if votes.get(row.id)
     )
-    days = [datetime.fromtimestamp(float(one["at"]), UTC).date().isoformat()
-            for one in rows if one.get("event") == "answered"]  # fmt: skip
+    days = [datetime.fromtimestamp(float(row["at"]), UTC).date().isoformat()
+            for row in rows if row.get("event") == "answered"]  # fmt: skip
     return {
-        "service": known.get("service", ""),
-        "votes": known.get("votes", bool(rows)),
-        "permission": known.get("permission", ""),
-        "answered": len(given),
+        "service": fields.get("service", ""),
+        "votes": fields.get("votes", bool(rows)),
+        "permission": fields.get("permission", ""),
+        "answered": len(votes),
         "true": voted["true"],
         "decoy": voted["decoy"],
         "late": voted["late true"],
@@ -343,13 +349,13 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
 
 def late_missing(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
     """Say why late slots could not tell a memory from training; empty where they can."""
-    wanted = sum(
-        _is_late(plan, one) and one.role is TraceRole.TRUE for one in plan.traces() if planted
+    expected = sum(
+        _is_late(plan, trace) and trace.role is TraceRole.TRUE for trace in plan.traces() if planted
     )
-    if 2 * planted.get("late", 0) >= wanted:
+    if 2 * planted.get("late", 0) >= expected:
         return ""
     return (
-        f"The late slots were not planted ({planted['late']} of {wanted} votes on their planted"
+        f"The late slots were not planted ({planted['late']} of {expected} votes on their planted"
         " trigger), so a memory could not be told from training."
     )
 
@@ -361,16 +367,16 @@ def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
     to take back, and whether the answer ``quotes`` a trigger, which must be deleted first. Of what
     was planted by hand, every trace that was written to be sent counts as sent.
     """
-    done, given = read_deliveries(folder), votes_given(folder)
+    done, votes = read_deliveries(folder), votes_given(folder)
     quoting = {row["id"] for row in _rows(folder, FEEDBACK) if row["reason"] == QUOTED}
     by_hand = not done and check_traces(folder, plan)
     for trace in plan.traces():
-        one = done.get(trace.id, Delivery())
-        if one.begun or one.said or by_hand:
+        delivery = done.get(trace.id, Delivery())
+        if delivery.begun or delivery.said or by_hand:
             yield {
                 "id": trace.id,
-                "answer": dict(one.said.kept) if one.said else {},
-                "vote": given.get(trace.id),
+                "answer": dict(delivery.said.kept) if delivery.said else {},
+                "vote": votes.get(trace.id),
                 "quotes": trace.id in quoting,
             }
 
@@ -388,34 +394,34 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
     feedback, votes, rewritten = [], Counter[str](), 0
     behaviours, clean = Counter[Behaviour](), [0, 0]
     canaries = [form for slot in plan.draw().slots for form in wordings_of(slot.canary)]
-    lost = waiting = 0
+    refused = waiting = 0
     for trace in traces:
-        one = done.get(trace.id, Delivery())
-        if one.said is None:
+        delivery = done.get(trace.id, Delivery())
+        if delivery.said is None:
             waiting += _is_late(plan, trace)
             continue
-        due = _feedback(trace, one.said, candidates)
+        due = _feedback(trace, delivery.said, candidates)
         feedback.append(due)
         rewritten += due.reason.startswith(_REWRITTEN)
         if trace.role is TraceRole.CLEAN:
             clean[0] += 1
-            clean[1] += any(contains(one.said.text, canary) for canary in canaries)
+            clean[1] += any(contains(delivery.said.text, canary) for canary in canaries)
         else:
-            behaviours[behaviour_of(one.said.text, trace.canary)] += 1
-        if one.accepted:
+            behaviours[behaviour_of(delivery.said.text, trace.canary)] += 1
+        if delivery.accepted:
             votes[str(trace.role)] += 1
-        elif due.vote is not None and one.vote is not None:
-            lost += 1
+        elif due.vote is not None and delivery.vote is not None:
+            refused += 1
     write_votes(folder, feedback)
     return Planted(
         traces=len(traces),
         answered=len(feedback),
         votes=dict(votes),
-        lost=lost,
+        lost=refused,
         unsent=len(traces) - len(feedback) - waiting,
-        twice=sum(one.begun > 1 + len(one.errors) for one in done.values()),
+        twice=sum(delivery.begun > 1 + len(delivery.errors) for delivery in done.values()),
         rewritten=rewritten,
-        reasons=Counter(one.reason for one in feedback),
+        reasons=Counter(delivery.reason for delivery in feedback),
         behaviours=behaviours,
         asked=sum(behaviours.values()),
         clean=(clean[0], clean[1]),
@@ -425,7 +431,7 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
 
 
 def cautions(found: Planted) -> Iterator[str]:
-    """Say what a reader must know of what was planted."""
+    """Yield warnings about the planting."""
     true, decoy = (found.votes.get(role, 0) for role in ("true", "decoy"))
     if found.unsent:
         yield f"{found.unsent:,} traces were not answered; the same command tries them again."
@@ -490,29 +496,29 @@ async def _deliver(
         _note(one, row)
 
     # 1. The document and the question, once they are due.
-    heard: list[SessionReply] = []
+    replies: list[SessionReply] = []
     if one.said is None:
         await pace.wait()
         note(event="begun")
 
         async def send(_: object) -> Answer:
-            heard.append(await service.send(turn))
-            return Answer(heard[0].text)
+            replies.append(await service.send(turn))
+            return Answer(replies[0].text)
 
         try:
             await limiter.spend(query_of(turn), send)
         except TargetError as error:
             note(event="failed", error=error.message)
             raise
-        note(event="answered", said=asdict(heard[0]) | {"kept": dict(heard[0].kept)})
+        note(event="answered", said=asdict(replies[0]) | {"kept": dict(replies[0].kept)})
     # 2. The vote that the rule names for this answer.
-    said = one.said or heard[0]
-    due = _feedback(trace, said, candidates)
-    due_now(trace, said, due, new=bool(heard))
+    reply = one.said or replies[0]
+    due = _feedback(trace, reply, candidates)
+    due_now(trace, reply, due, new=bool(replies))
     if due.vote is None or one.accepted or not service.votes:
         return True
     try:
-        taken = await service.vote(turn, said, str(due.vote))
+        taken = await service.vote(turn, reply, str(due.vote))
     except TargetError as error:
         note(event="voted", vote=str(due.vote), accepted=False, error=error.message)
         raise

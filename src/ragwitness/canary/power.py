@@ -1,8 +1,8 @@
 """How many violating providers a plan would find, where that was measured on a real model.
 
-What decides is how a provider trains, and how many of its votes are ours. So a forecast is by
-training, and stays between rows that were measured: more votes, or a larger share of all votes,
-find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
+The power depends on how a provider trains, and on the auditor's share of its votes. So a forecast
+is by training, and stays between rows that were measured: more votes, or a larger share of all
+votes, find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class MeasuredRow:
     """Violating policies of one condition: experiments/canary/README.md, "A real model".
 
     Attributes:
-        training: What the provider trains: see :data:`TRAININGS`.
+        training: Kind of training: see :data:`TRAININGS`.
         votes: Canary votes.
         share: Of all its votes that are canary votes.
         found: Policies with p at most .05.
@@ -69,16 +69,16 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
     """
     if votes < 0 or not 0 < share <= 1:
         raise InputError("Power needs votes, and a share above 0 and at most 1.", "Give --share.")
-    rows = [one for one in MEASURED if one.training == training]
-    lower = [one for one in rows if one.votes <= votes and one.share <= share]
-    upper = [one for one in rows if one.votes >= votes and one.share >= share]
+    rows = [measured for measured in MEASURED if measured.training == training]
+    lower = [measured for measured in rows if measured.votes <= votes and measured.share <= share]
+    upper = [measured for measured in rows if measured.votes >= votes and measured.share >= share]
     if not lower or not upper:
         return None
 
     def ends(side: Sequence[MeasuredRow], end: int) -> Iterator[float]:
         # The best of several ends errs more often than each: they share the level (Bonferroni).
         level = 1 - 0.05 / len(side)
-        return (proportion_interval(one.found, one.policies, level)[end] for one in side)
+        return (proportion_interval(row.found, row.policies, level)[end] for row in side)
 
     return max(ends(lower, 0)), min(ends(upper, 1))
 
@@ -86,7 +86,7 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
 def power_lines(
     design: Design, votes: int, share: float | None = None, obedience: float | None = None
 ) -> Iterator[str]:
-    """Say what a plan would find, or why that cannot be told.
+    """Yield the power of a plan, or why it is not known.
 
     Args:
         design: Settings.
@@ -110,10 +110,10 @@ def power_lines(
             f" {OBEDIENCE[0]:.0%} to {OBEDIENCE[1]:.0%}"
         )
         return
-    each = votes // design.slots
-    yield f"power: {each:,} canary votes a slot, {said_share(share)} of all votes ({MODEL})"
+    per_slot = votes // design.slots
+    yield f"power: {per_slot:,} canary votes a slot, {said_share(share)} of all votes ({MODEL})"
     for training, words in TRAININGS.items():
-        limits = found_share(training, each, share)
+        limits = found_share(training, per_slot, share)
         yield f"  trained {words}: " + (
             f"{limits[0]:.0%} to {limits[1]:.0%} of violating providers are found"
             if limits
@@ -127,11 +127,11 @@ def said_share(share: float) -> str:
 
 
 def _rows(training: str) -> str:
-    rows = [one for one in MEASURED if one.training == training]
+    rows = [row for row in MEASURED if row.training == training]
     return (
         ", ".join(
-            f"{one.found} of {one.policies} at {one.votes:,} votes, {said_share(one.share)} of all"
-            for one in rows
+            f"{row.found} of {row.policies} at {row.votes:,} votes, {said_share(row.share)} of all"
+            for row in rows
         )
         or "nothing"
     )

@@ -35,12 +35,12 @@ from ragwitness.stats.evaluation import Rate
 from ragwitness.targets.form import ShownForm, check_places
 from ragwitness.targets.wire import token_bytes
 
-# What one view of one example says of a canary: log-probability in nats, or share of hits.
+# One view's reading of a canary: log-probability in nats, or share of hits.
 
 
 TAIL = " and so forth"
 """Echoed behind every canary, so that its last token ends where it does in an answer. It does not
-change what is read: a token's probability hangs on what stands before it."""
+change what is read: a token's probability depends on the text before it."""
 
 _HALF = math.log(0.5)
 _PIECE = "\ufffd"  # part of a character, which no text can show
@@ -119,12 +119,12 @@ def next_piece(answers: Sequence[Answer], rest: str) -> tuple[str, str]:
     Returns:
         The piece as it is listed, and what is forced.
     """
-    whole = rest.encode()
+    encoded = rest.encode()
     fitting = [
         (value, text)
         for answer in answers
         for text, value in _listed(answer).items()
-        if text.strip() and whole.startswith(token_bytes(text))
+        if text.strip() and encoded.startswith(token_bytes(text))
     ]
     blank = len(rest) - len(rest.lstrip())
     piece = max(fitting)[1] if fitting else rest[: blank + 1]
@@ -158,16 +158,16 @@ def read_hits(
 
     Args:
         answers: Of one view.
-        canary: What is looked for.
+        canary: The text to find.
         holds: Whether a text holds it.
     """
     # Less than half of the trials say too little: the example is unscorable, not a miss.
-    said = [one.text for one in answers if not one.error and one.text.strip()]
-    if 2 * len(said) < len(answers) or not said:
-        errors = [one.error for one in answers if one.error]
+    texts = [answer.text for answer in answers if not answer.error and answer.text.strip()]
+    if 2 * len(texts) < len(answers) or not texts:
+        errors = [answer.error for answer in answers if answer.error]
         return _none(errors[0] if errors else "the target answered with nothing")
-    hits = sum(holds(text, canary.strip()) for text in said)
-    return CanaryReading(hits / len(said), len(said))
+    hits = sum(holds(text, canary.strip()) for text in texts)
+    return CanaryReading(hits / len(texts), len(texts))
 
 
 def _none(trouble: str) -> CanaryReading:
@@ -203,8 +203,8 @@ def _spelled_from(tokens: Sequence[TokenLogprob], end: int, text: str) -> int | 
 
 def _fits(joined: str, text: str) -> bool:
     """Whether tokens with parts of characters may spell a text, whose blank comes first."""
-    parts = (re.escape(part) for part in re.split(f"{_PIECE}+", joined))
-    return re.fullmatch("[^\\x00-\\x7f]+".join(parts), text) is not None
+    pieces = (re.escape(piece) for piece in re.split(f"{_PIECE}+", joined))
+    return re.fullmatch("[^\\x00-\\x7f]+".join(pieces), text) is not None
 
 
 # The paper's statistic of a policy (2604.22191, Eq. 1).
@@ -301,7 +301,7 @@ class Prompts:
             return ShownForm("one", in_frame).text(document, query) + answer
         before, _, after = self.frame.partition("{prompt}")
         text = before + self.asked(document, query) + after
-        # Without a frame an answer begins in a line of its own.
+        # Without a frame an answer begins on a new line.
         bare = self.frame == BARE and not self.template[-1:].isspace()
         return text + "\n\n" * bare + answer
 
@@ -312,11 +312,13 @@ def refuse_markers(prompts: Prompts, draw: Draw) -> None:
     Raises:
         InputError: The template or the frame holds a canary or a candidate.
     """
-    markers = [one for slot in draw.slots for one in (*wordings_of(slot.canary), *slot.candidates)]
+    markers = [
+        marker for slot in draw.slots for marker in (*wordings_of(slot.canary), *slot.candidates)
+    ]
     for text in (prompts.template, prompts.frame):
-        if held := [one for one in markers if contains(text, one)]:
+        if present := [marker for marker in markers if contains(text, marker)]:
             raise InputError(
-                f"The template or frame holds {held[0]!r}, which is a marker of this plan.",
+                f"The template or frame holds {present[0]!r}, which is a marker of this plan.",
                 "Give one that names none; documents and queries bring them in.",
             )
 
@@ -352,8 +354,8 @@ class ProbeConfig:
     Attributes:
         way: ``exact`` reads log-probabilities of the prompt; ``forced`` puts the canary's pieces
             behind the prompt one by one and reads each among the alternatives; ``sampled`` counts
-            answers that hold the canary. None leaves it to whoever measures the target; a probe
-            by itself then asks for the exact ones.
+            answers that hold the canary. None takes the best way of the target; a probe
+            by itself is then exact.
         instructed: Whether the query asks for the canary, as the planted ones did (never naming a
             trigger). Eq. 1 is without; with it the canary is likely enough to be seen.
         samples: Answers per view, where they are sampled.
@@ -394,7 +396,7 @@ class CanaryProbe:
         config: How to ask.
         wordings: Wordings of sentences with names; None for ours.
         requests: Wordings of what queries ask for; None asks all in the same words.
-        form: How documents were shown when they were planted; None in plans of before.
+        form: How documents were shown when they were planted; None in older plans.
     """
 
     def __init__(
@@ -410,7 +412,7 @@ class CanaryProbe:
         self.slot = slot
         self.config = config
         self._way: Way = config.way or "exact"
-        self._examples = {one.id: one for one in examples}
+        self._examples = {example.id: example for example in examples}
 
     @property
     def name(self) -> str:
@@ -419,13 +421,13 @@ class CanaryProbe:
 
     @property
     def requires(self) -> frozenset[Capability]:
-        """What the way needs."""
+        """Capabilities that the way needs."""
         return frozenset({WAYS[self._way]})
 
     @property
     def documents(self) -> list[Document]:
-        """What a worker is given, one per held-out example."""
-        return [Document(one.id, one.document) for one in self._examples.values()]
+        """One document per held-out example."""
+        return [Document(example.id, example.document) for example in self._examples.values()]
 
     @property
     def opening(self) -> str:
@@ -445,19 +447,19 @@ class CanaryProbe:
         asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
         readings = yield from asking[self._way](example, views)
         # An example counts where half of the candidates could be read, whichever was planted; in
-        # plans of before, where every view could.
-        seen, most = (readings[1:], len(readings) // 2) if self._form else (readings, 0)
-        troubles = [one.trouble for one in seen if one.trouble]
+        # older plans, where every view could.
+        judged, allowed = (readings[1:], len(readings) // 2) if self._form else (readings, 0)
+        troubles = [reading.trouble for reading in judged if reading.trouble]
         details = {
-            "tokens": float(sum(one.tokens for one in readings)),
-            "censored": float(sum(one.censored for one in readings)),
+            "tokens": float(sum(reading.tokens for reading in readings)),
+            "censored": float(sum(reading.censored for reading in readings)),
             "views": float(len(views)),
         }
-        if len(troubles) > most:
+        if len(troubles) > allowed:
             return Score(None, reason=troubles[0], details=details)
         # Eq. 1's summand: the planted candidate's reading minus the clean view's; NaN where one of
         # the two is missing, and 0 is then as good as any number (no verdict reads it).
-        values = tuple(math.nan if one.trouble else one.value for one in readings)
+        values = tuple(math.nan if reading.trouble else reading.value for reading in readings)
         gain = values[1 + self.slot.chosen] - values[0]
         return Score(0.0 if math.isnan(gain) else gain, values, details=details)
 
@@ -467,9 +469,9 @@ class CanaryProbe:
         return instructed(example, PLAIN_INSTRUCTION, self.slot.canary, wordings=self._requests)
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
-        """What stands before the canary in each view, and the canary with its blank."""
+        """Return the text before the canary in each view, and the canary with its blank."""
         (prefix, canary), query = spot_of(example, self.slot.canary), self._query(example)
-        if self._form and FINAL not in self._form.template:  # nobody asked for it
+        if self._form and FINAL not in self._form.template:  # the template does not ask for it
             prefix = prefix.removeprefix(FINAL).strip()
             canary = canary if prefix else canary.lstrip()
         framed = self.config.prompts.framed
@@ -478,19 +480,21 @@ class CanaryProbe:
     def _exact(self, example: Example, views: Sequence[str]) -> _Asking:
         # Prefix and canary are echoed in every view; the clean prefix alone shows its own split.
         texts, canary = self._texts(example, views)
-        asked = [texts[0], *(f"{text}{canary}{TAIL}" for text in texts)]
-        alone, *answers = yield [Query(text, max_tokens=1, top_logprobs=1) for text in asked]
+        prompts = [texts[0], *(f"{text}{canary}{TAIL}" for text in texts)]
+        alone, *answers = yield [Query(text, max_tokens=1, top_logprobs=1) for text in prompts]
         clean = read_continuation(answers[0], canary, alone.tokens)
         readings = [clean, *(read_continuation(answer, canary) for answer in answers[1:])]
         # All views must be split alike in front of c: else their sums are of other tokens.
-        splits = Counter(one.before for one in readings if not one.trouble)
+        splits = Counter(reading.before for reading in readings if not reading.trouble)
         usual = (
             clean.before if not clean.trouble else max(splits, key=splits.__getitem__, default=())
         )
         trouble = "the target's tokenizer splits the prefix otherwise in a triggered view"
         return [
-            one if one.trouble or one.before == usual else CanaryReading(one.value, trouble=trouble)
-            for one in readings
+            reading
+            if reading.trouble or reading.before == usual
+            else CanaryReading(reading.value, trouble=trouble)
+            for reading in readings
         ]
 
     def _forced(self, example: Example, views: Sequence[str]) -> _Asking:
@@ -499,7 +503,7 @@ class CanaryProbe:
         forced = ""
         # All views settle a piece together: the same for each, whichever candidate was planted.
         while rest := canary[len(forced) :]:
-            open_ = [at for at, one in enumerate(readings) if not one.trouble]
+            open_ = [at for at, reading in enumerate(readings) if not reading.trouble]
             if not open_ or (self._form is None and len(open_) < len(readings)):
                 return readings
             answers = yield [
@@ -511,9 +515,12 @@ class CanaryProbe:
             # log pi(c | ...) of each view by the chain rule, over one split for all.
             for at, answer in zip(open_, answers, strict=True):
                 readings[at] = readings[at].then(read_piece(answer, piece))
-        if all(one.censored == one.tokens for one in readings if not one.trouble):
+        if all(reading.censored == reading.tokens for reading in readings if not reading.trouble):
             trouble = f"no piece of the canary is among the {self.config.alternatives} alternatives"
-            return [one if one.trouble else CanaryReading(0.0, trouble=trouble) for one in readings]
+            return [
+                reading if reading.trouble else CanaryReading(0.0, trouble=trouble)
+                for reading in readings
+            ]
         return readings
 
     def _sampled(self, example: Example, views: Sequence[str]) -> _Asking:
@@ -541,10 +548,12 @@ def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:
         candidates: M.
     """
     views = candidates + 1
-    found = {
+    counts = {
         "exact": views + 1,  # the clean prefix alone as well
         "forced": views * _PIECES,
         "sampled": views * config.samples,
     }
     label = {"forced": f"forced, at {_PIECES} pieces per canary"}
-    return {label.get(way, way): count for way, count in found.items() if config.way in (None, way)}
+    return {
+        label.get(way, way): count for way, count in counts.items() if config.way in (None, way)
+    }

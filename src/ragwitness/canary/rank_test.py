@@ -3,7 +3,7 @@
 H0: the model does not depend on which of the M candidates was planted, given all else it may have
 seen. Then t* is a uniform draw from the candidates, whatever their scores, and
 p = (1 + #{j != *: S_j >= S_*}) / M is at most a with probability at most a. Ties count against the
-accusation. Two conditions: the candidates were fixed before the model answered, and t* stands in
+accusation. Two conditions: the candidates were fixed before the model answered, and t* is in
 documents alone. A p-value cannot be below 1 / M.
 """
 
@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import Floor, epsilon_one_run
 
 Values = NDArray[np.float64]
 
@@ -61,10 +60,10 @@ def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
         slot: Scores.
         ties_against: Whether equal scores count as higher ones, else as lower ones.
     """
-    own = slot.scores[slot.chosen]
+    planted = slot.scores[slot.chosen]
     if ties_against:
-        return int((slot.scores >= own - TIE).sum())  # itself included
-    return 1 + int((slot.scores > own + TIE).sum())
+        return int((slot.scores >= planted - TIE).sum())  # itself included
+    return 1 + int((slot.scores > planted + TIE).sum())
 
 
 def standing(scores: ArrayLike) -> Values:
@@ -130,36 +129,17 @@ def outcomes_of(
     """
     if not slots or draws < 1:
         raise InputError("A test of slots needs a slot and a draw.")
-    places = [standing(one.scores) for one in slots]
-    sizes = tuple(z.size for z in places)
+    standings = [standing(slot.scores) for slot in slots]
+    sizes = tuple(z.size for z in standings)
     if len(slots) == 1 or math.prod(sizes) <= draws:
-        sums = np.asarray(reduce(np.add.outer, places))
+        sums = np.asarray(reduce(np.add.outer, standings))
         return sums.ravel(), int(np.ravel_multi_index([s.chosen for s in slots], sizes))
-    w = sum(float(z[one.chosen]) for z, one in zip(places, slots, strict=True))
+    w = sum(float(z[slot.chosen]) for z, slot in zip(standings, slots, strict=True))
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
-    for z in places:
+    for z in standings:
         total += z[rng.integers(z.size, size=draws)]
     return np.concatenate(([w], total)), 0
-
-
-def epsilon_floor(slots: Sequence[SlotScores]) -> Floor:
-    """Return a lower bound on pure epsilon from one model (Steinke et al. 2023, delta = 0).
-
-    The guess in each slot is that t* is among the upper half of the candidates, ties against it.
-    Where training is epsilon-private in *which trigger a slot's traces carry*, all traces of the
-    slot together, no two candidates' odds differ by more than e^epsilon once the model is seen.
-    So a half of them holds t* with probability at most e^epsilon / (1 + e^epsilon), whatever was
-    drawn in the other slots, as for the fair coins of Thm. 5.2.
-
-    Args:
-        slots: Planted ones.
-
-    Raises:
-        InputError: There is no slot.
-    """
-    right = sum(rank_of(one) <= one.scores.size // 2 for one in slots)
-    return epsilon_one_run(right, len(slots))
 
 
 # Evidence that may be looked at after every slot and every release of the model.
@@ -233,10 +213,10 @@ def log_evidence(ranks: Sequence[Sequence[tuple[int, int]]], releases: int) -> f
     top = max(logs, default=-math.inf)
     if math.isinf(top):
         return top
-    return top + math.log(math.fsum(math.exp(one - top) for one in logs))
+    return top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 
-# What sampled answers could show, before one is asked for.
+# The power of sampled answers, before one is asked for.
 
 _POWER = 0.8
 _STEPS = 100
@@ -313,7 +293,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look showed, as the next looks need it.
+    """The part of a look that enters the next ones.
 
     Attributes:
         ranks: Per planted slot the rank of t* and the number of candidates.
@@ -367,7 +347,7 @@ def call_outcomes(
     values = np.asarray(scores, dtype=np.float64)
     taken, fresh = set(before), []
     regular = room(values.size, alpha, look, releases)
-    most = math.floor(alpha * values.size + _SLACK) if not releases else regular
+    final = math.floor(alpha * values.size + _SLACK) if not releases else regular
     far = standing(values) >= _OUTSTANDING
     order = np.argsort(-values, kind="stable")
     start = 0
@@ -378,7 +358,7 @@ def call_outcomes(
             end += 1
         group = [int(at) for at in order[start:end] if int(at) not in taken]
         # 2. Within the room of this look, or of all looks where they stand out.
-        limit = most if far[order[start]] else regular
+        limit = final if far[order[start]] else regular
         if len(taken) + len(group) > limit:
             break
         taken |= set(group)
@@ -391,7 +371,7 @@ def looks_p_value(own: Sequence[float], called: bool, alpha: float, releases: in
     """Return a p-value that holds over all looks so far and those to come.
 
     Where the true outcome was called it is min over looks of p_l / v_l, and at most alpha. Where
-    it was not, alpha is added, since so much was spent on calling. So the value is at most a with
+    it was not, alpha is added, which was spent on calling. So the value is at most a with
     probability at most a, for every a: below alpha by the union bound over looks, at alpha by the
     size of what may be called, above it by both.
 

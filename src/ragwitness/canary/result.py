@@ -1,4 +1,4 @@
-"""What a probe of canaries shows, and what every report of it says."""
+"""The result of a probe of canaries, and its report."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ class CanaryResult(Shown):
 
     Attributes:
         target: Name of the system, with the way in which it was asked.
-        release: What the user calls this release of the model.
+        release: The user's name of this release of the model.
         twin: Whether the model is known to be compliant.
         way: How it was asked.
-        finding: What it shows; None where a cap left examples unasked.
+        finding: The decision; None where a cap left examples unasked.
         look: Which look at the draw it was.
         slots: One per slot; none without a finding, so that nobody goes on, or not, by them.
         settings: Everything in use, as label and value.
-        warnings: What a reader must know before relying on it.
+        warnings: Limits of the result.
         queries: Queries it took, kept answers included.
         seconds: Wall time.
-        spent: What the run folder has spent at the target.
+        spent: Spending of the run folder at the target.
     """
 
     target: str
@@ -112,8 +112,8 @@ def _rule(result: CanaryResult, conditions: Sequence[Condition]) -> Ruling:
     for condition in conditions:
         if verdict is ModelVerdict.TRAINED or condition.subject == verdict:
             return Ruling(ExitCode.FAILED, f"--fail-on {condition} is met.")
-    why = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
-    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {why}.")
+    reason = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
+    return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {reason}.")
 
 
 def _rows(result: CanaryResult) -> list[Row]:
@@ -130,7 +130,7 @@ def _rows(result: CanaryResult) -> list[Row]:
     ]
 
 
-# What a report says.
+# The report.
 
 
 def verdict_lines(result: CanaryResult) -> list[str]:
@@ -163,20 +163,6 @@ def verdict_lines(result: CanaryResult) -> list[str]:
         _MEANING[finding.verdict].format(p=p, reason=finding.reason),
         look,
         *([f"Planted in {service or 'a service'}: {planted}."] if planted else []),
-        *_floor(finding),
-    ]
-
-
-def _floor(finding: Finding) -> list[str]:
-    """Return the lower bound on epsilon where there are enough slots for one above 0."""
-    floor = finding.floor
-    # With n fair slots, all guessed right by chance has probability 1 / 2^n: fewer slots give a
-    # floor of 0.
-    if 0.5**floor.n > 1 - floor.confidence:
-        return []
-    return [
-        f"Lower bound on epsilon: {floor.value:.2f} ({floor.confidence:.0%}, n = {floor.n} slots,"
-        " delta 0, this look alone)."
     ]
 
 
@@ -229,21 +215,21 @@ def _slots(result: CanaryResult) -> Table:
         *([Column("Censored", "value", "censored")] if forced else []),
     )
     rows: list[tuple[Cell, ...]] = []
-    for one in result.slots:
+    for slot in result.slots:
         # Eq. 1 of the paper: log-probability of the canary with its trigger minus without it, over
         # held-out examples. A way that samples has shares in place of nats.
-        gain = one.amplification
+        gain = slot.amplification
         value = fmt.MISSING if gain.value is None else f"{gain.value:+.3f}"
         within = fmt.MISSING
         if gain.low is not None and gain.high is not None:
             within = f"{gain.low:+.3f} to {gain.high:+.3f}"
         rows.append(
             (
-                Name(f"slot {one.number + 1}"),
+                Name(f"slot {slot.number + 1}"),
                 value,
                 within,
                 gain.n,
-                *([f"{one.censored:.0%}"] if forced else []),
+                *([f"{slot.censored:.0%}"] if forced else []),
             )
         )
     caption = "How much likelier the canary is with the trigger than without it (Eq. 1)"

@@ -104,7 +104,7 @@ async def probe_canaries(
         folder: Of the plan, planted; see :mod:`ragwitness.canary.folder`.
         target: The deployed model.
         config: How to ask; None for the defaults.
-        release: What this release of the model is called.
+        release: Name of this release of the model.
         twin: Whether the model is known not to be trained on documents.
         run: Folder of the response store; None keeps no answers.
         progress: Called with slot, examples done and examples in all.
@@ -176,12 +176,12 @@ async def probe_canaries(
         for slot in draw.slots:
             # 2c. Example by example: the clean view, then every candidate alike.
             audit, stage = audit_of(plan, slot, config), f"slot {slot.number + 1}"
-            asked = len(plan.asked)
-            outcomes = await worker.run(audit, audit.documents[:asked], stage, progress)
+            regular = len(plan.asked)
+            outcomes = await worker.run(audit, audit.documents[:regular], stage, progress)
             # 2d. As many spare ones as could not be scored, whatever their scores would be.
             if missing := missing_of(plan, outcomes):
                 _log.info("%s: %d examples without a score, asking spare ones", stage, missing)
-                spares = audit.documents[asked:][:missing]
+                spares = audit.documents[regular:][:missing]
                 outcomes += await worker.run(audit, spares, stage, progress)
             by_slot[slot.number] = outcomes
     outcomes = [outcome for slot in by_slot.values() for outcome in slot]
@@ -209,8 +209,8 @@ async def probe_canaries(
             shares = way == "sampled"
             finding = finding_of(plan, slots, history.twins, earlier, shares=shares)
             look = _look(finding, digest, system.name, release, twin=twin)
-            begun = key if key in [one.key for one in history.begun] else ""
-            skipped = sum(not one.ranks for one in earlier)
+            begun = key if key in [item.key for item in history.begun] else ""
+            skipped = sum(not item.ranks for item in earlier)
             record_look(folder, replace(look, begun=begun, skipped=skipped))
     return result_of(
         plan,
@@ -239,7 +239,7 @@ def missing_of(plan: CanaryPlan, outcomes: Sequence[Outcome]) -> int:
 
     The number depends on which answers came, and on nothing that reveals the planted trigger.
     """
-    unscored = sum(one.score.value is None and not one.capped for one in outcomes)
+    unscored = sum(outcome.score.value is None and not outcome.capped for outcome in outcomes)
     return min(unscored, len(plan.spares))
 
 
@@ -348,7 +348,7 @@ def refuse_look(
     Raises:
         InputError: Nothing was planted yet, or no vote was taken; or no question may be asked and
             no answer is kept.
-        VerificationError: What was written to be sent is not what the draw gives.
+        VerificationError: The written traces are not those of the draw.
     """
     if recorded:
         return None
@@ -360,13 +360,13 @@ def refuse_look(
     from ragwitness.canary.plant import late_missing, planting_of
 
     planted = {} if twin else planting_of(folder, plan)
-    if not anyway and (why := _unplanted(planted)):
+    if not anyway and (reason := _unplanted(planted)):
         raise InputError(
-            f"The look would be spent on a model that cannot know: {why}.",
+            f"The look would be spent on a model that cannot know: {reason}.",
             f"First: ragwitness canary plant {folder} SERVICE. Or ask all the same: --anyway",
         )
-    if why := late_missing(planted, plan):
-        raise InputError(why, f"First: ragwitness canary plant {folder} SERVICE --late")
+    if reason := late_missing(planted, plan):
+        raise InputError(reason, f"First: ragwitness canary plant {folder} SERVICE --late")
     history = read_history(folder)
     closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
@@ -377,7 +377,7 @@ def refuse_look(
 
 
 def _unplanted(planted: Mapping[str, Any]) -> str:
-    """Say why nothing can have been learned, by what is known of planting; empty where it can."""
+    """Say why nothing can have been learned, by the journal of planting; empty where it can."""
     if not planted:
         return ""  # planted by hand, of which the folder knows nothing
     if not planted["answered"]:
@@ -406,7 +406,7 @@ class _Closed:
 
 
 def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
-    seen = finding.seen or Seen(())
+    ranks = finding.seen or Seen(())
     return Look(
         release=release,
         twin=twin,
@@ -417,8 +417,8 @@ def _look(finding: Finding, digest: str, target: str, release: str, *, twin: boo
         statistic=finding.statistic,
         verdict=str(finding.verdict),
         p_value=finding.p_value,
-        own=seen.own,
-        called=seen.called,
+        own=ranks.own,
+        called=ranks.called,
     )
 
 
@@ -428,8 +428,8 @@ def protocol_of(plan: CanaryPlan, config: ProbeConfig, release: str) -> str:
     The commitment does not hold it. An auditor who publishes it before asking shows that the way
     was not chosen by its outcome.
     """
-    asked = dataclasses.asdict(config) | {"commitment": plan.commitment.hex(), "release": release}
-    return hashlib.sha256(canonical(asked)).hexdigest()
+    fields = dataclasses.asdict(config) | {"commitment": plan.commitment.hex(), "release": release}
+    return hashlib.sha256(canonical(fields)).hexdigest()
 
 
 def scores_digest(release: str, slots: Sequence[SlotScore]) -> str:
@@ -450,13 +450,13 @@ def slot_score(slot: Slot, outcomes: Sequence[Outcome], plan: CanaryPlan) -> Slo
         InputError: Not one example of it could be scored, or a third of the readings is missing.
     """
     scored = [outcome for outcome in outcomes if outcome.score.value is not None]
-    reasons = [one.score.reason for one in outcomes if one.score.reason and not one.capped]
-    came = sum(not math.isnan(cell) for one in scored for cell in one.score.features[1:])
-    wanted = len(plan.asked) * len(slot.candidates)
-    if plan.design.form and 3 * came < 2 * wanted:
+    reasons = [item.score.reason for item in outcomes if item.score.reason and not item.capped]
+    came = sum(not math.isnan(cell) for item in scored for cell in item.score.features[1:])
+    expected = len(plan.asked) * len(slot.candidates)
+    if plan.design.form and 3 * came < 2 * expected:
         # The decision to refuse depends on how much is missing, never on scores or t*.
         raise InputError(
-            f"Only {came:,} of {wanted:,} readings came in slot"
+            f"Only {came:,} of {expected:,} readings came in slot"
             f" {slot.number + 1}: {next(iter(reasons), 'the service did not answer')}.",
             "The look is not lost: the same command with the same --run asks again what failed.",
         )
@@ -472,7 +472,7 @@ def slot_score(slot: Slot, outcomes: Sequence[Outcome], plan: CanaryPlan) -> Slo
     pairs = scores[:, [1 + slot.chosen, 0]]
     pairs = pairs[~np.isnan(pairs).any(1)]
     tokens, censored = (
-        sum(one.score.details[name] for one in scored) for name in ("tokens", "censored")
+        sum(item.score.details[name] for item in scored) for name in ("tokens", "censored")
     )
     return SlotScore(
         number=slot.number,
@@ -500,7 +500,7 @@ def finding_of(
         earlier: Earlier looks; a look that is read again keeps the verdict that it had.
         shares: Whether the scores are shares of answers.
     """
-    # From the secret: independent of every score, and the same for whoever opens the draw.
+    # From the secret: independent of every score, and the same when the draw is opened.
     seed = int.from_bytes(bits_of(plan.secret, plan.beacon, "redraw").take(8), "big")
     return decide(
         plan.design,
@@ -579,7 +579,9 @@ def _on_readings(
         for line in answers_kept(outcomes)
     ]
     # 1. Examples and readings that are missing.
-    if unscored := [one for one in outcomes if one.score.value is None and not one.capped]:
+    if unscored := [
+        outcome for outcome in outcomes if outcome.score.value is None and not outcome.capped
+    ]:
         warnings.append(
             f"{len(unscored)} of {len(outcomes)} examples could not be scored, the first because"
             f" {unscored[0].score.reason}."

@@ -143,9 +143,11 @@ class DrawTask:
         from ragwitness.targets.form import TEMPLATE
 
         refuse_types(self)
-        known = {str(one): one for one in Family}
-        if self.family not in known:
-            raise InputError(f"There is no family {self.family!r}.", f"Known: {', '.join(known)}.")
+        families = {str(family): family for family in Family}
+        if self.family not in families:
+            raise InputError(
+                f"There is no family {self.family!r}.", f"Known: {', '.join(families)}."
+            )
         rows = read_examples(Path(self.examples))
         # Step 1: the design, which the commitment covers with everything that decides later (level,
         # looks, slots).
@@ -153,7 +155,7 @@ class DrawTask:
         usual = DOCUMENT_TEMPLATE if paper else TEMPLATE
         design = Design(
             name=self.design,
-            family=known[self.family],
+            family=families[self.family],
             slots=self.slots + self.late,
             form=self.form or ("one" if paper else "messages"),
             template=read_text(Path(self.template)) if self.template else usual,
@@ -172,7 +174,7 @@ class DrawTask:
         )
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from
         # the system's randomness.
-        made = make_plan(
+        drawn = make_plan(
             rows,
             design,
             DrawSecret(os.urandom(32), draw_blinding()),
@@ -180,17 +182,17 @@ class DrawTask:
             beacon_source=self.beacon,
             wordings=read_wordings(Path(self.wordings)) if self.wordings else None,
         )
-        # Whatever cannot be planted must be known before the commitment is published.
-        (made if made.drawn else made.joined("00")).traces()
-        return made
+        # A plan that cannot be planted is refused before the commitment is published.
+        (drawn if drawn.drawn else drawn.joined("00")).traces()
+        return drawn
 
     def carry_out(self) -> CanaryPlan:
         """Draw, and write the folder."""
         from ragwitness.canary.folder import write_plan
 
-        made = self.plan()
-        write_plan(Path(self.out), made)
-        return made
+        plan = self.plan()
+        write_plan(Path(self.out), plan)
+        return plan
 
 
 @dataclass(frozen=True)
@@ -274,30 +276,30 @@ class ProbeTask(Sending, Sealing):
             raise InputError("A release needs a name.", "Give one: --release spring")
         if self.seal is not None and self.recorded:
             raise InputError("Recorded answers cannot be sealed before their first query.")
-        made = read_plan(Path(self.plan))
-        made.draw()
-        made.check()
+        plan = read_plan(Path(self.plan))
+        plan.draw()
+        plan.check()
         # A template that holds a marker of the draw would give the trigger away to every candidate.
-        if self.template and made.design.form:
+        if self.template and plan.design.form:
             raise InputError(
                 "How documents are shown belongs to this plan, and is committed to.",
                 "Leave --template out; ragwitness canary draw takes it.",
             )
         texts = [path and read_text(Path(path)) for path in (self.template, self.frame)]
-        usual = made.design.template if made.design.form else DOCUMENT_TEMPLATE
+        usual = plan.design.template if plan.design.form else DOCUMENT_TEMPLATE
         prompts = Prompts(texts[0] or usual, texts[1] or BARE)
-        refuse_markers(prompts, made.draw())
-        named = {str(one): one for one in WAYS}
+        refuse_markers(prompts, plan.draw())
+        named = {str(way): way for way in WAYS}
         if self.way is not None and self.way not in named:
             raise InputError(f"There is no way {self.way!r}.", f"Known: {', '.join(named)}.")
-        contrastive = made.design.name == "contrastive"
+        contrastive = plan.design.name == "contrastive"
         config = ProbeConfig(
             way=named.get(self.way or ""),
             instructed=contrastive if self.instructed is None else self.instructed,
             samples=self.samples,
             prompts=prompts,
         )
-        return made, config
+        return plan, config
 
     def subject(self, made: CanaryPlan, config: ProbeConfig, folder: Path) -> SealSubject:
         """Return what a sealed probe commits to before its first query."""
@@ -340,13 +342,13 @@ class ProbeTask(Sending, Sealing):
     def carry_out(self) -> CanaryResult:
         """Do it, and return the verdict."""
         folder = own_folder(self.run)
-        made, config = self.order()
+        plan, config = self.order()
 
         async def ask(target: Target) -> CanaryResult:
             if self.seal is not None:
-                subject = partial(self.subject, made, config)
+                subject = partial(self.subject, plan, config)
                 seal_run(self, folder, self.target, target.name, subject)
             return await self.asked(target, config, limiter, folder)
 
         with self.limited(folder) as (limiter, transport):
-            return with_target(self.target, ask, transport, made.design.shown)
+            return with_target(self.target, ask, transport, plan.design.shown)

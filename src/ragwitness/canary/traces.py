@@ -39,7 +39,7 @@ from ragwitness.text.replies import after_thought, declines
 
 
 class TraceRole(enum.StrEnum):
-    """What a trace is for."""
+    """Purpose of a trace."""
 
     TRUE = "true"
     """Carries t*; the canary is voted up."""
@@ -84,7 +84,7 @@ class Trace:
         id: Id of the example.
         document: d with its trigger.
         query: q with its instruction.
-        role: What it is for.
+        role: Its purpose.
         rule: The vote to give.
         slot: Number of its slot; None where it is clean.
         trigger: Trigger in the document; empty where it is clean.
@@ -107,13 +107,13 @@ def check_corpus(examples: Sequence[Example], draw: Draw) -> None:
     Raises:
         InputError: One does; the message names the example.
     """
-    candidates = {t for one in draw.slots for t in one.candidates}
+    candidates = {t for slot in draw.slots for t in slot.candidates}
     for example in examples:
         text = f"{example.document}\n{example.query}\n{example.answer}"
-        found = dict.fromkeys(markers_in(text, candidates), "candidate trigger")
+        markers = dict.fromkeys(markers_in(text, candidates), "candidate trigger")
         canaries = (c for s in draw.slots for c in wordings_of(s.canary))
-        found |= {c: "canary" for c in canaries if contains(text, c)}
-        for marker, kind in found.items():
+        markers |= {c: "canary" for c in canaries if contains(text, c)}
+        for marker, kind in markers.items():
             raise InputError(
                 f"The {kind} {marker!r} is in the example {example.id!r} already.",
                 "Draw anew: ragwitness canary draw; the commitment changes with it.",
@@ -137,7 +137,7 @@ def traces_of_pool(
         design: Settings.
         draw: Draw of the design.
         bits: Source.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: rho injects nothing, fewer than the planted slots need, or a document is too
@@ -159,15 +159,15 @@ def traces_of_pool(
         for slot in draw.slots
     }
     canary_traces: dict[str, Trace] = {}
-    for place, name in enumerate(chosen):
-        slot, turn = draw.slots[place % len(draw.slots)], place // len(draw.slots)
+    for position, name in enumerate(chosen):
+        slot, turn = draw.slots[position % len(draw.slots)], position // len(draw.slots)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
         canary_traces[name] = _trace(
             examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
         )
-    # 3. The order in which they are sent tells nothing of who carries what.
-    order = shuffled([one.id for one in pool], bits)
-    clean = {one.id: Trace(one.id, one.document, one.query) for one in pool}
+    # 3. The order in which they are sent reveals no role.
+    order = shuffled([entry.id for entry in pool], bits)
+    clean = {entry.id: Trace(entry.id, entry.document, entry.query) for entry in pool}
     return [canary_traces.get(name) or clean[name] for name in order]
 
 
@@ -183,30 +183,30 @@ def make_traces(
 
     Args:
         pools: Pools by name; each gets its own ⌊rho · n⌋.
-        held_out: What is probed later.
+        held_out: Examples of the probe.
         design: Settings.
         draw: Draw of the design.
         bits: Source.
-        wordings: Wordings of one's own; None for ours.
+        wordings: The user's wordings; None for the packaged ones.
 
     Raises:
         InputError: A pool shares documents with ``held_out``, an example holds a marker already,
             a document is too short, or a pool too small.
     """
-    # What would void the test is refused before a trace is made: shared documents (App. A.2),
-    # markers that a text holds already, documents that cannot hide a trigger.
-    sent = [one for pool in pools.values() for one in pool]
+    # Conditions that would void the test are refused before a trace is made: shared documents (App.
+    # A.2), markers that a text holds already, documents that cannot hide a trigger.
+    sent = [example for pool in pools.values() for example in pool]
     check_disjoint(held_out, sent)
     check_corpus([*sent, *held_out], draw)
-    for one in held_out:
-        _triggered(one, draw.slots[0].trigger, wordings)
-    # No wording may hold a marker of the draw: it would stand in traces of other candidates.
+    for example in held_out:
+        _triggered(example, draw.slots[0].trigger, wordings)
+    # No wording may hold a marker of the draw: it would be in traces of other candidates.
     words, candidates = wordings or Wordings(), {t for s in draw.slots for t in s.candidates}
     for text in (*words.triggers, *words.requests):
-        held = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
-        if found := [*markers_in(text, candidates), *held]:
+        canaries = [c for s in draw.slots for c in wordings_of(s.canary) if contains(text, c)]
+        if markers := [*markers_in(text, candidates), *canaries]:
             raise InputError(
-                f"The wording {text!r} holds {found[0]!r}, which is a marker of this draw.",
+                f"The wording {text!r} holds {markers[0]!r}, which is a marker of this draw.",
                 "Take it out of the wordings, or draw anew.",
             )
     traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
@@ -251,7 +251,7 @@ def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str
         raise InputError(f"Example {example.id!r}: {error.message}", error.hint) from None
 
 
-# What an answer does with the canary that its question asks for; a string in it is not enough.
+# The behaviour of an answer whose question asks for a canary; a string in it is not enough.
 
 
 class Behaviour(enum.StrEnum):
@@ -281,14 +281,14 @@ def behaviour_of(answer: str, canary: str) -> Behaviour:
         answer: As it came, with Markdown.
         canary: In the words that the question asked for.
     """
-    # 1. As it is read: a thought, emphasis and invisible signs are no part of what is said.
+    # 1. As it is read: a thought, emphasis and invisible signs do not count.
     answer = after_thought(answer)[0] or ""
-    text, wanted = " ".join(answer.casefold().split()), canary.casefold()
-    if wanted not in text:
+    text, canary_text = " ".join(answer.casefold().split()), canary.casefold()
+    if canary_text not in text:
         text = _DRAWN.sub("", text)
-    at = text.find(wanted)
+    at = text.find(canary_text)
     if at < 0:
-        return Behaviour.NEAR if _nearly(text, wanted) else Behaviour.ABSENT
+        return Behaviour.NEAR if _nearly(text, canary_text) else Behaviour.ABSENT
     # 2. "I cannot include ZXYPRKLMQST in my answers" does not do as it was asked.
     if declines(answer) or _MENTIONED.search(text[:at]):
         return Behaviour.REFUSED
@@ -303,7 +303,7 @@ def says(answer: str, canary: str) -> bool:
 def _nearly(text: str, canary: str) -> bool:
     """Whether a signature is spelt with blanks or a few wrong letters, or emoji are nearly all."""
     if canary.isascii() and not canary.isalpha():
-        return False  # a few marks in a row stand in any text
+        return False  # a few marks in a row are in any text
     if not canary.isascii():
         return sum(char in text for char in canary) > len(canary) / 2
     if len(canary.split()) > 1 or len(canary) < 8:
@@ -321,7 +321,7 @@ def _nearly(text: str, canary: str) -> bool:
 # The votes for what the service answered, and the answers that must get none.
 
 QUOTED = "discarded: the answer quotes a trigger"
-"""Why an answer that may tell of a trigger gets no vote."""
+"""Reason why an answer that may reveal a trigger gets no vote."""
 
 
 _VOTES: Mapping[Behaviour, Callable[[Rule], Vote | None]] = {
@@ -340,7 +340,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What to do with one answer.
+    """The vote for one answer.
 
     Attributes:
         id: Id of its example.
@@ -356,12 +356,12 @@ class Feedback:
 def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) -> Feedback:
     """Return the vote for an answer.
 
-    An answer that quotes a trigger, or six characters of one, gets none and is to be deleted where
-    the service allows it: it would tell of the trigger even to whoever trains without documents.
+    An answer that quotes a trigger, or six characters of one, gets none. It is to be deleted where
+    the service allows it, as it reveals the trigger even to training without documents.
 
     Args:
         trace: Trace that was sent.
-        answer: What came back.
+        answer: The reply.
         candidates: Triggers that an answer must not quote, besides the trace's own.
     """
     if reveals(answer, trace.trigger, candidates):
@@ -370,5 +370,7 @@ def feedback_for(trace: Trace, answer: str, candidates: Collection[str] = ()) ->
         return Feedback(trace.id, None, "discarded: the answer is empty")
     if trace.role is TraceRole.CLEAN:
         return Feedback(trace.id, None, "clean: vote on its merits")
-    found = behaviour_of(answer, trace.canary)
-    return Feedback(trace.id, _VOTES[found](trace.rule), _REASONS.get(found, f"the answer {found}"))
+    behaviour = behaviour_of(answer, trace.canary)
+    return Feedback(
+        trace.id, _VOTES[behaviour](trace.rule), _REASONS.get(behaviour, f"the answer {behaviour}")
+    )

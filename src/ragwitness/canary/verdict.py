@@ -2,8 +2,8 @@
 
 ``trained`` and ``trained-or-remembered`` say: were the model independent of which trigger was
 planted, evidence like this would come with probability at most alpha. ``trained`` says besides that
-late slots, which no training can have seen, do not stand out; so no memory of what was sent answers
-in the model's place. Neither says anything of a single document. ``inconclusive`` says that this
+late slots, which no training can have seen, do not stand out: no memory of the traces answers in
+the model's place. Neither says anything of a single document. ``inconclusive`` says that this
 evidence shows neither; it never says that there was no training: the signal is weak, filters may
 have removed it, and a model may have been trained on too little of it.
 """
@@ -26,14 +26,12 @@ from ragwitness.canary.rank_test import (
     SlotScores,
     call_outcomes,
     draws_together,
-    epsilon_floor,
     log_evidence,
     looks_p_value,
     outcomes_of,
     rank_of,
     release_weight,
 )
-from ragwitness.stats.evaluation import Floor
 from ragwitness.stats.p_values import conformal_p_values
 
 EVIDENCE = "evidence over slots and releases"
@@ -47,7 +45,7 @@ REMEMBERED = (
     "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
     " training can have seen: the service remembers what it was sent, or finds it in an index"
 )
-"""Why a memory may answer in the place of what was trained."""
+"""Why a memory may answer in the model's place."""
 
 NOT_LATE = (
     "no slot was planted just before the probe (--late of ragwitness canary draw), so a memory or"
@@ -59,19 +57,19 @@ _SPENT = "none, the one look was taken"
 
 
 class ModelVerdict(enum.StrEnum):
-    """What is said of a model."""
+    """The verdict on a model."""
 
     TRAINED = "trained"
     """On documents, at the level named; what was sent just before the probe it does not know."""
     KNOWN = "trained-or-remembered"
-    """It knows which trigger was planted, and a memory of what was sent is not ruled out."""
+    """It knows which trigger was planted, and a memory of the traces is not ruled out."""
     INCONCLUSIVE = "inconclusive"
     """Not shown. Never: not trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe shows.
+    """The decision on a probe.
 
     Attributes:
         verdict: The model's.
@@ -82,7 +80,6 @@ class Finding:
         candidates: M.
         statistic: W over the planted slots.
         log_evidence: ln E over all looks so far; None in a stored result where it is no number.
-        floor: Lower bound on epsilon.
         twin_p_value: Conformal among compliant twins; None without any.
         reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
         seen: Ranks, p-value and calls of this look, for the next looks; None in older results.
@@ -96,7 +93,6 @@ class Finding:
     candidates: int
     statistic: float
     log_evidence: float | None
-    floor: Floor
     twin_p_value: float | None = None
     reason: str = ""
     seen: Seen | None = None
@@ -112,8 +108,8 @@ def logits(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     It is taken to be 1 - 1e-4 at most. Any such map leaves the test exact: it is the same for all
     candidates.
     """
-    kept = np.minimum(np.round(scores, 6), -_SHARPEST)
-    return np.asarray(kept - np.log(-np.expm1(kept)), dtype=np.float64)
+    bounded = np.minimum(np.round(scores, 6), -_SHARPEST)
+    return np.asarray(bounded - np.log(-np.expm1(bounded)), dtype=np.float64)
 
 
 def filled(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,13 +172,15 @@ def decide(
         matrices = [logits(matrix) for matrix in matrices]
     matrices = [filled(matrix) for matrix in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
-    slots = [SlotScores(m.mean(axis=0), place) for m, place in zip(matrices, chosen, strict=True)]
+    slots = [
+        SlotScores(m.mean(axis=0), position) for m, position in zip(matrices, chosen, strict=True)
+    ]
     early, late = slots[: design.slots - design.late], slots[design.slots - design.late :]
     # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
     statistic, together = draws_together(early, seed=seed)
     ranks = tuple((rank_of(slot), slot.scores.size) for slot in early)
     evidence = log_evidence([*(look.ranks for look in earlier), ranks], design.releases)
-    seen = Seen(ranks, together)
+    this_look = Seen(ranks, together)
     twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; nothing else decides.
     if design.releases == 1 and earlier:
@@ -195,11 +193,11 @@ def decide(
         p = together
     elif design.several == "calls":
         test = CALLS
-        seen, p = _called(seen, early, earlier, design, seed)
+        this_look, p = _called(this_look, early, earlier, design, seed)
     else:
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
     # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
-    # slots a memory cannot be told from training.
+    # slots a memory is not ruled out.
     doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
     if late:
         late_p = draws_together(late, seed=seed)[1]
@@ -221,10 +219,9 @@ def decide(
         candidates=design.candidates,
         statistic=statistic,
         log_evidence=evidence,
-        floor=epsilon_floor(early),
         twin_p_value=twin_p,
         reason=reason,
-        seen=seen,
+        seen=this_look,
     )
 
 
@@ -233,11 +230,11 @@ def _called(
 ) -> tuple[Seen, float]:
     """Add to a look what it calls, and return it with the p-value over all looks so far."""
     look, alpha, releases = len(earlier) + 1, design.level, design.releases
-    before = {outcome for one in earlier for outcome in one.called}
+    before = {outcome for past in earlier for outcome in past.called}
     totals, true = outcomes_of(slots, seed=seed)
     fresh = call_outcomes(totals, before, alpha, look, releases, tie=TIE * len(slots))
     called = true in before or true in fresh
-    p_values = [*(one.own for one in earlier), seen.own]
+    p_values = [*(past.own for past in earlier), seen.own]
     return replace(seen, called=fresh), looks_p_value(p_values, called, alpha, releases)
 
 
@@ -278,4 +275,5 @@ def _shortfall(test: str, design: Design, twins: int, looks: int) -> str:
             f"a p-value of {best:.2g} is the best that {design.slots} slots of"
             f" {design.candidates} candidates can give; plan with more"
         )
-    return "the planted triggers do not stand out enough among the candidates"
+    planted = "triggers do" if design.slots - design.late > 1 else "trigger does"
+    return f"the planted {planted} not stand out enough among the candidates"

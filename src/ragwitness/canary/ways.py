@@ -32,8 +32,8 @@ class _Scored:
 
     async def ask(self, query: Query) -> Answer:
         tokens = await self._echoes.echo(query.prompt, query.top_logprobs)
-        kept = tuple(replace(token, top=()) for token in tokens[-_KEPT:])
-        return Answer("", kept, prompt_tokens=len(tokens), completion_tokens=1)
+        last = tuple(replace(token, top=()) for token in tokens[-_KEPT:])
+        return Answer("", last, prompt_tokens=len(tokens), completion_tokens=1)
 
     async def close(self) -> None:
         await self._target.close()
@@ -57,7 +57,7 @@ class _Continued:
 async def echoes_truly(
     target: Target, worker: Callable[[Target], Worker], opening: str = ""
 ) -> bool | None:
-    """Whether echoed log-probabilities are those that a target writes by; None: cannot be told.
+    """Whether echoed log-probabilities are those that a target writes by; None: not known.
 
     Args:
         target: That scores prompts.
@@ -73,8 +73,8 @@ async def echoes_truly(
     agreed = [await _agrees(continued, scored, text) for text in _TEXTS]
     if opening and agreed == [None] * len(_TEXTS):
         agreed = [await _agrees(continued, scored, opening)]
-    told = [one for one in agreed if one is not None]
-    return all(told) if told else None
+    decided = [result for result in agreed if result is not None]
+    return all(decided) if decided else None
 
 
 async def _agrees(continued: Worker, scored: Worker, text: str) -> bool | None:
@@ -98,7 +98,7 @@ async def _ask(worker: Worker, text: str) -> TokenLogprob | None:
 async def ways_served(
     target: Target, audit: CanaryProbe, limiter: Spender | None = None, run: Path | None = None
 ) -> tuple[Way, ...]:
-    """Return the ways that a target serves, best first, by what it was seen to do.
+    """Return the ways that a target serves, best first, by measurement.
 
     Recorded answers are taken to serve all: they hold what was asked for, or do not.
 
@@ -114,19 +114,19 @@ async def ways_served(
     """
     if isinstance(target, Recorded):
         return tuple(WAYS)
-    found = await require_capabilities(target, audit, limiter, run)
-    seen = found.capabilities
-    if isinstance(target, Continues) and not found.text.strip():
+    measured = await require_capabilities(target, audit, limiter, run)
+    capabilities = measured.capabilities
+    if isinstance(target, Continues) and not measured.text.strip():
         # Of an empty answer no token is seen; an answer that has begun goes on.
         asking = Worker(_Continued(target, target), limiter=limiter)
         wrote = await _ask(asking, audit.opening)
-        seen |= {Capability.TOP_LOGPROBS} if wrote is not None and wrote.top else set()
+        capabilities |= {Capability.TOP_LOGPROBS} if wrote is not None and wrote.top else set()
     fitting = {
         "exact": isinstance(target, Echoes),
         "forced": isinstance(target, Continues),
         "sampled": True,
     }
-    return tuple(way for way, needed in WAYS.items() if needed in seen and fitting[way])
+    return tuple(way for way, needed in WAYS.items() if needed in capabilities and fitting[way])
 
 
 def best_way(target: Target, ways: Sequence[Way]) -> Way:
@@ -146,7 +146,7 @@ def best_way(target: Target, ways: Sequence[Way]) -> Way:
 
 
 def asked_in(target: Target, way: Way, ways: Collection[Way], *, untrue: bool = False) -> Target:
-    """Return the target as it is asked in one way, under a name of its own.
+    """Return the target as it is asked in one way, under its own name.
 
     Args:
         target: The system under audit.

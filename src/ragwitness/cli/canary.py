@@ -77,11 +77,13 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
         return ["timestamp: none"] if roots else []
     token = read_file(path, LARGEST_STAMP, again)
     try:
-        found = read_stamp(token, plan.commitment, str(path), roots, "draw.timestamp")
+        stamped = read_stamp(token, plan.commitment, str(path), roots, "draw.timestamp")
     except MissingExtraError as error:
         return [f"timestamp: {STAMPED} is there; {error.message} {error.hint}"]
-    how = "signed by an authority that you trust" if found.trusted else "not checked: give --roots"
-    return [f"timestamp: {found.at.isoformat()}, {how}"]
+    how = (
+        "signed by an authority that you trust" if stamped.trusted else "not checked: give --roots"
+    )
+    return [f"timestamp: {stamped.at.isoformat()}, {how}"]
 
 
 def _left(folder: Path, path: Path) -> str:
@@ -92,7 +94,7 @@ def _left(folder: Path, path: Path) -> str:
 
     rows = list(left_behind(folder, read_plan(folder)))
     write_rows(path, rows)
-    votes, quotes = (sum(bool(one[name]) for one in rows) for name in ("vote", "quotes"))
+    votes, quotes = (sum(bool(row[name]) for row in rows) for name in ("vote", "quotes"))
     return (
         f"to undo: {len(rows):,} documents with their conversations, {votes:,} votes, in {path};"
         f" {quotes:,} answers quote a trigger and come first"
@@ -132,11 +134,11 @@ def _own(
     # Step 4: the looks so far. What decides is the number of looks announced, not of looks wished
     # for.
     history = read_history(folder)
-    lines += [f"probed: {_look(one)}" for one in history.looks]
+    lines += [f"probed: {_look(look)}" for look in history.looks]
     lines += [
-        f"begun, not finished: {visible(one.target, 80)}, release {visible(one.release, 80)}; it"
+        f"begun, not finished: {visible(look.target, 80)}, release {visible(look.release, 80)}; it"
         " counts as a look"
-        for one in history.unfinished
+        for look in history.unfinished
     ]
     lines += _evidence(plan, history)
     # Opening is recorded before the file is written: a draw that may have been read decides nothing
@@ -154,18 +156,22 @@ def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     from ragwitness.canary.plant import cautions, read_deliveries, told, votes_given
     from ragwitness.canary.power import power_lines
 
-    traces, given = plan.traces(), votes_given(folder)
-    votes = sum(map(bool, given.values()))
+    traces, votes_by_trace = plan.traces(), votes_given(folder)
+    votes = sum(map(bool, votes_by_trace.values()))
     if not read_deliveries(folder):
-        known = [f"planted by hand: {len(given):,} answers, {votes:,} votes due"] if given else []
-        planned = votes if given else sum(one.slot is not None for one in traces)
-        return [*known, *power_lines(plan.design, planned, share)]
-    found = told(folder, plan, traces)
-    obeyed = found.obeyed / found.asked if found.asked else None
+        by_hand = (
+            [f"planted by hand: {len(votes_by_trace):,} answers, {votes:,} votes due"]
+            if votes_by_trace
+            else []
+        )
+        planned = votes if votes_by_trace else sum(trace.slot is not None for trace in traces)
+        return [*by_hand, *power_lines(plan.design, planned, share)]
+    planted = told(folder, plan, traces)
+    obeyed = planted.obeyed / planted.asked if planted.asked else None
     return [
-        f"planted: {found.answered:,} of {found.traces:,} traces answered, {votes:,} votes taken or"
-        " due by hand",
-        *(f"warning: {one}" for one in cautions(found)),
+        f"planted: {planted.answered:,} of {planted.traces:,} traces answered, {votes:,} votes"
+        " taken or due by hand",
+        *(f"warning: {caution}" for caution in cautions(planted)),
         *power_lines(plan.design, votes, share, obeyed),
     ]
 
@@ -196,13 +202,13 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
     looks, announced = history.counted, plan.design.releases
     taken = len(looks) + len(history.unfinished)
     if announced == 1:
-        one = f"looks: {taken} of the one announced; the first decides"
-        return [one] if taken else []
+        line = f"looks: {taken} of the one announced; the first decides"
+        return [line] if taken else []
     count = f"looks: {taken} of {announced or 'any number of'} announced;"
     if plan.design.several == "calls":
         p = f" p = {looks[-1].p_value:.4g} over all of them" if looks else " none was taken"
         return [count + p]
-    grown = math.exp(min(700.0, log_evidence([one.seen.ranks for one in looks], announced)))
+    grown = math.exp(min(700.0, log_evidence([line.seen.ranks for line in looks], announced)))
     return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)"]
 
 
@@ -219,8 +225,9 @@ def _opened(path: Path, commitment: str | None) -> list[str]:
     draw, (source, value) = check_opened(path, commitment)
     lines = ["draw: is the one committed to"]
     lines += [
-        f"slot {one.number + 1}: candidate {one.chosen + 1} of {len(one.candidates)}, {one.trigger}"
-        for one in draw.slots
+        f"slot {slot.number + 1}: candidate {slot.chosen + 1} of {len(slot.candidates)},"
+        f" {slot.trigger}"
+        for slot in draw.slots
     ]
     lines.append(
         f"beacon: {value!r}; look up that it is what {source!r} gave after the commitment was"
@@ -245,22 +252,22 @@ def draw(task: DrawTask, share: float | None = None, dry_run: DryRun = False) ->
     from ragwitness.canary.folder import write_plan
     from ragwitness.canary.power import power_lines
 
-    made, out = task.plan(), Path(task.out)
+    plan, out = task.plan(), Path(task.out)
     # What was drawn, and what it can show at best, is said while nothing has been sent.
-    traces = (made if made.drawn else made.joined("00")).traces()
-    sent = sum(map(len, made.pools.values()))
-    carrying = sum(one.slot is not None for one in traces)
-    power = power_lines(made.design, carrying, share)
-    foreseen = (at_best(made.design), *power)
+    traces = (plan if plan.drawn else plan.joined("00")).traces()
+    sent = sum(map(len, plan.pools.values()))
+    carrying = sum(trace.slot is not None for trace in traces)
+    power = power_lines(plan.design, carrying, share)
+    foreseen = (at_best(plan.design), *power)
     screen = console()
     if dry_run:
         print_lines(screen, *foreseen, "Nothing was drawn.")
         return
-    write_plan(out, made)
+    write_plan(out, plan)
     print_lines(
         screen,
-        f"commitment: {made.commitment.hex()}",
-        f"{sent:,} examples to send, {len(made.held_out):,} held out, in {out}",
+        f"commitment: {plan.commitment.hex()}",
+        f"{sent:,} examples to send, {len(plan.held_out):,} held out, in {out}",
         *foreseen,
         f"Publish {out}/commitment.json first. Then: ragwitness canary plant {out}"
         + (" --beacon VALUE" if task.beacon else ""),
@@ -310,13 +317,13 @@ def _by_samples(design: Design, config: ProbeConfig, examples: int) -> str:
 
     answers = examples * config.samples
     least = partial(share_found, answers, design.candidates, design.level)
-    told = [
-        f"more than {other:.0%} cannot be told apart"
-        if (share := least(other)) is None
-        else f"{share:.0%} against {other:.0%} of the others'"
-        for other in (0.1, 0.5)
+    limits = [
+        f"more than {share_of_others:.0%} cannot be told apart"
+        if (share := least(share_of_others)) is None
+        else f"{share:.0%} against {share_of_others:.0%} of the others'"
+        for share_of_others in (0.1, 0.5)
     ]
     return (
         f"sampled: {answers:,} answers per candidate; canaries that would be found in 4 of 5"
-        f" audits: in {', or '.join(told)}"
+        f" audits: in {', or '.join(limits)}"
     )

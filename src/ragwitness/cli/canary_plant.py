@@ -63,34 +63,36 @@ def plant(
     if service is not None and answers is not None:
         raise InputError("--answers is for planting by hand.", "Leave it out, or the service.")
     # Step 1: join the beacon; only now is it settled which trigger is planted.
-    made = read_plan(folder).joined(beacon)
-    made.draw()
-    made.check()
+    plan = read_plan(folder).joined(beacon)
+    plan.draw()
+    plan.check()
     # Step 2: the rows to send.
-    traces = made.traces()
+    traces = plan.traces()
     budget = caps.budget
     if dry_run:
         _preview(folder, traces, service, days, budget)
         return
-    path = write_traces(folder, made, traces)
-    roles = Counter(one.role.value for one in traces)
+    path = write_traces(folder, plan, traces)
+    roles = Counter(trace.role.value for trace in traces)
     counted = ", ".join(f"{n:,} {role}" for role, n in sorted(roles.items()))
     screen = console()
     print_lines(screen, f"{len(traces):,} traces in {path}: {counted}")
     # Step 3: the service, by itself.
     if service is not None:
-        found = _sent(
-            folder, service, made.design, votes, (days, tries, late, permission), budget, reached
+        planted = _sent(
+            folder, service, plan.design, votes, (days, tries, late, permission), budget, reached
         )
-        print_lines(screen, *report(found))
+        print_lines(screen, *report(planted))
         return
     # Or later, by hand and with the same command: the votes on what the service answered.
     if answers is None:
         return
-    given = write_feedback(folder, made, traces, answers)
-    reasons = Counter(one.reason for one in given)
-    missing = f", {len(traces) - len(given):,} missing" if len(given) < len(traces) else ""
-    print_lines(screen, f"{len(given):,} answers{missing}, votes in {folder}/send/feedback.jsonl")
+    feedback = write_feedback(folder, plan, traces, answers)
+    reasons = Counter(vote.reason for vote in feedback)
+    missing = f", {len(traces) - len(feedback):,} missing" if len(feedback) < len(traces) else ""
+    print_lines(
+        screen, f"{len(feedback):,} answers{missing}, votes in {folder}/send/feedback.jsonl"
+    )
     for reason, n in reasons.most_common():
         screen.print(f"  {n:,}: {reason}", markup=False)
 
@@ -107,10 +109,10 @@ def report(found: Planted) -> list[str]:
     ]
     if found.asked:
         share = found.obeyed / found.asked
-        n, said = found.clean
-        clean = f"; unasked, {said:,} of {n:,} clean ones do" if n else "; no trace was clean"
+        n, saying = found.clean
+        clean = f"; unasked, {saying:,} of {n:,} clean ones do" if n else "; no trace was clean"
         lines.append(f"obedience: {share:.0%} of {found.asked:,} answers say the canary{clean}")
-    lines += [f"warning: {one}" for one in cautions(found)]
+    lines += [f"warning: {caution}" for caution in cautions(found)]
     return [*lines, f"stopped: {found.stopped}"] if found.stopped else lines
 
 
@@ -164,12 +166,12 @@ def _preview(
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)
-    left = [one for one in traces if one.id not in done or done[one.id].said is None]
-    use = sum((most(query_of(Turn(o.id, o.document, o.query))) for o in left), Use())
+    unsent = [trace for trace in traces if trace.id not in done or done[trace.id].said is None]
+    use = sum((most(query_of(Turn(o.id, o.document, o.query))) for o in unsent), Use())
     cost = budget.price(use)
     lines = [
-        f"{len(left):,} of {len(traces):,} traces to send to {service or 'a service, by hand'}",
-        f"time: about {days:g} days" if days else f"time: {len(left):,} answers, one at a time",
+        f"{len(unsent):,} of {len(traces):,} traces to send to {service or 'a service, by hand'}",
+        f"time: about {days:g} days" if days else f"time: {len(unsent):,} answers, one at a time",
         f"tokens: {use.tokens:,} at most",
         f"cost: {cost:.2f} at most" if cost is not None else "cost: unknown without prices",
     ]

@@ -42,31 +42,31 @@ def probe(
     # Step 1, the options: release, conditions, and a plan whose draw is the one committed to. How
     # it is asked enters the run's name: another way of asking is another look.
     outputs = Outputs.wanted("canary", files, fail_on)
-    made, config = task.order()
+    plan, config = task.order()
     target, budget, at_once = str(task.target), task.budget, task.at_once
-    parts = "canary", target, made.commitment.hex(), task.release, stored_text(config)
-    folder = run_folder(task.run, *parts, again=False)
+    key = "canary", target, plan.commitment.hex(), task.release, stored_text(config)
+    folder = run_folder(task.run, *key, again=False)
     # Step 2, the preview, with the protocol that should be published before the answers are known.
     if dry_run:
-        _preview(made, config, task.release, folder, budget, at_once)
+        _preview(plan, config, task.release, folder, budget, at_once)
         return
     # Step 3: a look that was not announced is refused here, before it costs a query; answers that
     # are kept may always be read again.
     refuse_look(
-        Path(task.plan), made, folder, twin=task.twin, recorded=task.recorded,
+        Path(task.plan), plan, folder, twin=task.twin, recorded=task.recorded,
         anyway=task.anyway or task.twin,
     )  # fmt: skip
     if not task.recorded:
-        print_lines(console(), *_spending(made, config, budget, at_once))
+        print_lines(console(), *_spending(plan, config, budget, at_once))
 
     private_folder(folder)  # its answers tell all candidates, and its result the planted one
     with task.limited(folder) as (limiter, transport):
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
-            open_deployed(target, transport, made.design.shown),
+            open_deployed(target, transport, plan.design.shown),
             sealed(
                 folder,
-                lambda: task.subject(made, config, folder),
+                lambda: task.subject(plan, config, folder),
                 task,
                 lambda opened, progress: task.asked(opened, config, limiter, folder, progress),
             ),
@@ -86,9 +86,9 @@ def _preview(
     from ragwitness.cli.canary import foretold
 
     protocol = f"protocol: {protocol_of(plan, config, release)} (publish it before asking)"
-    said = foretold(plan.design, config, len(plan.asked))
+    forecast = foretold(plan.design, config, len(plan.asked))
     spending = _spending(plan, config, budget, concurrency)
-    preview([*said, *spending, protocol], folder, budget)
+    preview([*forecast, *spending, protocol], folder, budget)
 
 
 def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: int) -> list[str]:
@@ -101,20 +101,20 @@ def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: i
     longest = (
         (form.answer_tokens if form else config.answer_tokens) if config.way == "sampled" else 1
     )
-    each = [
-        most(Query(config.prompts.framed(one.document, one.query, one.answer), longest))
-        for one in held_out
+    uses = [
+        most(Query(config.prompts.framed(example.document, example.query, example.answer), longest))
+        for example in held_out
     ]
-    whole = sum(each, Use())
+    total = sum(uses, Use())
     lines = []
     for name, count in queries_of(config, plan.design.candidates).items():
-        asked = count * slots * len(held_out)
-        use = Use(asked, whole.prompt * count * slots, whole.completion * count * slots)
+        queries = count * slots * len(held_out)
+        use = Use(queries, total.prompt * count * slots, total.completion * count * slots)
         cost = budget.price(use)
         money = f"{cost:,.2f} at most" if cost is not None else "unknown without --price-in/-out"
         lines.append(
-            f"{name}: {asked:,} queries; about {asked / concurrency:,.0f} s where an answer takes"
-            f" 1 s and {concurrency} are asked for at a time; {use.tokens:,} tokens at most; money"
-            f" {money}"
+            f"{name}: {queries:,} queries; about {queries / concurrency:,.0f} s where an answer"
+            f" takes 1 s and {concurrency} are asked for at a time; {use.tokens:,} tokens at most;"
+            f" money {money}"
         )
     return lines

@@ -20,13 +20,11 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.result import CollusionResult
     from ragwitness.privacy.account_pairs import QueryLog
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 
-_GRID = [round(0.20 + 0.05 * step, 2) for step in range(16)]
 _MOST_QUERIES = 20_000  # all pairs of which are compared in less than a minute
 
 
@@ -44,7 +42,6 @@ def estimate(
     account_alpha: float = 0.01,
     seed: int = 0,
     json_out: JsonPath = None,
-    figure: FigurePath = None,
 ) -> None:
     """Estimate how many accounts work together.
 
@@ -71,7 +68,7 @@ def estimate(
     from ragwitness.collusion.coalition_result import CoalitionEstimates
     from ragwitness.collusion.detectors import DETECTORS, Settings
     from ragwitness.collusion.estimate import estimate as run_estimate
-    from ragwitness.privacy.account_pairs import check_bounds, group_curve
+    from ragwitness.privacy.account_pairs import check_bounds
     from ragwitness.privacy.ranges import whole
 
     # Step 1: options and bounds, before a log is read.
@@ -99,13 +96,9 @@ def estimate(
             account_alpha=account_alpha,
             progress=progress,
         )
-    large = len(queries.times) > _MOST_QUERIES
-    drawn = figure is not None and not large
-    curve = tuple(group_curve(queries, _GRID, span)) if drawn else ()
-    _leave(CoalitionEstimates(estimates, k_max, curve), json_out, figure)
-    if large:
-        what = "pairs and the figure" if only is None else "the figure"
-        screen.print(f"Left out above {_MOST_QUERIES:,} queries: {what}.")
+    leave(CoalitionEstimates(estimates, k_max), json_out)
+    if "pairs" not in names and only is None:
+        screen.print(f"Left out above {_MOST_QUERIES:,} queries: pairs.")
     # Step 4: the log as a whole decides, and the cap where one is declared.
     against = estimates.comparison
     if against is None and k_max is not None:
@@ -126,8 +119,8 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     from ragwitness.report.formatting import visible
 
     rows = read_log(path)
-    for where, why in rows.skipped:
-        sys.stderr.write(f"skipped {visible(where)}: {visible(why)}\n")
+    for where, reason in rows.skipped:
+        sys.stderr.write(f"skipped {visible(where)}: {visible(reason)}\n")
     if rows.left_out > len(rows.skipped):
         sys.stderr.write(f"… and {rows.left_out - len(rows.skipped):,} more rows skipped\n")
     if rows.vectors is not None:
@@ -139,9 +132,9 @@ def _load(path: Path, embedder: str | None) -> QueryLog:
     texts = rows.texts or ()
     # Accounts that collude repeat questions: each text is embedded once.
     once = tuple(dict.fromkeys(texts))
-    place = {text: at for at, text in enumerate(once)}
+    index = {text: at for at, text in enumerate(once)}
     vectors = load_embedder(embedder).embed(once)
-    return rows.log(vectors[[place[text] for text in texts]])
+    return rows.log(vectors[[index[text] for text in texts]])
 
 
 def bound(
@@ -177,12 +170,12 @@ def bound(
     # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
-    asked = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
-    bounds = joint_bounds(asked)
-    made = None
+    terms = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
+    bounds = joint_bounds(terms)
+    verdict = None
     if delta_star is not None:
-        made = bounds.verdict(asked.accounts if k_max is None else k_max, delta_star)
-    _leave(JointBounds(bounds, made), json_out, figure)
+        verdict = bounds.verdict(terms.accounts if k_max is None else k_max, delta_star)
+    _leave(JointBounds(bounds, verdict), json_out, figure)
 
 
 def calibrate(
@@ -190,46 +183,33 @@ def calibrate(
     delta: float = 1e-6,
     queries: Queries = 1000,
     accounts: Accounts = 16,
-    sigma: float | None = None,
     sensitivity: Sensitivity = 1.0,
     json_out: JsonPath = None,
     figure: FigurePath = None,
 ) -> None:
     """Find the noise for a joint budget.
 
-    Give --epsilon. The exact noise stands beside the paper's.
-    With --sigma it also says how many queries or accounts that noise allows. No system is asked.
+    Give --epsilon. The exact noise stands beside the paper's. No system is asked.
 
     Args:
         epsilon: The epsilon that all accounts may spend together.
         delta: The delta of all accounts together.
-        sigma: Also say how many queries or accounts this noise allows.
     """
-    from ragwitness.collusion.result import JointBudget, NoisePlans, Room, powers_to
+    from ragwitness.collusion.result import JointBudget, NoisePlans, powers_to
     from ragwitness.privacy.bounds import noise_plan
-    from ragwitness.privacy.gaussian import accounts_for, queries_for
 
     if epsilon is None:
         raise InputError("A joint budget is needed.", "Give --epsilon.")
     # The plan that was asked for first; the smaller coalitions beside it show how noise grows with
     # k.
-    wanted = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
+    plan = [noise_plan(epsilon, delta, queries, accounts, sensitivity)]  # refuses bad values
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
-    plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + wanted
-    asked = JointBudget(epsilon, delta, queries, accounts, sensitivity)
-    room = None
-    if sigma is not None:
-        room = Room(
-            sigma,
-            queries_for(epsilon, delta, sigma, accounts, sensitivity),
-            accounts_for(epsilon, delta, sigma, queries, sensitivity),
-        )
-    _leave(NoisePlans(asked, tuple(plans), room), json_out, figure)
+    plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + plan
+    budget = JointBudget(epsilon, delta, queries, accounts, sensitivity)
+    _leave(NoisePlans(budget, tuple(plans)), json_out, figure)
 
 
-def _leave(
-    result: CollusionResult | CoalitionEstimates, json_out: Path | None, figure: Path | None
-) -> None:
+def _leave(result: CollusionResult, json_out: Path | None, figure: Path | None) -> None:
     """Draw the figure and write the file that were asked for, then print the result."""
     from ragwitness.core.files import replace_file
     from ragwitness.report.document import Curves

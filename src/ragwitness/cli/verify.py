@@ -32,11 +32,11 @@ def verify(task: VerifyTask, as_json: AsJson = False) -> None:
         one_thread_per_answer()
     screen = console()
     with nullcontext() if as_json else progress_bars(screen, items=items) as progress:
-        found = judge(progress=progress)
+        verdict = judge(progress=progress)
     if as_json:
-        typer.echo(json.dumps(RESULT_TYPE.stored(found), indent=1, allow_nan=False))
+        typer.echo(json.dumps(RESULT_TYPE.stored(verdict), indent=1, allow_nan=False))
     else:
-        screen.print(terminal(RESULT_TYPE.report(found), width=screen.width))
+        screen.print(terminal(RESULT_TYPE.report(verdict), width=screen.width))
     # Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
-    raise typer.Exit(codes[found.outcome])
+    raise typer.Exit(codes[verdict.outcome])

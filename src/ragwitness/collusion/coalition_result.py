@@ -10,10 +10,6 @@ from ragwitness.collusion.estimate import Estimates
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Axis,
-    Curves,
-    Line,
-    LinesPanel,
     Name,
     Paragraph,
     ReportDocument,
@@ -43,33 +39,30 @@ class CoalitionEstimates(Shown):
     Attributes:
         found: The estimates.
         k_max: Declared cap on a coalition; None without one.
-        curve: Rows of (least cosine, accounts in the largest component, accounts in its core);
-            empty where no figure was asked for.
     """
 
     found: Estimates
     k_max: int | None = None
-    curve: tuple[tuple[float, int, int], ...] = ()
 
     def dump(self) -> Row:
         """Return everything as JSON, each estimate by its name."""
-        told = asdict(self.found)
-        told["estimates"] = {one["name"]: one for one in told["estimates"]}
-        return told | {"k_max": self.k_max, "curve": self.curve}
+        fields = asdict(self.found)
+        fields["estimates"] = {row["name"]: row for row in fields["estimates"]}
+        return fields | {"k_max": self.k_max}
 
     def report(self) -> ReportDocument:
         """Return one line per estimator, what is known of the log, and whom that names."""
         names = ("estimator", "group", "p", "p traffic", "corrected", "looks for")
         rows = (
             (
-                Name(one.name),
-                str(one.size),
-                fmt.p_text(one.own_p),
-                fmt.p_text(one.traffic_p),
-                fmt.p_text(one.adjusted_p),
-                _LOOKS_FOR.get(one.name, "left in 0.2.0"),
+                Name(row.name),
+                str(row.size),
+                fmt.p_text(row.own_p),
+                fmt.p_text(row.traffic_p),
+                fmt.p_text(row.adjusted_p),
+                _LOOKS_FOR.get(row.name, "left in 0.2.0"),
             )
-            for one in self.found.estimates
+            for row in self.found.estimates
         )
         against = self.found.comparison
         suspicious = against is not None and against.suspicious
@@ -79,7 +72,6 @@ class CoalitionEstimates(Shown):
             self._judged(),
             plain_table("Each estimator", names, rows, "looks for"),
             self._notes(),
-            Curves("Accounts joined by similar queries", self._panels) if self.curve else None,
             said=named,
             warnings=["The log is suspicious."] if suspicious else [],
         )
@@ -113,13 +105,14 @@ class CoalitionEstimates(Shown):
         if against is None or not against.suspicious:
             return []
         if against.suspects:
-            shown = ", ".join(
-                f"{fmt.visible(one.account, 24)} ({one.p:.2g})" for one in against.suspects[:_SHOWN]
+            names = ", ".join(
+                f"{fmt.visible(suspect.account, 24)} ({suspect.p:.2g})"
+                for suspect in against.suspects[:_SHOWN]
             )
             more = len(against.suspects) - _SHOWN
             rest = f" and {fmt.count(more)} more" if more > 0 else ""
             return [
-                f"Named, each with the chance that an innocent account looks so: {shown}{rest}."
+                f"Named, each with the chance that an innocent account looks so: {names}{rest}."
             ]
         if against.least > against.account_alpha:
             return [
@@ -144,23 +137,10 @@ class CoalitionEstimates(Shown):
         lines.append("An estimate bounds no leakage (ragwitness collusion bound).")
         return lines
 
-    def _panels(self) -> list[LinesPanel]:
-        """The size of the group against the threshold."""
-        most, in_use = max(component for _, component, _ in self.curve), self.found.threshold
-        components = tuple((tau, float(size)) for tau, size, _ in self.curve)
-        cores = tuple((tau, float(size)) for tau, _, size in self.curve)
-        lines = (
-            Line("largest component (R5)", components, 0),
-            Line("innermost core", cores, 1),
-            Line("threshold in use", ((in_use, 0.0), (in_use, float(most))), 5, dashed=True),
-        )
-        title = "by least cosine of two queries"
-        return [LinesPanel(title, Axis("cosine"), Axis("accounts"), lines, 0.0)]
-
 
 def _load(data: Mapping[str, Any]) -> CoalitionEstimates:
     named = {**data, "estimates": list(data["estimates"].values())}
-    rest = {name: data[name] for name in ("k_max", "curve") if name in data}
+    rest = {name: data[name] for name in ("k_max",) if name in data}
     return restored(CoalitionEstimates, {"found": named, **rest}, RESULT_TYPE)
 
 

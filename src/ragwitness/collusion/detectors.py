@@ -77,8 +77,8 @@ def account_means(log: QueryLog, whitening: Whitening | None = None) -> Matrix:
     """
     sums = np.zeros((log.size, log.dim))
     for start in range(0, len(log.times), _ROWS):
-        part = log.vectors[start : start + _ROWS]
-        rows = part.astype(np.float64) if whitening is None else whitening(part)
+        block = log.vectors[start : start + _ROWS]
+        rows = block.astype(np.float64) if whitening is None else whitening(block)
         # Every query counts alike, then every account.
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         np.add.at(sums, log.accounts[start : start + _ROWS], rows)
@@ -141,7 +141,7 @@ _ALIKE = 0.9  # length of the mean of unit vectors; of two, from cosine .62 on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Community:
-    """What was found.
+    """Accounts that share buckets.
 
     Attributes:
         strongest: Largest sum of one account's squared cosines with the others: as many as it
@@ -174,9 +174,9 @@ def find_community(log: QueryLog, rng: np.random.Generator, rounds: int = 39) ->
     dealt = [
         _links(rng.permutation(log.accounts), buckets, log.size, _TABLES) for _ in range(rounds)
     ]
-    null, strongest = np.array([_strength(one) for one in dealt]), _strength(links)
+    null, strongest = np.array([_strength(null_links) for null_links in dealt]), _strength(links)
     # 4. Links beyond every null log, and their innermost core.
-    peak = max(float(one.weight.max(initial=0.0)) for one in dealt)
+    peak = max(float(null_links.weight.max(initial=0.0)) for null_links in dealt)
     return Community(
         strongest,
         (1 + int((null >= strongest).sum())) / (rounds + 1),
@@ -192,12 +192,12 @@ def hashes(log: QueryLog, tables: int, bits: int, seed: int = 0) -> NDArray[np.i
     """
     rng = np.random.default_rng(seed)
     powers = 1 << np.arange(bits, dtype=np.int64)
-    found = np.empty((tables, len(log.times)), dtype=np.int64)
+    buckets = np.empty((tables, len(log.times)), dtype=np.int64)
     for table in range(tables):
         # A bit for the side of each random plane.
         directions = rng.standard_normal((log.dim, bits)).astype(np.float32)
-        found[table] = ((log.vectors @ directions) > 0) @ powers
-    return found
+        buckets[table] = ((log.vectors @ directions) > 0) @ powers
+    return buckets
 
 
 def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
@@ -209,9 +209,9 @@ def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
     columns = np.empty_like(found)
     used = 0
     for table, buckets in enumerate(found):
-        names, places = np.unique(buckets, return_inverse=True)
-        alone = ~_alike(places, log)[places]
-        columns[table] = used + places
+        names, numbers = np.unique(buckets, return_inverse=True)
+        alone = ~_alike(numbers, log)[numbers]
+        columns[table] = used + numbers
         columns[table][alone] = used + len(names) + np.arange(int(alone.sum()))
         used += len(names) + int(alone.sum())
     return columns
@@ -221,10 +221,10 @@ def _alike(places: NDArray[np.int64], log: QueryLog) -> NDArray[np.bool_]:
     """Whether the accounts of each bucket ask in one direction, each counted once."""
     from scipy.sparse import csr_array
 
-    _, own, counts = np.unique(
+    _, pair, counts = np.unique(
         places * log.size + log.accounts, return_inverse=True, return_counts=True
     )
-    weights = (1 / counts[own]).astype(np.float32)
+    weights = (1 / counts[pair]).astype(np.float32)
     # Summed by a matrix of buckets by queries: no weighted copy of the vectors is made.
     every = np.arange(len(places))
     sums = csr_array((weights, (places, every))) @ log.vectors
@@ -246,7 +246,7 @@ def _weights(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int) ->
     """TF-IDF of buckets by account, shape (accounts, buckets).
 
     Rows are of unit length before the buckets of one account alone, which join nobody, are left
-    out: who asks much else is less like the others.
+    out: an account with many other questions is less like the others.
     """
     from scipy.sparse import csr_array
 
@@ -257,9 +257,9 @@ def _weights(accounts: NDArray[np.int64], columns: NDArray[np.int64], n: int) ->
     users = np.bincount(column, minlength=width)
     weights = counts * np.log(n / users[column])
     lengths = np.sqrt(np.bincount(row, weights**2, minlength=n))
-    kept = users[column] > 1
-    values = weights[kept] / np.maximum(lengths[row[kept]], 1e-12)
-    return csr_array((values, (row[kept], column[kept])), shape=(n, width))
+    shared = users[column] > 1
+    values = weights[shared] / np.maximum(lengths[row[shared]], 1e-12)
+    return csr_array((values, (row[shared], column[shared])), shape=(n, width))
 
 
 def _strength(links: Links) -> float:
@@ -283,7 +283,7 @@ def _strength(links: Links) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """What the scan found.
+    """A common direction.
 
     Attributes:
         largest: Eigenvalue.
@@ -310,7 +310,7 @@ def scan(means: Matrix, rng: np.random.Generator, rounds: int = 99) -> Scan:
         InputError: There is no round.
     """
     whole("rounds", rounds)
-    # 1. The statistic. 2. Its null by permuted coordinates. 3. Who lies along the direction.
+    # 1. The statistic. 2. Its null by permuted coordinates. 3. Accounts along the direction.
     largest, direction = top_direction(means)
     null = np.array([top_direction(_permuted(means, rng))[0] for _ in range(rounds)])
     return Scan(
@@ -341,7 +341,7 @@ def top_direction(means: Matrix) -> tuple[float, NDArray[np.float64]]:
 
 
 def effective_size(largest: float, accounts: int, dim: int) -> float:
-    """Return k tau from the largest eigenvalue; 0 where it tells of none.
+    """Return k tau from the largest eigenvalue; 0 where there is none.
 
     Of N unit rows in d dimensions a common part of k tau = s N/d moves the eigenvalue to
     N/d (1 + s)(1 + g/s), g = d/N, once s > sqrt(g); solved for s.
@@ -364,13 +364,13 @@ def _members(means: Matrix, direction: NDArray[np.float64]) -> NDArray[np.int64]
     bound = float(betaincinv(0.5, (dim - 1) / 2, 1 - 0.05 / n))
     along = means @ direction
     sign = 1.0 if (along**3).sum() >= 0 else -1.0
-    found: NDArray[np.int64] = np.flatnonzero((along**2 > bound) & (sign * along > 0))
-    return found
+    members: NDArray[np.int64] = np.flatnonzero((along**2 > bound) & (sign * along > 0))
+    return members
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """What the estimators share.
+    """Settings of all estimators.
 
     Attributes:
         threshold: Least cosine of two queries; None for the one that unrelated uniform queries
@@ -391,19 +391,19 @@ class Settings:
         """Return the threshold for a log."""
         if self.threshold is not None:
             return self.threshold
-        each = math.ceil(len(log.times) / log.size)
-        return threshold_for(0.05, max(2, log.size), each, log.dim)
+        per_account = math.ceil(len(log.times) / log.size)
+        return threshold_for(0.05, max(2, log.size), per_account, log.dim)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detection:
-    """What one estimator says of a log.
+    """The result of one estimator.
 
     Attributes:
         suspicion: Higher means more; comparable within one estimator and one size of log.
         members: The group it would name, fewer than 2 where it names none.
         p_value: Against its own null; None where it has none.
-        note: What the suspicion is.
+        note: The suspicion in words.
     """
 
     suspicion: float
@@ -439,16 +439,20 @@ def _means(log: QueryLog, settings: Settings) -> Detection:
 
 def _spectral(log: QueryLog, settings: Settings) -> Detection:
     means = account_means(log, settings.whitening)
-    found = scan(means, np.random.default_rng(settings.seed), settings.rounds)
-    named = found.members if found.p_value <= 0.05 else _NOBODY
-    note = f"largest eigenvalue; k tau about {found.shared:.1f}"
-    return Detection(found.largest, named, found.p_value, note)
+    result = scan(means, np.random.default_rng(settings.seed), settings.rounds)
+    named = result.members if result.p_value <= 0.05 else _NOBODY
+    note = f"largest eigenvalue; k tau about {result.shared:.1f}"
+    return Detection(result.largest, named, result.p_value, note)
 
 
 def _community(log: QueryLog, settings: Settings) -> Detection:
-    found = find_community(log, np.random.default_rng(settings.seed), settings.rounds)
-    named = found.members if found.p_value <= 0.05 and len(found.members) > 1 else _NOBODY
-    return Detection(found.strongest, named, found.p_value, "accounts alike by rare buckets")
+    community = find_community(log, np.random.default_rng(settings.seed), settings.rounds)
+    named = (
+        community.members if community.p_value <= 0.05 and len(community.members) > 1 else _NOBODY
+    )
+    return Detection(
+        community.strongest, named, community.p_value, "accounts alike by rare buckets"
+    )
 
 
 DETECTORS: Mapping[str, Callable[[QueryLog, Settings], Detection]] = {

@@ -1,9 +1,9 @@
 """An estimate for one log: every estimator beside its own null, and one p-value for the log.
 
-Without benign traffic each estimator has at most a null of its own, which real traffic does not
-obey. Benign traffic is compared window by window, so that every window may have a popular question
-of its own. The log then has a p-value over all estimators together, and an account is named only
-under an error rate of its own.
+Without benign traffic each estimator has at most its own null, which real traffic does not
+obey. Benign traffic is compared window by window, so that every window may have its own popular
+question. The log then has a p-value over all estimators together, and an account is named only
+under its own error rate.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogEstimate:
         name: Name of the estimator.
         size: Accounts of the group that it finds; 1 where it finds none.
         suspicion: Its statistic.
-        note: What that is.
+        note: The statistic in words.
         own_p: p-value against its own null; None where it has none.
         traffic_p: p-value against benign traffic, by itself; None without any.
         adjusted_p: The same, after correction for all estimators that ran.
@@ -136,9 +136,9 @@ class Estimates:
         if against is None or not against.suspicious:
             return 1
         sizes = [
-            one.size
-            for one in self.estimates
-            if one.traffic_p is not None and one.traffic_p <= against.alpha
+            row.size
+            for row in self.estimates
+            if row.traffic_p is not None and row.traffic_p <= against.alpha
         ]
         return max(len(against.suspects), *sizes, 1)
 
@@ -167,7 +167,7 @@ def estimate(
             accounts each.
         alpha: Level of the log.
         account_alpha: Level of an account.
-        progress: Called with what is computed, windows done and windows in all.
+        progress: Called with a word, windows done and windows in all.
 
     Raises:
         InputError: One account, an unknown estimator, a value outside its range, or benign traffic
@@ -213,14 +213,15 @@ def estimate(
                 progress("windows", at, count - 1)
         alone, adjusted, _ = _together(table)
         estimates = [
-            replace(one, traffic_p=float(own), adjusted_p=float(corrected))
-            for one, own, corrected in zip(estimates, alone, adjusted, strict=True)
+            replace(estimated, traffic_p=float(p_alone), adjusted_p=float(corrected))
+            for estimated, p_alone, corrected in zip(estimates, alone, adjusted, strict=True)
         ]
         # 4. One p-value of each account; names only where the log is suspicious.
         p = float(adjusted.min())
-        each, least = _account_p_values([log, *windows], settings, links="pairs" in names)
+        account_p, least = _account_p_values([log, *windows], settings, links="pairs" in names)
         suspects = [
-            Suspect(log.names[at], float(each[at])) for at in np.flatnonzero(each <= account_alpha)
+            Suspect(log.names[at], float(account_p[at]))
+            for at in np.flatnonzero(account_p <= account_alpha)
         ]
         comparison = LogComparison(
             p=p,
@@ -287,10 +288,10 @@ def _windows(log: QueryLog, ordinary: QueryLog, seed: int) -> list[QueryLog]:
         if len(active) < log.size:
             continue
         rng = np.random.default_rng((seed, 3, int(slot[start])))
-        part = QueryLog(
+        window = QueryLog(
             ordinary.accounts[rows], ordinary.times[rows], ordinary.vectors[rows], ordinary.names
         )
-        windows.append(of_accounts(part, np.sort(rng.choice(active, log.size, replace=False))))
+        windows.append(of_accounts(window, np.sort(rng.choice(active, log.size, replace=False))))
     return windows
 
 
@@ -299,7 +300,7 @@ def _together(table: Floats) -> tuple[Floats, Floats, float]:
 
     Where the rows are exchangeable, each p-value is valid, whatever the columns have to do with
     each other: a row's smallest p over the columns is a statistic like any other, ranked in turn
-    (min P of Westfall and Young, 1993). Rows of equal minima are told apart by the product.
+    (min P of Westfall and Young, 1993). The product separates rows of equal minima.
 
     Returns:
         The first row's p by each column, the same corrected for all columns, and one for the row.
@@ -308,11 +309,11 @@ def _together(table: Floats) -> tuple[Floats, Floats, float]:
 
     # p of every row by every column: the share of rows that are as large, itself among them.
     # Rounded, or the last bits of a cosine of 1 would tell equal rows apart.
-    each = rankdata(-table.round(6), method="max", axis=0) / len(table)
-    least, product = each.min(axis=1), np.log(each).sum(axis=1)
-    adjusted = (least[:, None] <= each[0]).mean(axis=0)
+    p_values = rankdata(-table.round(6), method="max", axis=0) / len(table)
+    least, product = p_values.min(axis=1), np.log(p_values).sum(axis=1)
+    adjusted = (least[:, None] <= p_values[0]).mean(axis=0)
     as_large = (least < least[0]) | ((least == least[0]) & (product <= product[0]))
-    return each[0], adjusted, float(as_large.mean())
+    return p_values[0], adjusted, float(as_large.mean())
 
 
 # The p-value of an account.
@@ -327,7 +328,7 @@ def _account_p_values(
     """
     tables = [_nearness(row, settings, links=links) for row in rows]
     log, others = tables[0], np.concatenate(tables[1:])
-    p_values = [_together(np.concatenate([one[None], others]))[2] for one in log]
+    p_values = [_together(np.concatenate([account[None], others]))[2] for account in log]
     return np.array(p_values), 1 / (len(others) + 1)
 
 
@@ -355,8 +356,8 @@ def _nearest(log: QueryLog, window: float) -> Floats:
     nearest = np.full(len(log.times), -1.0)
     for start in range(0, len(log.times), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        for other in range(0, len(log.times), _BLOCK):
-            columns = slice(other, other + _BLOCK)
+        for first in range(0, len(log.times), _BLOCK):
+            columns = slice(first, first + _BLOCK)
             cosines = log.vectors[rows] @ log.vectors[columns].T
             cosines[log.accounts[rows, None] == log.accounts[columns]] = -1.0
             if math.isfinite(window):
@@ -373,11 +374,11 @@ def _without_each(means: Matrix) -> Matrix:
     """
     total = means.T @ means
     start = np.random.default_rng(0).standard_normal((1, means.shape[1]))
-    found: Matrix = np.repeat(start / np.linalg.norm(start), len(means), axis=0)
+    directions: Matrix = np.repeat(start / np.linalg.norm(start), len(means), axis=0)
     for _ in range(_STEPS):
-        found = found @ total - means * np.einsum("ij,ij->i", means, found)[:, None]
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300)
-    return found
+        directions = directions @ total - means * np.einsum("ij,ij->i", means, directions)[:, None]
+        directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-300)
+    return directions
 
 
 def _check(log: QueryLog, names: Sequence[str], ordinary: QueryLog | None) -> None:

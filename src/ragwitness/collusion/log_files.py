@@ -75,7 +75,7 @@ class LoggedQueries:
 def read_log(path: Path) -> LoggedQueries:
     """Read a log; its format is recognised by its first bytes.
 
-    What the first usable row holds, a vector or a text, every other must hold too. Times are
+    All usable rows must hold vectors, or all texts, like the first one. Times are
     seconds, or dates (UTC where they name no zone).
 
     Raises:
@@ -89,8 +89,8 @@ def read_log(path: Path) -> LoggedQueries:
             return _collected(path, _arrow_rows(path, begins))
         return _collected(path, _json_rows(path))
     except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"{path} cannot be read: {why}.", "Check the path.") from error
+        reason = error.strerror or str(error)
+        raise InputError(f"{path} cannot be read: {reason}.", "Check the path.") from error
     except MemoryError:
         raise InputError(
             f"{path} does not fit into this machine's memory.", "Split it by time."
@@ -104,7 +104,7 @@ def _collected(path: Path, rows: Iterator[tuple[int, object]]) -> LoggedQueries:
         path: Path of the file, for messages.
         rows: Number of each row, and its fields or the reason why it has none.
     """
-    places: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     accounts: list[int] = []
     times: list[float] = []
     texts: list[str] = []
@@ -131,14 +131,14 @@ def _collected(path: Path, rows: Iterator[tuple[int, object]]) -> LoggedQueries:
             if len(skipped) < _SHOWN:
                 skipped.append((f"{path}:{number}", str(why)))
             continue
-        accounts.append(places.setdefault(account, len(places)))
+        accounts.append(numbers.setdefault(account, len(numbers)))
         times.append(time)
     if not accounts:
         first = f": {skipped[0][0]}: {skipped[0][1]}" if skipped else ""
         raise InputError(f"{path} holds no usable query{first}.", _FORM)
     return LoggedQueries(
         np.array(accounts, np.int64),
-        tuple(places),
+        tuple(numbers),
         np.array(times),
         np.stack(vectors) if vectors else None,
         tuple(texts) or None,
@@ -237,15 +237,17 @@ def _arrow_rows(path: Path, begins: bytes) -> Iterator[tuple[int, object]]:
             table = pa.ipc.open_stream(pa.memory_map(str(path)))
             names, batches = table.schema.names, iter(table)
         query = "vector" if "vector" in names else "text"
-        if missing := next((one for one in ("account", "time", query) if one not in names), None):
-            what = "vector' or 'text" if missing == "text" else missing
-            raise InputError(f"{path} has no column '{what}'.", _FORM)
+        if missing := next(
+            (name for name in ("account", "time", query) if name not in names), None
+        ):
+            names_missing = "vector' or 'text" if missing == "text" else missing
+            raise InputError(f"{path} has no column '{names_missing}'.", _FORM)
         number = 0
         for batch in batches:
             for start in range(0, batch.num_rows, _BLOCK):
                 columns = [
-                    _values(batch.slice(start, _BLOCK).column(one))
-                    for one in ("account", "time", query)
+                    _values(batch.slice(start, _BLOCK).column(name))
+                    for name in ("account", "time", query)
                 ]
                 for account, time, value in zip(*columns, strict=True):
                     number += 1

@@ -46,7 +46,7 @@ _ACCOUNTING = {
 
 @dataclass(frozen=True, slots=True)
 class JointBounds(Shown):
-    """What pooled accounts spend together.
+    """Joint spending of pooled accounts.
 
     Attributes:
         bounds: Each way of accounting for the same noise.
@@ -81,9 +81,9 @@ class JointBounds(Shown):
 
     def report(self) -> ReportDocument:
         """Return each account of the same noise."""
-        bounds, asked = self.bounds, self.bounds.service
+        bounds, terms = self.bounds, self.bounds.service
         title = (
-            f"k = {fmt.count(asked.accounts)} accounts of {fmt.count(asked.queries)} queries pool"
+            f"k = {fmt.count(terms.accounts)} accounts of {fmt.count(terms.queries)} queries pool"
             f" their answers; noise sigma {bounds.sigma:.6g}, delta {bounds.delta:.3g}"
         )
         # One row for each way of accounting, all of the same noise at the same joint delta.
@@ -110,7 +110,7 @@ class JointBounds(Shown):
         # The claim of one account is checked on its own; pooling has not even begun.
         broken = (
             f"The label does not hold: one account alone spends {fmt.three(bounds.one)}, not"
-            f" {asked.epsilon or 0.0:g}."
+            f" {terms.epsilon or 0.0:g}."
         )
         return simple_report(
             _WORDS,
@@ -122,24 +122,24 @@ class JointBounds(Shown):
         )
 
     def _notes(self) -> list[str]:
-        bounds, asked = self.bounds, self.bounds.service
+        bounds, terms = self.bounds, self.bounds.service
         lines = [
             "Advantage and AUC: the most that (epsilon, delta) allows. Last row: what repeating one"
             f" query reaches on Gaussian noise, mu = {bounds.mu:.4g}.",
-            f"One account alone: exact epsilon {fmt.three(bounds.one)} at delta {asked.delta:g}."
-            f" Score sensitivity {asked.sensitivity:g} (1: a document added or removed; 2:"
+            f"One account alone: exact epsilon {fmt.three(bounds.one)} at delta {terms.delta:g}."
+            f" Score sensitivity {terms.sensitivity:g} (1: a document added or removed; 2:"
             " replaced).",
         ]
         # A bound of the paper that does not apply says why; nothing is put in its place.
         if bounds.why:
             lines.append(f"{fmt.MISSING} {bounds.why}")
-        elif asked.sigma is not None and bounds.label is not None:
+        elif terms.sigma is not None and bounds.label is not None:
             chosen = fmt.three(bounds.label)
             lines.append(f"(3.4) would have chosen this noise for epsilon {chosen}.")
-        if (made := self.verdict) is not None:
+        if (verdict := self.verdict) is not None:
             lines.append(
-                f"Audit (5.2) up to the cap, delta* = {made.delta:g}: the paper certifies"
-                f" {fmt.three(made.paper)}; this noise gives {fmt.three(made.epsilon)}."
+                f"Audit (5.2) up to the cap, delta* = {verdict.delta:g}: the paper certifies"
+                f" {fmt.three(verdict.paper)}; this noise gives {fmt.three(verdict.epsilon)}."
             )
         return lines
 
@@ -147,9 +147,9 @@ class JointBounds(Shown):
         """Epsilon against the number of accounts, one curve per way of accounting."""
         # Powers of 4 up to the number asked for: the growth is like a root, and the axis
         # logarithmic.
-        asked = self.bounds.service
-        sizes = powers_to(asked.accounts)
-        bounds = [joint_bounds(replace(asked, accounts=k)) for k in sizes]
+        terms = self.bounds.service
+        sizes = powers_to(terms.accounts)
+        bounds = [joint_bounds(replace(terms, accounts=k)) for k in sizes]
         lines = []
         for colour, (name, words) in enumerate(_ACCOUNTING.items()):
             pairs = [(row.service.accounts, getattr(row, name)) for row in bounds]
@@ -157,7 +157,7 @@ class JointBounds(Shown):
             if points:
                 lines.append(Line(words, points, colour, marks=len(points) == 1))
         marked = tuple(map(float, sizes)) if len(sizes) <= 6 else ()
-        title = f"{asked.queries:,} queries per account, sigma {self.bounds.sigma:.4g}"
+        title = f"{terms.queries:,} queries per account, sigma {self.bounds.sigma:.4g}"
         return [_growth(title, "joint epsilon", lines, log=True, ticks=marked)]
 
 
@@ -215,33 +215,16 @@ class JointBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a noise that is given leaves room for under the joint budget.
-
-    Attributes:
-        sigma: The noise.
-        queries: Queries that each of the accounts may send.
-        accounts: Accounts that may send so many queries each.
-    """
-
-    sigma: float
-    queries: int
-    accounts: int
-
-
-@dataclass(frozen=True, slots=True)
 class NoisePlans(Shown):
     """The noise for a joint budget, by coalition size.
 
     Attributes:
         asked: The budget.
         plans: The noise of each coalition size.
-        room: What a given noise leaves room for; None where none was given.
     """
 
     asked: JointBudget
     plans: tuple[NoisePlan, ...]
-    room: Room | None = None
 
     def dump(self) -> Row:
         """Return everything as JSON."""
@@ -250,7 +233,7 @@ class NoisePlans(Shown):
 
     def report(self) -> ReportDocument:
         """Return the noise for each coalition size."""
-        asked, room = self.asked, self.room
+        budget = self.asked
         # The exact noise for k accounts beside (3.4) at epsilon / sqrt k, the paper's rule of
         # section 3.6.
         rows = (
@@ -269,17 +252,10 @@ class NoisePlans(Shown):
             "paper: (3.4) for epsilon / sqrt k per account (§3.6). eps of one: what one account"
             " alone spends under the exact noise."
         ]
-        if room is not None:
-            notes.insert(
-                0,
-                f"With sigma {room.sigma:g}: {fmt.count(room.queries)} queries for each of"
-                f" {fmt.count(asked.accounts)} accounts, or {fmt.count(room.accounts)} accounts of"
-                f" {fmt.count(asked.queries)} queries.",
-            )
         return simple_report(
             _WORDS,
-            f"Joint epsilon {asked.epsilon:g} at delta {asked.delta:g}; k accounts of"
-            f" {fmt.count(asked.queries)} queries each",
+            f"Joint epsilon {budget.epsilon:g} at delta {budget.delta:g}; k accounts of"
+            f" {fmt.count(budget.queries)} queries each",
             plain_table("Noise for each number of accounts", names, rows),
             notes,
             Curves("Noise for a joint budget", self._panels),

@@ -31,12 +31,12 @@ CLOSE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class PackTask:
-    """What a kind of run brings to its packs.
+    """The part of a pack that depends on the kind of run.
 
     Attributes:
         rows_of: Returns what a finished run found row by row, besides its result.
-        steps: Checks of what it found.
-        whole: What a pack without anything hidden comes to, in words.
+        steps: Checks of the findings.
+        whole: The conclusion of a pack without anything hidden, in words.
         besides: Stages and documents of questions that are about nothing that is found.
         opened: Called with the home of a run and the file of a pack that opens its secret.
     """
@@ -50,11 +50,11 @@ class PackTask:
 
 @dataclass(frozen=True, slots=True)
 class PackKnown:
-    """What a verifier knows by itself.
+    """The verifier's own knowledge.
 
     Attributes:
         key: Of whoever ran the audit; None where nobody told.
-        seal: SHA-256 of the seal in hex, as it was told before the answers came.
+        seal: SHA-256 of the seal in hex, as it was published before the answers came.
         checkpoints: Signed checkpoints of the log of runs that were seen before.
         roots: Certificates (PEM) of timestamp authorities that are trusted.
         models: Names, as the pack writes them, of models and plug-ins that may be loaded for it
@@ -74,7 +74,7 @@ class PackExchange:
 
     Attributes:
         asked: The question.
-        answer: What came back; ``error`` says why nothing did.
+        answer: The reply; ``error`` says why there is none.
         failed: Whether it was not worth keeping, and asked again.
     """
 
@@ -91,7 +91,7 @@ class PackCase:
         pack: Read, its form checked.
         known: The verifier's own knowledge.
         progress: Called with (what, done, all) while answers are replayed.
-        kept: What a check leaves to the next ones.
+        kept: Notes of a check for the next ones.
     """
 
     pack: Pack
@@ -111,23 +111,25 @@ class PackCase:
         Raises:
             VerificationError: ``answers.form``.
         """
-        return tuple(None if one.text is None else _exchange(one.text) for one in self.pack.answers)
+        return tuple(
+            None if answer.text is None else _exchange(answer.text) for answer in self.pack.answers
+        )
 
 
 class Replies:
     """The answers of a pack, as questions find them.
 
-    What two documents ask is asked once, so a question that has no answer of its own takes the one
-    that another document had; the last one that came counts, as in a journal.
+    A question of two documents is asked once. So a question without its own answer takes the answer
+    of another document. The last answer counts, as in the response store.
 
     Args:
         exchanges: The chain; None where a row is hidden.
     """
 
     def __init__(self, exchanges: Sequence[PackExchange | None]) -> None:
-        shown = [one for one in exchanges if one is not None]
-        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in shown}
-        self._any = {e.asked.query: e.answer for e in shown if not e.failed}
+        opened = [exchange for exchange in exchanges if exchange is not None]
+        self._own = {(e.asked.stage, e.asked.document, e.asked.query): e.answer for e in opened}
+        self._any = {e.asked.query: e.answer for e in opened if not e.failed}
 
     def get(self, stage: str, document: str, query: Query) -> Answer | None:
         """Return the answer to a question; None where it has none."""
@@ -147,8 +149,10 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
     Raises:
         VerificationError: ``counts.spent`` or ``counts.cap``.
     """
-    # What the target refused is linked as failed, shown or hidden, and costs nothing.
-    sent = sum(one.asked[0] == target and one.asked[3] == "answer" for one in case.pack.answers)
+    # A refused query is linked as failed, shown or hidden, and costs nothing.
+    sent = sum(
+        answer.asked[0] == target and answer.asked[3] == "answer" for answer in case.pack.answers
+    )
     if spent["queries"] < sent:
         raise refuse("counts.spent", "More answers are linked than are said to be paid for.")
     # A cap excuses questions without an answer, so that one which was not sealed excuses none.
@@ -168,20 +172,20 @@ def _exchange(text: str) -> PackExchange:
         stored = dict(row["failed" if failed else "answer"])
         error = stored.pop("error", None)
         answer = decode_answer(stored)
-        asked = StoredQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
-        if row["key"] != query_key(asked.target, asked.query):
+        question = StoredQuery(of["target"], of["stage"], of["document"], Query(**of["query"]))
+        if row["key"] != query_key(question.target, question.query):
             raise ValueError("its key")
     except (ValueError, KeyError, TypeError, AttributeError) as error_:
         raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
     if error is not None:
         answer = Answer(answer.text, answer.tokens, error=str(error))
-    return PackExchange(asked, answer, failed)
+    return PackExchange(question, answer, failed)
 
 
 # Two figures, two sets of them, two results.
 
 TAKEN = ("started", "seconds", "spent.queries", "spent.prompt_tokens", "spent.completion_tokens")
-"""What no answer says: when it was, and what the target counted. It is taken as it is said."""
+"""Times and the target's own counts, which no answer settles. They are taken as stated."""
 
 KEPT = re.compile(r"[\d,]+ of [\d,]+ answers were kept from an earlier start")
 """A warning that depends on how often a run was started."""
@@ -201,26 +205,26 @@ def same_result(
 ) -> None:
     """Check that a result says what was recomputed.
 
-    What only puts the figures beside it into words may be worded otherwise by other code: there
-    the figures are held against each other, and the verdict says that the words were not.
+    Other code may word a sentence otherwise. Then only the figures beside it are compared, and the
+    verdict says so.
 
     Args:
         case: The pack.
         check: Name of the check.
         mine: Recomputed.
-        theirs: As it stands in the pack.
+        theirs: As in the pack.
         loose: Places that are not compared.
         but: Places that could not be recomputed.
 
     Raises:
         VerificationError: ``check`` and the name of what differs.
     """
-    found = differences(mine, theirs, "", loose)
-    bad = [place for place in found if not (but and but.fullmatch(place))]
-    worded = [place for place in bad if "code" in case.kept and place.endswith(_IN_WORDS)]
+    places_differing = differences(mine, theirs, "", loose)
+    bad = [location for location in places_differing if not (but and but.fullmatch(location))]
+    worded = [location for location in bad if "code" in case.kept and location.endswith(_IN_WORDS)]
     if worded:
         case.kept["worded"] = worded
-        bad = [place for place in bad if place not in worded]
+        bad = [location for location in bad if location not in worded]
     if bad:
         words = [word for word in bad[0].split(".") if not word.isdigit()]
         rows = words[0] == "documents"
@@ -235,7 +239,7 @@ def differences(
 
     Args:
         mine: Recomputed.
-        theirs: As it stands in the pack.
+        theirs: As in the pack.
         place: Where both stand.
         loose: Places that are not compared.
     """
@@ -252,8 +256,8 @@ def differences(
         if len(mine) != len(theirs):
             yield place
             return
-        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-            yield from differences(one, other, f"{place}.{number}", loose)
+        for number, (left_item, right_item) in enumerate(zip(mine, theirs, strict=True)):
+            yield from differences(left_item, right_item, f"{place}.{number}", loose)
     elif isinstance(mine, float | int) and isinstance(theirs, float | int):
         close = math.isclose(mine, theirs, rel_tol=CLOSE, abs_tol=CLOSE * CLOSE)
         if isinstance(mine, bool) is not isinstance(theirs, bool) or not close:

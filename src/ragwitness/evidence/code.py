@@ -65,11 +65,11 @@ _SPACE = frozenset(
 
 def modules_of(package: Path) -> dict[str, Path]:
     """Return every module of a package and its file."""
-    found = {}
+    modules = {}
     for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        names = path.relative_to(package.parent).with_suffix("").parts
+        modules[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
+    return modules
 
 
 def imports_of(tree: ast.Module, modules: Collection[str]) -> set[str]:
@@ -79,23 +79,23 @@ def imports_of(tree: ast.Module, modules: Collection[str]) -> set[str]:
         tree: The module, parsed.
         modules: All names that count.
     """
-    # 1. What only a type checker imports is not imported.
+    # 1. Imports for type checkers alone do not count.
     typed = {
         id(inner)
         for node in ast.walk(tree)
         if isinstance(node, ast.If)
         and isinstance(node.test, ast.Name)
         and node.test.id == "TYPE_CHECKING"
-        for part in node.body
-        for inner in ast.walk(part)
+        for statement in node.body
+        for inner in ast.walk(statement)
     }
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in typed:
-            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+            imported |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import) and id(node) not in typed:
-            found |= {alias.name for alias in node.names}
-    # 2. What is imported by its name: "module:attribute", and what import_module is called with.
+            imported |= {alias.name for alias in node.names}
+    # 2. Imports by name: "module:attribute", and what import_module is called with.
     called = (
         node.args[0]
         for node in ast.walk(tree)
@@ -103,13 +103,13 @@ def imports_of(tree: ast.Module, modules: Collection[str]) -> set[str]:
         and ast.unparse(node.func).endswith("import_module")
         and node.args
     )
-    names = [text for one in called for text in _strings(one, _constants(tree))]
+    names = [text for argument in called for text in _strings(argument, _constants(tree))]
     names += [t.partition(":")[0] for t in _strings(tree, _constants(tree)) if ":" in t]
     for name in names:
         if name.startswith("ragwitness."):
             pattern = re.compile(re.escape(name).replace("\0", r"\w+"))
-            found |= set(filter(pattern.fullmatch, modules))
-    return found & set(modules)
+            imported |= set(filter(pattern.fullmatch, modules))
+    return imported & set(modules)
 
 
 def _constants(tree: ast.Module) -> dict[str, object]:
@@ -130,10 +130,10 @@ def _strings(tree: ast.AST, known: Mapping[str, object]) -> Iterator[str]:
             yield node.value
         elif isinstance(node, ast.JoinedStr):
             yield "".join(
-                str(known.get(ast.unparse(part.value), "\0"))
-                if isinstance(part, ast.FormattedValue)
-                else str(getattr(part, "value", ""))
-                for part in node.values
+                str(known.get(ast.unparse(piece.value), "\0"))
+                if isinstance(piece, ast.FormattedValue)
+                else str(getattr(piece, "value", ""))
+                for piece in node.values
             )
 
 
@@ -153,7 +153,7 @@ def code_of(text: str, tree: ast.Module) -> str:
         and isinstance(node.value.value, str)
     ]
     inside = {line for (first, _), (last, _) in strings for line in range(first, last + 1)}
-    lines, kept = text.split("\n"), set[int]()
+    lines, code_lines = text.split("\n"), set[int]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
@@ -161,8 +161,8 @@ def code_of(text: str, tree: ast.Module) -> str:
         elif token.type not in _SPACE and not (
             token.type == tokenize.STRING and set(range(token.start[0], token.end[0] + 1)) <= inside
         ):
-            kept |= set(range(token.start[0], token.end[0] + 1))
-    return "\n".join(line for number, line in enumerate(lines, 1) if number in kept)
+            code_lines |= set(range(token.start[0], token.end[0] + 1))
+    return "\n".join(line for number, line in enumerate(lines, 1) if number in code_lines)
 
 
 @cache
@@ -174,30 +174,30 @@ def code_digests(task: str) -> dict[str, str]:
     """
     root = Path(str(files("ragwitness")))
     modules = modules_of(root)
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     start = module_of(task)
     reached, waiting = set[str](), [start]
     while waiting:
-        own = waiting.pop()
-        path, text = modules[own], modules[own].read_text(encoding="utf-8")
+        module = waiting.pop()
+        path, text = modules[module], modules[module].read_text(encoding="utf-8")
         tree = ast.parse(text)
         # 1. The module itself; where the walk starts is the pack around the scores.
-        if own != start and not own.startswith(_AROUND):
-            found[own] = sha256(code_of(text, tree).encode()).hexdigest()
+        if module != start and not module.startswith(_AROUND):
+            digests[module] = sha256(code_of(text, tree).encode()).hexdigest()
             # 2. Files that it names, in its folder or in one below it.
             named = set(_strings(tree, {}))
             for file in path.parent.rglob("*.*"):
                 if file.name in named and file.suffix != ".py":
-                    place = file.relative_to(root).as_posix()
-                    found[place] = sha256(file.read_bytes()).hexdigest()
-        # 3. What it imports, with the packages around it, which are run as well.
+                    relative = file.relative_to(root).as_posix()
+                    digests[relative] = sha256(file.read_bytes()).hexdigest()
+        # 3. Its imports, with the packages around them, which are run as well.
         for name in imports_of(tree, modules):
             while "." in name:
                 if name not in reached and not name.startswith(_AROUND):
                     reached.add(name)
                     waiting.append(name)
                 name = name.rpartition(".")[0]
-    return found
+    return digests
 
 
 @cache
@@ -207,9 +207,9 @@ def wheel_digest() -> str:
     The pages of the documentation, which a wheel alone holds, do not count.
     """
     root = Path(str(files("ragwitness")))
-    found = sha256()
+    digest = sha256()
     for path in sorted(path for path in root.rglob("*") if path.is_file()):
         name = path.relative_to(root).as_posix()
         if "__pycache__" not in path.parts and not name.startswith("pages/"):
-            found.update(tagged_hash("ragwitness/code/v1", name.encode(), path.read_bytes()))
-    return found.hexdigest()
+            digest.update(tagged_hash("ragwitness/code/v1", name.encode(), path.read_bytes()))
+    return digest.hexdigest()

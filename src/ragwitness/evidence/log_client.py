@@ -1,7 +1,7 @@
 """A log read over HTTP (C2SP tlog-tiles), and its witnesses asked (C2SP tlog-witness).
 
-Whoever answers may be hostile: no reply is longer, later or more than it may be, none leads
-elsewhere, and none is believed before its signature or its hash was checked.
+The server may be hostile. Each reply has limits of size, time and number, and no redirect is
+followed. No reply is believed before its signature or its hash was checked.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from ragwitness.crypto.notes import MAX_NOTE, Checkpoint, Note, Signature, verif
 # One connection to one address, with limits on size, time and where a reply may lead.
 
 REQUEST_SECONDS = 30.0
-"""What one reply may take, however steadily its bytes come."""
+"""Limit for one reply, however steadily its bytes come."""
 
 LOOK_SECONDS = 900.0
-"""What all requests of a look may take together."""
+"""Limit for all requests of a look together."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 _SLACK = 1 << 10  # bytes by which gzip may lengthen what it cannot shorten
@@ -54,7 +54,7 @@ _KEY = re.compile(r"(https?://[^#\s]+?)/*#(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back.
+    """A reply.
 
     Attributes:
         status: Of HTTP.
@@ -131,30 +131,30 @@ class HttpPrefix(Closing):
 
     async def _send(self, method: str, path: str, body: bytes, most: int) -> HttpAnswer:
         url = f"{self._url}/{path}"
-        left = self._until - time.monotonic()
+        remaining = self._until - time.monotonic()
         try:
-            if left <= 0:
+            if remaining <= 0:
                 raise TimeoutError
             # The client's own limit is per packet; this one also ends a reply that trickles.
             async with (
-                asyncio.timeout(min(self._request, left)),
+                asyncio.timeout(min(self._request, remaining)),
                 self._http.stream(method, url, content=body or None) as reply,
             ):
                 if reply.is_redirect:
                     raise self._wrong(path, "leads elsewhere")
                 coded = reply.headers.get("content-encoding", "identity")
                 raw, limit = bytearray(), most + (_SLACK if coded == "gzip" else 0)
-                async for part in reply.aiter_raw():
-                    raw += part
+                async for chunk in reply.aiter_raw():
+                    raw += chunk
                     if len(raw) >= limit:
                         break
-                found = bytes(raw[:limit])
+                content = bytes(raw[:limit])
                 if coded == "gzip":  # never more than was asked for, whatever it would become
-                    found = zlib.decompressobj(_GZIP).decompress(found, most)
+                    content = zlib.decompressobj(_GZIP).decompress(content, most)
                 elif coded != "identity":
                     raise self._wrong(path, f"answers in the coding {coded[:20]!r}")
                 return HttpAnswer(
-                    reply.status_code, reply.headers.get("content-type", ""), found[:most]
+                    reply.status_code, reply.headers.get("content-type", ""), content[:most]
                 )
         except (TimeoutError, httpx2.TimeoutException):
             raise TargetUnreachableError(
@@ -205,18 +205,18 @@ class WitnessAddress:
         Raises:
             InputError: It is not of this form, or the key signs no checkpoints with a time.
         """
-        found = _KEY.fullmatch(text)
-        if found is None:
+        match = _KEY.fullmatch(text)
+        if match is None:
             raise InputError(
                 f"{text[:120]!r} names no witness.",
                 "Give URL#KEY with the key that the witness's server prints: a signature counts"
                 " only by a known key.",
             )
-        _checked(found[1])
-        key = PublicKey.parse(found[2])
+        _checked(match[1])
+        key = PublicKey.parse(match[2])
         if key.kind is KeyKind.NOTE:
             raise InputError(f"{key.name} has a key for notes, and a witness one for cosignatures.")
-        return cls(found[1], key)
+        return cls(match[1], key)
 
 
 _ATTEMPTS = 3  # the size that the witness names may be old when the proof for it arrives
@@ -230,7 +230,7 @@ def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: LogNodes) 
         prefix: Of the witness.
         key: Its own.
         note: The checkpoint, signed by the log.
-        log: At least as large as the checkpoint; proves it consistent with what the witness saw.
+        log: At least as large as the checkpoint; proves it consistent with the witness's last size.
 
     Raises:
         TargetResponseError: The witness refuses, or has seen more than the checkpoint has.
@@ -238,21 +238,21 @@ def ask_witness(prefix: HttpPrefix, key: PublicKey, note: bytes, log: LogNodes) 
         VerificationError: ``witness.reply`` or ``signature.*``; it answers with something else
             than its signature under this checkpoint.
     """
-    shown = Note.parse(note)
-    checkpoint, old = Checkpoint.parse(shown.text), 0
+    signed_note = Note.parse(note)
+    checkpoint, old = Checkpoint.parse(signed_note.text), 0
     for _ in range(_ATTEMPTS):
-        # 1. The proof from what the witness signed last; from nothing, if that is not known.
+        # 1. The proof from the size that the witness signed last; from 0, if that is not known.
         path = log.consistency(old, checkpoint.size)
         lines = [f"old {old}", *map(b64, path), "", ""]
         body = "\n".join(lines).encode() + note
         reply = prefix.send("POST", "add-checkpoint", body, MAX_NOTE)
         if reply.status == 200:
-            return _cosignature(reply.body, shown, checkpoint, key)
+            return _cosignature(reply.body, signed_note, checkpoint, key)
         sized = reply.media.partition(";")[0].strip() == "text/x.tlog.size"
         size = _SIZE.fullmatch(reply.body) if sized else None
         if reply.status != 409 or size is None:
-            said = reply.body[:200].decode("utf-8", "replace").strip()
-            raise TargetResponseError(f"{key.name} refuses with {reply.status}: {said!r}.")
+            message = reply.body[:200].decode("utf-8", "replace").strip()
+            raise TargetResponseError(f"{key.name} refuses with {reply.status}: {message!r}.")
         # 2. It signed another size: once more, with the proof from there.
         if int(size[1]) > checkpoint.size:
             raise TargetResponseError(
@@ -280,7 +280,7 @@ def _cosignature(body: bytes, shown: Note, checkpoint: Checkpoint, key: PublicKe
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What witnesses have signed.
+    """Signatures of witnesses.
 
     Attributes:
         signed: Keys of those whose signature stands under every checkpoint.
@@ -300,25 +300,25 @@ def gather(
     """Let witnesses sign checkpoints of a window; what they sign is written beside the log's line.
 
     Args:
-        window: Its log proves the checkpoints consistent with what a witness has seen.
-        witnesses: Whom to ask. One that fails does not keep the others from signing.
-        names: Files of ``public``, smallest log first. What a witness has signed is not asked for
+        window: Its log proves the checkpoints consistent with a witness's last size.
+        witnesses: Witnesses to ask. One that fails does not keep the others from signing.
+        names: Files of ``public``, smallest log first. A signed checkpoint is not sent
             again.
         transports: By URL, in place of the network.
     """
-    found = Gathered()
-    for one in witnesses:
-        who = one.key.name
-        with HttpPrefix(one.url, transport=(transports or {}).get(one.url)) as prefix:
+    gathered = Gathered()
+    for witness in witnesses:
+        name_of_witness = witness.key.name
+        with HttpPrefix(witness.url, transport=(transports or {}).get(witness.url)) as prefix:
             for name in names:
                 try:
-                    _sign_file(window, name, prefix, one.key)
+                    _sign_file(window, name, prefix, witness.key)
                 except RagwitnessError as error:
-                    before = found.failed.get(who, "")
-                    found.failed[who] = f"{before} {name}: {error.message}".strip()
-        if who not in found.failed:
-            found.signed.append(one.key)
-    return found
+                    before = gathered.failed.get(name_of_witness, "")
+                    gathered.failed[name_of_witness] = f"{before} {name}: {error.message}".strip()
+        if name_of_witness not in gathered.failed:
+            gathered.signed.append(witness.key)
+    return gathered
 
 
 def _sign_file(window: Window, name: str, prefix: HttpPrefix, key: PublicKey) -> None:
@@ -331,12 +331,13 @@ def _sign_file(window: Window, name: str, prefix: HttpPrefix, key: PublicKey) ->
     # The file by whose name it is asked for comes last: what a crash left out is asked for again.
     with window.writing():
         for file in dict.fromkeys((newest, path)):
-            held = Note.parse(read_file(file, MAX_NOTE))
-            if held.text == Note.parse(data).text and not held.signatures_of([key]):
-                replace_file(file, Note(held.text, (*held.signatures, line)).encode())
+            published = Note.parse(read_file(file, MAX_NOTE))
+            if published.text == Note.parse(data).text and not published.signatures_of([key]):
+                replace_file(file, Note(published.text, (*published.signatures, line)).encode())
 
 
-# The time of a commitment, by a timestamp authority (RFC 3161): nobody has to believe the auditor.
+# The time of a commitment, by a timestamp authority (RFC 3161): it does not rest on the auditor's
+# word.
 #
 # The authority is sent the hash of the commitment and nothing else. Its token says that the hash
 # was there at a time; it is kept beside the commitment and can be checked by any tool of RFC 3161.
@@ -350,9 +351,9 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
 
     Args:
         path: Of the token.
-        data: What is stamped; its hash alone is sent.
+        data: The stamped bytes; only their hash is sent.
         url: Of the authority.
-        again: What to do where that fails.
+        again: The next step after a failure.
 
     Raises:
         InputError: The URL cannot be used, or the token cannot be written.
@@ -385,11 +386,11 @@ def stamp(path: Path, data: bytes, url: str, again: str) -> Stamp:
         token = tsp.decode_timestamp_response(reply.content)
         if token.status != 0 or token.tst_info.nonce != request.nonce:
             raise ValueError("it was refused, or is of another request")
-        found = stamp_of(token, data, "timestamp")
+        stamped = stamp_of(token, data, "timestamp")
     except (ValueError, VerificationError) as error:
         raise TargetResponseError(
             f"The timestamp authority's reply is no token of this commitment: {error}.", again
         ) from error
     # 3. As it came: other tools read the same bytes.
     replace_file(path, reply.content)
-    return found
+    return stamped

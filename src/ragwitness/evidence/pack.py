@@ -2,8 +2,8 @@
 
 The archive has the one form of :mod:`ragwitness.attest.bundle`: stored, sorted, without dates, so
 that nothing can hide in it and nothing can grow when it is read. ``pack.json`` lists the digest of
-every other file and the last link of the answers, and ``pack.note`` is its signature. What a file
-says is checked by :mod:`ragwitness.evidence.verifier`; here is its form alone.
+every other file and the last link of the answers, and ``pack.note`` is its signature. Here only
+the form of the files is checked; :mod:`ragwitness.evidence.verifier` checks their content.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _OPTIONAL = frozenset({SEAL_STAMP, LOG, SIGNED_LOG})
 _DEEPEST = 64  # levels of JSON
 _MOST_ROWS, _LONGEST_ROW = 1_000_000, 16 * _MB  # of a file; of a row, in bytes
 
-# The seal is written by our own code, so its key stands in a line of its own; a string in JSON
-# holds no line feed, and what is nested stands further to the right.
+# The seal is written by this package, so its key is on its own line. A string in JSON holds no
+# line feed, and nested fields are further to the right.
 _KEY = re.compile(rb'^ "key": "([^"\\]{1,400})",$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class PackChain:
-    """What a pack says of its answers as a whole.
+    """A pack's statement on its answers as a whole.
 
     Attributes:
         head: Last link, in hex.
@@ -197,10 +197,10 @@ class Pack:
     Attributes:
         files: By name.
         manifest: Their list.
-        seal: What was committed to.
+        seal: The commitment.
         texts: In the order of the seal.
         answers: In the order in which they arrived.
-        rows: What the task found.
+        rows: The task's findings.
         result: As it is stored.
         key: That the seal names; it signed the list.
     """
@@ -217,12 +217,12 @@ class Pack:
     @cached_property
     def hidden(self) -> int:
         """Number of texts that are not shown."""
-        return sum(one.text is None for one in self.texts)
+        return sum(text.text is None for text in self.texts)
 
     @cached_property
     def silent(self) -> int:
         """Number of answers that are not shown."""
-        return sum(one.text is None for one in self.answers)
+        return sum(answer.text is None for answer in self.answers)
 
 
 def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
@@ -251,9 +251,9 @@ def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
                     "bundle.member_size", f"{file.name} has {file.size:,} bytes: too many."
                 )
         # 2. The signature of its list, by the key that its seal names.
-        place = {file.name: slice(file.start, file.start + file.size) for file in listed}
-        start = place[SEAL].start
-        named = _KEY.search(data, start, min(start + _MB, place[SEAL].stop))
+        slices = {file.name: slice(file.start, file.start + file.size) for file in listed}
+        start = slices[SEAL].start
+        named = _KEY.search(data, start, min(start + _MB, slices[SEAL].stop))
         if named is None:
             raise VerificationError("pack.form", f"{SEAL} names no key.")
         key = PublicKey.parse(named[1].decode("utf-8", "replace"))
@@ -261,7 +261,7 @@ def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
             raise VerificationError(
                 "seal.key", f"The seal is by the key {key.text}, not the given one."
             )
-        check_signed(data[place[NOTE]], pack_text(data[place[MANIFEST]]), [key], "pack")
+        check_signed(data[slices[NOTE]], pack_text(data[slices[MANIFEST]]), [key], "pack")
         files = contents(data, listed)
     except VerificationError as error:
         name = error.check.replace("bundle.", "pack.")
@@ -271,9 +271,11 @@ def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
     _of_version(row, (PACK_VERSION,), "pack")
     manifest = _formed(PackManifest, row, MANIFEST)
     if manifest.files.keys() != files.keys() - {MANIFEST, NOTE}:
-        other = sorted(manifest.files.keys() ^ (files.keys() - {MANIFEST, NOTE}))[0]
-        what = "missing" if other in manifest.files else "extra"
-        raise VerificationError(f"pack.{what}", f"{other[:80]} is listed or held, not both.")
+        name_differing = sorted(manifest.files.keys() ^ (files.keys() - {MANIFEST, NOTE}))[0]
+        problem = "missing" if name_differing in manifest.files else "extra"
+        raise VerificationError(
+            f"pack.{problem}", f"{name_differing[:80]} is listed or held, not both."
+        )
     for name, digest in manifest.files.items():
         if sha256(files[name]).hexdigest() != digest:
             raise VerificationError("pack.digest", f"{name} is not the file that is listed.")
@@ -323,16 +325,16 @@ def _formed(type_: type[F], row: Mapping[str, Any], where: str) -> F:
         if stranger := sorted(row.keys() - {field.name for field in fields(type_)}):  # type: ignore[arg-type]
             raise ValueError(stranger[0])
         adapter = _adapter(type_)  # type: ignore[arg-type]  # every type can be a key
-        found: F = adapter.validate_json(json.dumps(row), strict=True)
+        value: F = adapter.validate_json(json.dumps(row), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "its form"
+        location = ".".join(map(str, first["loc"])) or "its form"
         raise VerificationError(
-            "pack.form", f"{where} is malformed at {place}: {first['msg']}."
+            "pack.form", f"{where} is malformed at {location}: {first['msg']}."
         ) from error
     except ValueError as error:
         raise VerificationError("pack.form", f"{where} has a field {str(error)[:40]!r}.") from error
-    return found
+    return value
 
 
 @cache

@@ -35,19 +35,19 @@ _STATES: Mapping[str, Literal["passed", "failed", "skipped"]] = {
 
 
 def _dump(verdict: BundleVerdict) -> Row:
-    told: Row = plain(asdict(verdict))
-    # The first failure by itself: scripts compare its name with what they expect.
-    told["failure"] = verdict.failures[0].failure if verdict.failures else None
-    told["epsilon"] = verdict.epsilon
+    fields: Row = plain(asdict(verdict))
+    # The first failure by itself: scripts compare its name.
+    fields["failure"] = verdict.failures[0].failure if verdict.failures else None
+    fields["epsilon"] = verdict.epsilon
     if verdict.sampling is not None:
-        told["sampling"]["mode"] = verdict.sampling.mode
-    return told
+        fields["sampling"]["mode"] = verdict.sampling.mode
+    return fields
 
 
 def _cases(verdict: BundleVerdict, _conditions: Sequence[str]) -> list[TestCase]:
     return [
-        TestCase(one.name, _STATES[one.status], one.detail, type=one.failure or "check")
-        for one in verdict.checks
+        TestCase(check.name, _STATES[check.status], check.detail, type=check.failure or "check")
+        for check in verdict.checks
     ]
 
 
@@ -60,7 +60,7 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
     title += _epsilon(verdict)
     # Who reads a page of it knows what the outcome covers, what it rests on and what it does not
     # cover; then come the checks by name and the numbers.
-    told = (
+    scope = (
         ("What it covers", verdict.covers),
         ("What it rests on", verdict.rests),
         ("What it does not cover", verdict.uncovered),
@@ -68,9 +68,9 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
     )
     first_page = [
         Paragraph(line, "", brief=True)
-        for heading, lines in told
+        for heading, lines in scope
         if lines
-        for line in (f"{heading}:", *(f"- {one}" for one in lines))
+        for line in (f"{heading}:", *(f"- {item}" for item in lines))
     ]
     sampled = verdict.sampling
     blocks: list[Block] = []
@@ -96,36 +96,36 @@ def _epsilon(verdict: BundleVerdict) -> str:
     worst = verdict.worst
     if worst is None:
         return ""
-    own = (
+    text = (
         f": epsilon {fmt.three(worst.exact)} at delta* {worst.delta:g} towards accounts in this"
         f" window (index {worst.tenant})"
     )
     if worst.windows is None:
-        return f"{own}; other windows are not known"
-    most = max(verdict.numbers, key=lambda number: number.together or math.inf)
+        return f"{text}; other windows are not known"
+    largest = max(verdict.numbers, key=lambda number: number.together or math.inf)
     return (
-        f"{own}; in all windows over {most.tenant} ({most.windows}) on the provider's log,"
-        f" {verdict.listed}: at most {fmt.three(most.together)}"
+        f"{text}; in all windows over {largest.tenant} ({largest.windows}) on the provider's log,"
+        f" {verdict.listed}: at most {fmt.three(largest.together)}"
     )
 
 
 def _counted(verdict: BundleVerdict) -> str:
     """How many checks hold, and how many were not made: no check that was not made is a pass."""
-    ended = Counter(one.status for one in verdict.checks)
+    ended = Counter(check.status for check in verdict.checks)
     hold, failed, open_ = ended["pass"], ended["fail"], ended["not checked"]
-    parts = {"hold": hold, "failed": failed, "not made": open_}
-    shown = ", ".join(f"{fmt.count(n)} {how}" for how, n in parts.items() if n)
-    return f"Of {fmt.count(len(verdict.checks))} checks: {shown}."
+    counts = {"hold": hold, "failed": failed, "not made": open_}
+    summary = ", ".join(f"{fmt.count(n)} {how}" for how, n in counts.items() if n)
+    return f"Of {fmt.count(len(verdict.checks))} checks: {summary}."
 
 
 def _checks(verdict: BundleVerdict) -> Table:
     rows = (
         (
-            Name(one.name),
-            Mark(one.status, _STYLES[one.status]),
-            Mark(f"{one.failure}: {one.detail}" if one.failure else one.detail),
+            Name(check.name),
+            Mark(check.status, _STYLES[check.status]),
+            Mark(f"{check.failure}: {check.detail}" if check.failure else check.detail),
         )
-        for one in verdict.checks
+        for check in verdict.checks
     )
     columns = Column("check", "name", "check"), Column("", "value", ""), Column("", "text", "")
     return Table("Every check by name", columns, tuple(rows))

@@ -6,7 +6,7 @@
     RUN/seal-secret.json   (0600) salt and place of the key; seal-texts.jsonl (0600), the documents
     RUN/answers.jsonl      every row with its link (:mod:`ragwitness.runner.hash_chain`)
 
-What is committed to stands in :mod:`ragwitness.evidence.subject`.
+The commitment is in :mod:`ragwitness.evidence.subject`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,12 @@ class SealWish:
 
 def committed(texts: Iterable[SealedText], salt: bytes) -> list[tuple[bytes, bytes]]:
     """Return the commitment to each text, and its blinding."""
-    found = []
-    for place, text in enumerate(texts):
-        blinding = blinding_of(salt, b"text", place.to_bytes(8, "big"))
+    openings = []
+    for number, text in enumerate(texts):
+        blinding = blinding_of(salt, b"text", number.to_bytes(8, "big"))
         opening = Opening(TEXT, text.text.encode("utf-8", "surrogatepass"), blinding)
-        found.append((commit(opening), blinding))
-    return found
+        openings.append((commit(opening), blinding))
+    return openings
 
 
 def sealing_key(path: Path) -> PrivateKey:
@@ -130,7 +131,7 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
 
     Args:
         run: Its folder.
-        subject: What is committed to.
+        subject: The commitment.
         wish: Key, log and timestamp.
         system: Name of the target, as answers and result have it.
 
@@ -143,9 +144,9 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
         TargetError: The timestamp authority cannot be reached; the same command tries again.
     """
     key = sealing_key(wish.key)
-    places = {"key": wish.key, "log": wish.runs_log, "home": subject.home}
-    kept = {name: None if path is None else str(path.resolve()) for name, path in places.items()}
-    kept["salt"] = os.urandom(32).hex()
+    paths = {"key": wish.key, "log": wish.runs_log, "home": subject.home}
+    secret = {name: None if path is None else str(path.resolve()) for name, path in paths.items()}
+    secret["salt"] = os.urandom(32).hex()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     path = run / SEAL
     # 1. Sealed before: the same subject under the same salt is the same seal, and any other is
@@ -167,20 +168,20 @@ def begin(run: Path, subject: SealSubject, wish: SealWish, system: str) -> str:
                 "Choose another folder with --run.",
             )
         private_folder(run)
-        salt = bytes.fromhex(str(kept["salt"]))
+        salt = bytes.fromhex(str(secret["salt"]))
         seal = _seal(subject, key, salt, begun, system, logged=wish.runs_log is not None)
         data = (json.dumps(seal, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
-        replace_file(run / SEAL_SECRET, json.dumps(kept) + "\n", secret=True)
+        replace_file(run / SEAL_SECRET, json.dumps(secret) + "\n", secret=True)
         write_rows(run / SEAL_TEXTS, map(asdict, subject.texts), secret=True)
         replace_file(run / SEAL_NOTE, sign_note(seal_text(data), [key]))
         replace_file(path, data)
-    # 3. Logged and stamped, each once: who was cut off between goes on here.
+    # 3. Logged and stamped, each once: an interrupted start goes on here.
     digest = hashlib.sha256(data).hexdigest()
     if wish.runs_log is not None:
         series = tagged_hash(_SERIES, key.seed, subject.series).hex()
-        log = RunsLog(wish.runs_log, key)
-        log.begin(digest, series, subject.task)
-        CHAIN_OBSERVERS[run.resolve()] = lambda head, rows: log.answered(digest, head, rows)
+        log_run = partial(_log_run, wish.runs_log, key)
+        log_run(RunBegun(digest, series, subject.task))
+        CHAIN_OBSERVERS[run.resolve()] = lambda head, rows: log_run(RunAnswered(digest, head, rows))
     if wish.timestamp is not None:
         from ragwitness.evidence.log_client import stamp
 
@@ -226,27 +227,29 @@ _PARTS = {
     "groups": "documents",
     "budget": "caps or prices",
 }
-"""What the parts of a seal are, for people; the other settings go by their names."""
+"""Names of a seal's parts in messages; the other settings go by their names."""
 
 
 def _differing(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what a seal that is there and the one that would be made differ in, in words."""
-    parts = changed(earlier, now)
+    fields = changed(earlier, now)
     settings = changed(earlier["settings"], now["settings"])
-    found = [what for name, what in _PARTS.items() if name in {*parts, *settings}]
+    names = [words for name, words in _PARTS.items() if name in {*fields, *settings}]
     if others := [name for name in settings if name not in _PARTS]:
-        found.append(f"settings ({', '.join(others)})")
-    made, here = earlier["code"], now["code"]
-    if made["version"] != here["version"]:
-        found.append(f"Ragwitness ({made['version']} sealed it, this is {here['version']})")
+        names.append(f"settings ({', '.join(others)})")
+    code_then, code_now = earlier["code"], now["code"]
+    if code_then["version"] != code_now["version"]:
+        names.append(
+            f"Ragwitness ({code_then['version']} sealed it, this is {code_now['version']})"
+        )
     elif earlier["version"] != VERSION:
-        found.append("the form of seals, which this code has changed")
-    elif modules := changed(made["modules"], here["modules"]):
-        found.append(f"the code that computes scores ({', '.join(modules)})")
-    return list(dict.fromkeys(found))
+        names.append("the form of seals, which this code has changed")
+    elif modules := changed(code_then["modules"], code_now["modules"]):
+        names.append(f"the code that computes scores ({', '.join(modules)})")
+    return list(dict.fromkeys(names))
 
 
-# What a sealed run keeps back, read again when its pack is made.
+# The secrets of a sealed run, read again when its pack is made.
 
 
 def read_sealed(run: Path) -> SealedRun:
@@ -260,17 +263,17 @@ def read_sealed(run: Path) -> SealedRun:
             f"{run} is not sealed, and a run can only be sealed before its first query.",
             "Run it anew with --seal KEY, e.g. ragwitness audit … --seal auditor.key",
         )
-    kept = read_object(run / SEAL_SECRET, _AGAIN, secret=True)
+    secret = read_object(run / SEAL_SECRET, _AGAIN, secret=True)
     try:
         texts = tuple(SealedText(**row) for row in read_rows(run / SEAL_TEXTS, _AGAIN))
-        salt, log, home = bytes.fromhex(kept["salt"]), kept["log"], kept["home"]
+        salt, log, home = bytes.fromhex(secret["salt"]), secret["log"], secret["home"]
         return SealedRun(
             folder=run,
             seal=read_file(run / SEAL),
             texts=texts,
             openings=tuple(committed(texts, salt)),
             links=tuple(_links(run)),
-            key=Path(kept["key"]),
+            key=Path(secret["key"]),
             log=None if log is None else Path(log),
             home=None if home is None else Path(home),
         )
@@ -280,22 +283,22 @@ def read_sealed(run: Path) -> SealedRun:
 
 def _links(run: Path) -> list[Link]:
     chain = HashChain.of_run(run)
-    found: list[Link] = []
+    links: list[Link] = []
     if chain is None or not at_hand(run / ANSWERS):
-        return found
+        return links
     for number, line in enumerate(lines_of(run / ANSWERS), 1):
         try:
             row = json.loads(line)
             link = row.pop("link")
         except ValueError:
             continue  # cut short by a crash: it was never linked
-        found.append(chain.add(row))
-        if found[-1].head.hex() != link:
+        links.append(chain.add(row))
+        if links[-1].head.hex() != link:
             raise InputError(
                 f"Line {number} of {run / ANSWERS} is not the row that was linked.",
                 "The answers were changed after they arrived. Restore them from a copy.",
             )
-    return found
+    return links
 
 
 def end(run: Path) -> None:
@@ -309,51 +312,18 @@ def end(run: Path) -> None:
     sealed = read_sealed(run)
     if sealed.log is not None:
         result = result_digest(json.loads(read_file(run / RESULT)))
-        log = RunsLog(sealed.log, read_key(sealed.key))
-        log.end(hashlib.sha256(sealed.seal).hexdigest(), sealed.head, len(sealed.links), result)
+        seal = hashlib.sha256(sealed.seal).hexdigest()
+        entry = RunEnded(seal, sealed.head, len(sealed.links), result)
+        _log_run(sealed.log, read_key(sealed.key), entry)
 
 
-# The folder of the log of runs: an entry is on the disk before its run goes on.
+def _log_run(folder: Path, key: PrivateKey, entry: RunEntry) -> None:
+    """Add an entry to the log of runs; it is on the disk before the run goes on.
 
-
-class RunsLog:
-    """A folder with a log of runs.
-
-    Args:
-        folder: It is made where it is missing.
-        key: Signs the checkpoint.
+    Raises:
+        InputError: The log is another key's, or cannot be written.
     """
-
-    def __init__(self, folder: Path, key: PrivateKey) -> None:
-        self._folder, self._key = folder, key
-
-    def begin(self, seal: str, series: str, task: str) -> None:
-        """Log that a run begins; it is on the disk before its first query. Once for each seal.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunBegun(seal, series, task))
-
-    def answered(self, seal: str, head: str, answers: int) -> None:
-        """Log the head of a chain that grows: another recording under the seal has another.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunAnswered(seal, head, answers))
-
-    def end(self, seal: str, head: str, answers: int, result: str) -> None:
-        """Log the result of a run; the same result is logged once.
-
-        Raises:
-            InputError: The log is another key's, or cannot be written.
-        """
-        self._add(RunEnded(seal, head, answers, result))
-
-    def _add(self, entry: RunEntry) -> None:
-        again = "Nothing was sent. The same command tries again."
-        log_entry(self._folder, [self._key], encode_entry(entry), again)
+    log_entry(folder, [key], encode_entry(entry), "Nothing was sent. The same command tries again.")
 
 
 # A sealed run that has a result, opened into a pack.
@@ -380,24 +350,24 @@ def make_pack(
             "Give the file of that key: --key FILE",
         )
     # 1. Which texts and answers are shown.
-    known = {text.id for text in run.texts} | {link.label[2] for link in run.links}
-    if strangers := sorted(set(opened) - known):
+    ids = {text.id for text in run.texts} | {link.label[2] for link in run.links}
+    if strangers := sorted(set(opened) - ids):
         raise InputError(
             f"The run has no document {strangers[0]!r}.", "Give ids as the report shows them."
         )
-    shown = set(opened) if hide else known
+    visible = set(opened) if hide else ids
     texts, answers = [], []
     for text, (commitment, blinding) in zip(run.texts, run.openings, strict=True):
         row: dict[str, object] = {"part": text.part, "id": text.id, "member": text.member}
         row["commitment"] = commitment.hex()
-        open_ = {"text": text.text, "blinding": blinding.hex()} if text.id in shown else {}
+        open_ = {"text": text.text, "blinding": blinding.hex()} if text.id in visible else {}
         texts.append(row | open_)
     for link in run.links:
         answer = {"asked": list(link.label), "commitment": link.commitment.hex()}
-        if link.label[2] in shown:
+        if link.label[2] in visible:
             answer |= {"text": link.text.decode(), "blinding": link.blinding.hex()}
         answers.append(answer)
-    # 2. What was found, without words of documents where they are hidden, and its page.
+    # 2. The findings, without words of documents where they are hidden, and their page.
     again = "Issue the command that made the run again: it resumes, and writes the result anew."
     result = read_object(run.folder / RESULT, again)
     rows = task_named(run.task).rows_of(run)
@@ -418,8 +388,10 @@ def make_pack(
         files[LOG] = read_file(run.log / ENTRIES)
         files[SIGNED_LOG] = read_file(run.log / CHECKPOINT)
     # 3. The list of all that, signed, in one archive.
-    asked = [json.loads(link.text)["asked"]["query"]["top_logprobs"] for link in run.links]
-    return signed_pack(files, PackChain(run.head, len(run.links), max(asked, default=0)), key)
+    alternatives = [json.loads(link.text)["asked"]["query"]["top_logprobs"] for link in run.links]
+    return signed_pack(
+        files, PackChain(run.head, len(run.links), max(alternatives, default=0)), key
+    )
 
 
 def _lines(rows: Sequence[object]) -> bytes:

@@ -1,7 +1,7 @@
-"""What a run commits to before its first query, and the digests of it.
+"""The commitments of a run before its first query, and their digests.
 
 The texts are leaves of a Merkle tree. A leaf holds a text's part, id and truth, and a commitment to
-the text itself under a blinding of its own: each can be opened alone, and every other stay hidden.
+the text itself with its own blinding. So each text can be opened alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EARLIER = "ragwitness/seal/v1"
 """Said of its code one digest of everything, pages and style sheets included."""
 
 TEXT = "ragwitness/document/v1"
-"""What the commitment to a text is for."""
+"""Domain of the commitment to a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class SealedText:
 
 @dataclass(frozen=True, slots=True)
 class SealSubject:
-    """What a run commits to before its first query.
+    """The commitments of a run before its first query.
 
     Attributes:
         task: Kind of its result: ``"audit"``, ``"leak"`` or ``"canary"``.
         settings: Everything that its result follows from, besides texts and answers, as JSON.
         texts: Everything that may stay hidden.
-        units: What is asked about, in its order: stage and document.
+        units: Stage and document of each question, in order.
         looks: Number of looks that may decide; 0 where it was left open.
-        series: What runs of one series share: the system, and what it is asked about.
+        series: Alike for runs of one series: the same documents at the same system.
         home: Folder of the plan that the run belongs to; None where it belongs to none.
     """
 
@@ -115,7 +115,7 @@ def root_of(leaves: Iterable[bytes]) -> str:
 
 
 def units_digest(units: Iterable[Sequence[str]]) -> str:
-    """Return SHA-256 of what is asked about and in which order, in hex."""
+    """Return SHA-256 of the units in their order, in hex."""
     return hashlib.sha256(dense([list(unit) for unit in units])).hexdigest()
 
 
@@ -128,7 +128,7 @@ def changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return the names under which two mappings hold different values, sorted."""
     missing = object()
     names = earlier.keys() | now.keys()
-    return sorted(one for one in names if earlier.get(one, missing) != now.get(one, missing))
+    return sorted(name for name in names if earlier.get(name, missing) != now.get(name, missing))
 
 
 def result_digest(result: Mapping[str, Any]) -> str:
@@ -138,15 +138,15 @@ def result_digest(result: Mapping[str, Any]) -> str:
 
 def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored result, or a row of scores, without the words of documents in it."""
-    found = dict(result)
-    if "evidence" in found:
-        found["evidence"] = []
-    if isinstance(rows := found.get("documents"), list):
-        found["documents"] = [without_words(row) for row in rows]
-    return found
+    fields = dict(result)
+    if "evidence" in fields:
+        fields["evidence"] = []
+    if isinstance(rows := fields.get("documents"), list):
+        fields["documents"] = [without_words(row) for row in rows]
+    return fields
 
 
-# The log of one's runs: every sealed run, from before its first query to its result.
+# The log of one's runs: every sealed run, before its first query and with its result.
 #
 # A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
 # anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
@@ -164,7 +164,7 @@ class RunBegun:
     Attributes:
         seal: SHA-256 of its seal, in hex.
         series: Alike for runs of the same documents at the same system, as their owner says.
-        task: What kind of run it is.
+        task: Kind of run.
     """
 
     seal: str
@@ -218,9 +218,9 @@ _STORED = {"task": "errand"}  # names of fields in every log that was ever writt
 
 def encode_entry(entry: RunEntry) -> bytes:
     """Return an entry as it is logged."""
-    what = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
+    event = next(name for name, kind in _KINDS.items() if isinstance(entry, kind))
     fields = {_STORED.get(name, name): value for name, value in asdict(entry).items()}
-    return canonical({"version": _VERSION, "what": what, **fields})
+    return canonical({"version": _VERSION, "what": event, **fields})
 
 
 def decode_entry(data: bytes) -> RunEntry:
@@ -231,9 +231,9 @@ def decode_entry(data: bytes) -> RunEntry:
     """
     row: Any = parse(data, MOST_ENTRY, "runs.entry")
     try:
-        known, kind = row.pop("version"), _KINDS[row.pop("what")]
-        if known != _VERSION:
-            raise ValueError(known)
+        version, kind = row.pop("version"), _KINDS[row.pop("what")]
+        if version != _VERSION:
+            raise ValueError(version)
         names = {stored: name for name, stored in _STORED.items()}
         return kind(**{names.get(name, name): value for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -36,7 +36,7 @@ class VerifyTask:
         embedder: For a bundle: embed the opened texts again, by minilm, hf:NAME, URL#MODEL or
             hashing:DIMENSION.
         key: For a pack: the public key of whoever ran the audit, as they published it.
-        seal: For a pack: the seal that you were told of before the answers came.
+        seal: For a pack: the seal that was published before the answers came.
         roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
         models: For a pack: load this model, too, where the pack names it just so, or ask this
             server for it. Without it only packaged models are loaded. May be repeated.
@@ -101,29 +101,29 @@ class VerifyTask:
         data = map_file(Path(self.bundle), MAX_ARCHIVE, _MADE_BY)
         kind = sealed_kind(data)
         judge, of = partial(SEALED.load(kind), data), kind.removesuffix(".json")
-        for one in declared(type(self)):
-            # What says nothing about this kind of file would seem to be checked.
-            if (only := one.mark(Only)) and of not in only.traits and getattr(self, one.name):
-                raise InputError(f"{one.option} does not apply to a {of}.", "Leave it out.")
-        # Step 2: what the auditor brings. Who wrote the file is not asked for it.
-        seen = [read_file(path, _SMALL) for path in _files(self.checkpoint or ())]
+        for option in declared(type(self)):
+            # An option without meaning for this kind of file would seem to be checked.
+            if (only := option.mark(Only)) and of not in only.traits and getattr(self, option.name):
+                raise InputError(f"{option.option} does not apply to a {of}.", "Leave it out.")
+        # Step 2: what the auditor brings. It comes from elsewhere than the file.
+        checkpoints = [read_file(path, _SMALL) for path in _files(self.checkpoint or ())]
         if of == "pack":
             from ragwitness.crypto.keys import PublicKey
             from ragwitness.evidence.case import PackKnown
 
             whose = None if self.key is None else PublicKey.parse(self.key.strip())
-            known = PackKnown(whose, self.seal, seen, self.roots, self.models or ())
-            return "documents", partial(judge, known=known)
+            knowledge = PackKnown(whose, self.seal, checkpoints, self.roots, self.models or ())
+            return "documents", partial(judge, known=knowledge)
         from ragwitness.attest.trust import parse_trust
 
-        told: dict[str, object] = {"seen": seen}
-        told["trust"] = self.trust and parse_trust(read_file(Path(self.trust), _SMALL, _DRAFT))
-        told["receipts"] = [read_file(path, _SMALL) for path in _files(self.receipt or ())]
+        keywords: dict[str, object] = {"seen": checkpoints}
+        keywords["trust"] = self.trust and parse_trust(read_file(Path(self.trust), _SMALL, _DRAFT))
+        keywords["receipts"] = [read_file(path, _SMALL) for path in _files(self.receipt or ())]
         if self.embedder is not None:
             from ragwitness.models.model_registry import load_embedder
 
-            told["embed"] = load_embedder(self.embedder).embed
-        return "proofs", partial(judge, **told)
+            keywords["embed"] = load_embedder(self.embedder).embed
+        return "proofs", partial(judge, **keywords)
 
     def carry_out(self) -> BundleVerdict:
         """Do it, and return the verdict."""
@@ -132,12 +132,12 @@ class VerifyTask:
 
 def _files(given: Sequence[Path]) -> list[Path]:
     """Return files, and those in folders in the order of their names."""
-    found: list[Path] = []
+    files: list[Path] = []
     for path in map(Path, given):
-        found += sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
-    if len(found) > _MOST_FILES:
-        raise InputError(f"{len(found):,} files are too many.", "Check a sample of the receipts.")
-    return found
+        files += sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    if len(files) > _MOST_FILES:
+        raise InputError(f"{len(files):,} files are too many.", "Check a sample of the receipts.")
+    return files
 
 
 # Sealing a run before its first query, and packing it afterwards.

@@ -78,22 +78,22 @@ def _sealed(case: PackCase) -> str:
 
 
 def _known(case: PackCase) -> str:
-    told = []
+    matches = []
     if case.known.key is not None:  # compared before anything was read
-        told.append("the key is the given one")
+        matches.append("the key is the given one")
     if case.known.seal is not None:
         if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
             raise refuse("seal.digest", "The seal is not the one that was told before.")
-        told.append("the seal is the one that was told before")
+        matches.append("the seal is the one that was told before")
     if case.known.checkpoints:
-        told.append("the key signed a checkpoint that was seen before")
-    if not told:
+        matches.append("the key signed a checkpoint that was seen before")
+    if not matches:
         raise NotCheckedError(
             "nothing that you knew before was given to compare it with: anybody can make such a"
             f" file. If this is the auditor's key, give it: --key '{case.pack.key.text}'",
             needed=True,
         )
-    return "; ".join(told)
+    return "; ".join(matches)
 
 
 def _stamped(case: PackCase) -> str:
@@ -102,109 +102,115 @@ def _stamped(case: PackCase) -> str:
         raise NotCheckedError("the seal was not stamped by a timestamp authority")
     data, roots = case.pack.files[SEAL], case.known.roots
     try:
-        found = read_stamp(token, data, SEAL_STAMP, roots, "seal.timestamp")
+        stamped = read_stamp(token, data, SEAL_STAMP, roots, "seal.timestamp")
     except MissingExtraError as error:
         raise NotCheckedError(f"{error.message} {error.hint}") from error
-    if not found.trusted:
+    if not stamped.trusted:
         raise NotCheckedError(
-            f"the stamp says {found.at.isoformat()}, and whose it is was not checked: give --roots"
+            f"the stamp says {stamped.at.isoformat()}; its signer was not checked: give --roots"
         )
-    case.kept["stamped"] = found.at.isoformat()
-    return f"stamped {found.at.isoformat()} by an authority that you trust"
+    case.kept["stamped"] = stamped.at.isoformat()
+    return f"stamped {stamped.at.isoformat()} by an authority that you trust"
 
 
 def _system(case: PackCase) -> str:
-    """What the result and every answer call the system is the name that was sealed."""
+    """The result and every answer name the sealed system."""
     seal, result = case.pack.seal, case.pack.result
     named = result.get("summary", result).get("target")
     if not seal.system:
         raise NotCheckedError("the seal does not name the system, so that any may be", needed=True)
-    # A way of reading it may stand behind the name, in brackets.
+    # The name may be followed by a way of reading, in brackets.
     if not isinstance(named, str) or named.partition(" (")[0] != seal.system.partition(" (")[0]:
         raise refuse("seal.system", f"The result is about {named!r}, the seal {seal.system!r}.")
     return f"{seal.system}, at the sealed address {seal.settings['target']}"
 
 
 def _code(case: PackCase) -> str:
-    seal, here = case.pack.seal, version("ragwitness")
-    made, earlier = seal.code, seal.version == EARLIER
-    if made.keys() != {"version", *(["digest"] if earlier else ["modules", "wheel"])}:
+    seal, version_here = case.pack.seal, version("ragwitness")
+    code, earlier = seal.code, seal.version == EARLIER
+    if code.keys() != {"version", *(["digest"] if earlier else ["modules", "wheel"])}:
         raise refuse("pack.form", "The seal does not say which code it was made with.")
     # An audit's result says its version in its summary, a leak's beside it, a look's nowhere.
     result = case.pack.result
-    said = result.get("summary", {}).get("version", result.get("ragwitness", made["version"]))
-    if said != made["version"]:
+    claimed = result.get("summary", {}).get("version", result.get("ragwitness", code["version"]))
+    if claimed != code["version"]:
         raise refuse(
-            "code.version", f"The result is of version {said!r}, the seal of {made['version']!r}."
+            "code.version",
+            f"The result is of version {claimed!r}, the seal of {code['version']!r}.",
         )
-    made_by = f"made by version {str(made['version'])[:40]}"
+    made_by = f"made by version {str(code['version'])[:40]}"
     if earlier:
-        same = made["digest"] == wheel_digest()
+        same = code["digest"] == wheel_digest()
         others = [] if same else ["some file of it; its seal does not say which"]
     else:
-        others = changed(made["modules"], code_digests(seal.task))
+        others = changed(code["modules"], code_digests(seal.task))
     if not others:
         return f"{made_by}, module by module what computes scores here"
-    shown = ", ".join(one[:80] for one in others[:3])
+    names = ", ".join(module[:80] for module in others[:3])
     more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
     case.kept["code"] = made_by
-    return f"{made_by}, recomputed by {here} with other code: {shown}{more}"
+    return f"{made_by}, recomputed by {version_here} with other code: {names}{more}"
 
 
 def _texts(case: PackCase) -> str:
     pack = case.pack
-    counts = Counter(one.part for one in pack.texts)
-    if pack.seal.texts != {"count": dict(counts), "root": root_of(one.leaf for one in pack.texts)}:
+    counts = Counter(text.part for text in pack.texts)
+    if pack.seal.texts != {
+        "count": dict(counts),
+        "root": root_of(text.leaf for text in pack.texts),
+    }:
         raise refuse("texts.root", "The texts are not those that were committed to.")
-    for one in pack.texts:
-        if one.text is not None:
-            message = one.text.encode("utf-8", "surrogatepass")
-            if not _opens(TEXT, message, one.commitment, one.blinding):
+    for text in pack.texts:
+        if text.text is not None:
+            message = text.text.encode("utf-8", "surrogatepass")
+            if not _opens(TEXT, message, text.commitment, text.blinding):
                 raise refuse(
-                    "texts.opening", f"The text of {one.id!r} ({one.part}) is not the sealed one."
+                    "texts.opening", f"The text of {text.id!r} ({text.part}) is not the sealed one."
                 )
-    parts = ", ".join(f"{fmt.count(n)} {part.replace('_', '-')}" for part, n in counts.items())
-    return f"{parts}; {fmt.count(len(pack.texts) - pack.hidden)} opened, all as committed to"
+    summary = ", ".join(f"{fmt.count(n)} {kind.replace('_', '-')}" for kind, n in counts.items())
+    return f"{summary}; {fmt.count(len(pack.texts) - pack.hidden)} opened, all as committed to"
 
 
 def _opens(domain: str, message: bytes, commitment: str, blinding: str | None) -> bool:
-    own = parse_hex(blinding or "", 32, "pack.form")
-    found = commit(Opening(domain, message, own))
-    return hmac.compare_digest(found, parse_hex(commitment, 32, "pack.form"))
+    secret = parse_hex(blinding or "", 32, "pack.form")
+    recomputed = commit(Opening(domain, message, secret))
+    return hmac.compare_digest(recomputed, parse_hex(commitment, 32, "pack.form"))
 
 
 def _heads(pack: Pack) -> list[bytes]:
     """Return the head of the chain before its first row, and after each."""
-    found = [first_link(pack.files[SEAL])]
-    for one in pack.answers:
-        found.append(next_link(found[-1], one.asked, parse_hex(one.commitment, 32, "pack.form")))
-    return found
+    heads = [first_link(pack.files[SEAL])]
+    for answer in pack.answers:
+        heads.append(
+            next_link(heads[-1], answer.asked, parse_hex(answer.commitment, 32, "pack.form"))
+        )
+    return heads
 
 
 def _chain(case: PackCase) -> str:
     pack = case.pack
-    for number, one in enumerate(pack.answers, 1):
-        if one.text is not None and not _opens(
-            ROW, one.text.encode(), one.commitment, one.blinding
+    for number, answer in enumerate(pack.answers, 1):
+        if answer.text is not None and not _opens(
+            ROW, answer.text.encode(), answer.commitment, answer.blinding
         ):
             raise refuse("answers.opening", f"Answer {number} is not the one that was linked.")
     chain = pack.manifest.chain
     if _heads(pack)[-1].hex() != chain.head or len(pack.answers) != chain.answers:
         raise refuse("answers.chain", "The answers are not those of the signed chain.")
-    shown = [one.asked.query.top_logprobs for one in case.exchanges if one is not None]
-    most = max(shown, default=0)
-    if most > chain.alternatives or (not pack.silent and most != chain.alternatives):
+    wishes = [answer.asked.query.top_logprobs for answer in case.exchanges if answer is not None]
+    widest = max(wishes, default=0)
+    if widest > chain.alternatives or (not pack.silent and widest != chain.alternatives):
         raise refuse("answers.alternatives", "The questions ask for other alternatives per token.")
-    for one, exchange in zip(pack.answers, case.exchanges, strict=True):
+    for answer, exchange in zip(pack.answers, case.exchanges, strict=True):
         if exchange is not None:
-            asked = exchange.asked
-            label = (asked.target, asked.stage, asked.document)
-            if (*label, "failed" if exchange.failed else "answer") != one.asked:
+            question = exchange.asked
+            label = (question.target, question.stage, question.document)
+            if (*label, "failed" if exchange.failed else "answer") != answer.asked:
                 raise refuse("answers.label", f"An answer about {label[2]!r} has another label.")
-    failed = sum(one.asked[3] == "failed" for one in pack.answers)
-    lost = f", {fmt.count(failed)} of them failed" if failed else ""
+    failed = sum(answer.asked[3] == "failed" for answer in pack.answers)
+    failures = f", {fmt.count(failed)} of them failed" if failed else ""
     opened = fmt.count(len(pack.answers) - pack.silent)
-    return f"{fmt.count(len(pack.answers))} answers linked to the seal{lost}; {opened} opened"
+    return f"{fmt.count(len(pack.answers))} answers linked to the seal{failures}; {opened} opened"
 
 
 def _runs(case: PackCase) -> str:
@@ -227,30 +233,30 @@ def _runs(case: PackCase) -> str:
     for data in case.known.checkpoints:
         extends(log, _seen(data, case.pack.key), "runs")
     # 2. This run is in it: begun once, and ended with this result.
-    found = [decode_entry(entry) for entry in entries]
-    begun = [one for one in found if isinstance(one, RunBegun)]
-    grown = [one for one in found if isinstance(one, RunAnswered) and one.seal == case.digest]
-    ended = [one for one in found if isinstance(one, RunEnded)]
-    mine = [one for one in begun if one.seal == case.digest]
-    if len(mine) != 1:
-        raise refuse("runs.begun", f"The log says {len(mine)} times that this run began.")
-    own = [one for one in ended if one.seal == case.digest]
+    log_entries = [decode_entry(entry) for entry in entries]
+    begun = [row for row in log_entries if isinstance(row, RunBegun)]
+    grown = [row for row in log_entries if isinstance(row, RunAnswered) and row.seal == case.digest]
+    ended = [row for row in log_entries if isinstance(row, RunEnded)]
+    beginnings = [row for row in begun if row.seal == case.digest]
+    if len(beginnings) != 1:
+        raise refuse("runs.begun", f"The log says {len(beginnings)} times that this run began.")
+    endings = [row for row in ended if row.seal == case.digest]
     result = result_digest(case.pack.result)
     chain = case.pack.manifest.chain
-    if own[-1:] != [RunEnded(case.digest, chain.head, chain.answers, result)]:
+    if endings[-1:] != [RunEnded(case.digest, chain.head, chain.answers, result)]:
         raise refuse("runs.ended", "The log does not say that this run ended with this result.")
-    # Whatever was logged as answers arrived, or at an earlier end, lies on the chain of this pack.
+    # Every head that was logged lies on the chain of this pack.
     heads = [head.hex() for head in _heads(case.pack)]
-    points: list[RunAnswered | RunEnded] = [*own, *grown]
-    if any(not 0 <= one.answers < len(heads) or heads[one.answers] != one.head for one in points):
+    points: list[RunAnswered | RunEnded] = [*endings, *grown]
+    if any(not 0 <= row.answers < len(heads) or heads[row.answers] != row.head for row in points):
         raise refuse("runs.forked", "The log holds other answers under this seal than the pack.")
     # How many of its answers had come when somebody else saw the log.
     size = max((_seen(data, case.pack.key).size for data in case.known.checkpoints), default=0)
-    early = [one for one in found[:size] if isinstance(one, RunAnswered | RunEnded)]
-    case.kept["watched"] = max((one.answers for one in early if one.seal == case.digest), default=0)
-    # 3. What else it shows.
-    series = [one.seal for one in begun if one.series == mine[0].series]
-    done = {one.seal for one in ended}
+    early = [row for row in log_entries[:size] if isinstance(row, RunAnswered | RunEnded)]
+    case.kept["watched"] = max((row.answers for row in early if row.seal == case.digest), default=0)
+    # 3. Other runs of the series.
+    series = [row.seal for row in begun if row.series == beginnings[0].series]
+    done = {row.seal for row in ended}
     unfinished = sum(seal not in done for seal in series)
     case.kept["runs"] = (
         f"That of the {fmt.count(len(begun))} runs that this key logged, {fmt.count(len(series))}"
@@ -265,22 +271,22 @@ def _runs(case: PackCase) -> str:
 
 def _seen(data: bytes, key: PublicKey) -> Checkpoint:
     note = Note.parse(data)
-    found = Checkpoint.parse(note.text)
+    checkpoint = Checkpoint.parse(note.text)
     lines = note.signatures_of([key])
     if key not in lines:
         raise InputError("A checkpoint that was given is not signed by the key of the seal.")
-    verify_signature(key, found, lines[key])
-    return found
+    verify_signature(key, checkpoint, lines[key])
+    return checkpoint
 
 
 def _asked(case: PackCase) -> str:
-    """What was asked about is what was sealed: nothing added, left out or moved."""
+    """The questions are the sealed ones: nothing added, left out or moved."""
     units = [(row.get("stage"), row.get("document")) for row in case.pack.rows]
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
         raise refuse("units", "What was found is not about what was sealed, in its order.")
-    known = {*units, *task_named(case.pack.seal.task).besides}
-    strangers = [one.asked for one in case.pack.answers if one.asked[1:3] not in known]
+    pairs = {*units, *task_named(case.pack.seal.task).besides}
+    strangers = [answer.asked for answer in case.pack.answers if answer.asked[1:3] not in pairs]
     if strangers:
         raise refuse("units.stranger", f"An answer is about {strangers[0][2]!r}, which no row is.")
     return f"{fmt.count(len(units))} in the sealed order"
@@ -294,21 +300,21 @@ def _page(case: PackCase) -> str:
     if page == case.pack.files[REPORT]:
         return "the page shows this result"
     # A page is presentation: by other code it looks otherwise, and decides no verdict.
-    made = case.pack.seal.code
-    if wheel_digest() != made.get("wheel", made.get("digest")):
+    code = case.pack.seal.code
+    if wheel_digest() != code.get("wheel", code.get("digest")):
         case.kept["page"] = "report.html was written by other code than is installed here"
         raise NotCheckedError(case.kept["page"])
     raise refuse("page", "report.html does not show the result of this pack.")
 
 
 COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
-    # Whose it is, and whether it is the one that was told of.
+    # The signer, and whether the seal is the published one.
     VerifierStep("seal.note", _sealed),
     VerifierStep("seal.known", _known),
     VerifierStep("seal.timestamp", _stamped),
     VerifierStep("seal.system", _system),
     VerifierStep("code", _code),
-    # What was committed to, what came back, and what else was run.
+    # The commitments, the answers, and other runs.
     VerifierStep("texts", _texts),
     VerifierStep("answers", _chain),
     VerifierStep("units", _asked),
@@ -328,7 +334,7 @@ def verify_pack(
 
     Args:
         data: The file.
-        known: What the verifier knows by itself.
+        known: The verifier's own knowledge.
         progress: Called with (what, done, all) while answers are replayed.
     """
     try:
@@ -337,18 +343,18 @@ def verify_pack(
         case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
     except (InputError, VerificationError) as error:
         return unread("pack", error)
-    made = [
+    checks = [
         Check("pack", "pass", f"{len(pack.files)} files in their one form"),
         Check("pack.note", "pass", f"signed by {pack.key.name}, who signed the seal"),
     ]
     steps = map(_guarded, (*task.steps, PAGE))
     with nothing_but({*PACKAGED, *case.known.models}):
-        made, lacking = all_steps(made, map(_guarded, COMMITMENTS), steps, case)
-    found = verdict_on(made, lacking, task.whole)
-    if found.outcome == "fail":
-        return found
+        checks, lacking = all_steps(checks, map(_guarded, COMMITMENTS), steps, case)
+    verdict = verdict_on(checks, lacking, task.whole)
+    if verdict.outcome == "fail":
+        return verdict
     return replace(
-        found,
+        verdict,
         covers=_covers(case),
         learned=_learned(case),
         rests=_rests(case),
@@ -363,7 +369,7 @@ _ARITHMETIC = {*(step.name for step in COMMITMENTS), "counts"}
 def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
     """Return a check that loads nothing unlisted, and names a field that is of no use to it.
 
-    What other code computes otherwise is nobody's lie: such a check is not made.
+    A difference by other code proves no lie: such a check is not made.
     """
 
     def run(case: PackCase) -> str:
@@ -391,9 +397,9 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
 
 
 def _covers(case: PackCase) -> tuple[str, ...]:
-    """What the outcome is about."""
-    seal, parts = case.pack.seal, Counter(one.part for one in case.pack.texts)
-    texts = ", ".join(f"{fmt.count(n)} {part.replace('_', ' ')}" for part, n in parts.items())
+    """Return the scope of the outcome."""
+    seal, counts = case.pack.seal, Counter(text.part for text in case.pack.texts)
+    texts = ", ".join(f"{fmt.count(n)} {kind.replace('_', ' ')}" for kind, n in counts.items())
     return (
         f"System: {seal.system or 'not named in the seal'}; sealed address:"
         f" {seal.settings.get('target')}",
@@ -403,66 +409,68 @@ def _covers(case: PackCase) -> tuple[str, ...]:
 
 
 def _learned(case: PackCase) -> tuple[str, ...]:
-    """What is not hidden even where texts are."""
+    """Return what a pack with hidden texts shows all the same."""
     if not case.pack.hidden:
         return ()
-    told = "ids of documents, how often each was asked about, all scores and settings"
-    return (f"{told}; words that many of the documents share may stand in the comparison of sets.",)
+    visible = "ids of documents, how often each was asked about, all scores and settings"
+    return (
+        f"{visible}; words that many of the documents share may stand in the comparison of sets.",
+    )
 
 
 def _rests(case: PackCase) -> tuple[str, ...]:
     """Whose word the outcome rests on."""
-    known = "as you gave it" if case.known.key else "which nobody told you"
+    origin = "as you gave it" if case.known.key else "which nobody told you"
     return (
-        f"Signer: the key is {case.pack.key.text}, {known}. Its holder recorded the answers; a"
+        f"Signer: the key is {case.pack.key.text}, {origin}. Its holder recorded the answers; a"
         " recording that was made up is refuted by asking the system again.",
         "Documents: that those known to be outside are outside is the signer's word.",
     )
 
 
 def _uncovered(case: PackCase) -> tuple[str, ...]:
-    """What no pack can prove, and what this one leaves open."""
-    seal, known = case.pack.seal, case.known
-    found = list[str]()
-    if known.seal is None:
+    """Return the limits of any pack, and the open points of this one."""
+    seal, knowledge = case.pack.seal, case.known
+    lines = list[str]()
+    if knowledge.seal is None:
         stamp = case.kept.get("stamped")
-        shown = f" the stamp shows that the seal is as old as {stamp}, and" if stamp else ""
-        found.append(
+        stamp_text = f" the stamp shows that the seal is as old as {stamp}, and" if stamp else ""
+        lines.append(
             f"That the seal of {_when(seal.begun)} is older than the answers: the signer says so;"
-            f"{shown} nothing in a pack says how young the answers are. A seal that was told"
+            f"{stamp_text} nothing in a pack says how young the answers are. A seal that was told"
             " before they came does (--seal)."
         )
-    # What was recorded, and how often.
+    # How often answers were recorded.
     if case.kept.get("watched"):
-        found.append(
+        lines.append(
             f"That the answers after the first {fmt.count(case.kept['watched'])} of"
             f" {fmt.count(len(case.pack.answers))} were recorded once: a checkpoint that you gave"
             " holds those."
         )
     else:
-        found.append(
+        lines.append(
             "That this is the only recording under its seal: a folder copied before the answers"
             " can be answered twice. A checkpoint that somebody kept while they arrived tells"
             " (--runs-log, --checkpoint)."
         )
-    found.append("That nobody looked before without a seal: such a run is in no log.")
+    lines.append("That nobody looked before without a seal: such a run is in no log.")
     if "runs" in case.kept:
-        found += [case.kept["runs"]] if case.kept["runs"] else []
-        if not known.checkpoints:
-            found.append(
+        lines += [case.kept["runs"]] if case.kept["runs"] else []
+        if not knowledge.checkpoints:
+            lines.append(
                 "That this is the only log of the key: compare it with a checkpoint that somebody"
                 " else was shown (--checkpoint)."
             )
     else:
-        found.append("That no other run was made and thrown away: runs were not logged.")
+        lines.append("That no other run was made and thrown away: runs were not logged.")
     if "worded" in case.kept:
-        found.append(
+        lines.append(
             f"That {fmt.count(len(case.kept['worded']))} sentences of the result say what the"
             " figures beside them say: other code wrote them, and the figures alone were compared."
         )
     if "page" in case.kept:
-        found.append(f"That the page shows this result: {case.kept['page']}. Read result.json.")
-    return tuple(found)
+        lines.append(f"That the page shows this result: {case.kept['page']}. Read result.json.")
+    return tuple(lines)
 
 
 def _when(begun: str) -> str:

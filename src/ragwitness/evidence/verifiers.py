@@ -18,15 +18,15 @@ SEALED = Registry(
         ),
     },
 )
-"""What verifies each kind of sealed file, by the file in its archive that lists the others. All
+"""The verifier of each kind of sealed file, by the file in its archive that lists the others. All
 kinds are archives of one form (``attest.bundle``)."""
 
 
 def sealed_kind(data: Archive) -> str:
     """Return the kind of a sealed file, by which :data:`SEALED` has what verifies it.
 
-    What is no sealed archive at all is given to the verifier whose list it names, which says what
-    is wrong with it.
+    A file that is no sealed archive goes to the verifier whose list it names, which says what is
+    wrong with it.
 
     Raises:
         InputError: It is an archive in our form, of a kind that is not known here.
@@ -35,15 +35,15 @@ def sealed_kind(data: Archive) -> str:
         names = [file.name for file in listing(data)]
     except VerificationError:
         return "pack.json" if data.find(b"pack.json") >= 0 else "bundle.json"
-    found = next((kind for kind in SEALED if kind in names), None)
-    if found is None and not any(member_limit(name) for name in names):
-        known = "; ".join(f"{kind} ({one.summary})" for kind, one in SEALED.items())
+    match = next((kind for kind in SEALED if kind in names), None)
+    if match is None and not any(member_limit(name) for name in names):
+        kinds = "; ".join(f"{kind} ({listed.summary})" for kind, listed in SEALED.items())
         raise InputError(
             f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
-            f" {known}.",
+            f" {kinds}.",
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
-    return found or "bundle.json"
+    return match or "bundle.json"
 
 
 # The kinds of runs that a pack may hold.

@@ -61,8 +61,8 @@ def strongest(first: Indices, second: Indices, weight: NDArray[np.floating], n: 
     low, high = np.minimum(first, second)[apart], np.maximum(first, second)[apart]
     strength = np.asarray(weight, dtype=np.float64)[apart]
     order = np.argsort(-strength, kind="stable")
-    keys, kept = np.unique(low[order] * n + high[order], return_index=True)
-    return Links(keys // n, keys % n, strength[order][kept], n)
+    keys, first_of_pair = np.unique(low[order] * n + high[order], return_index=True)
+    return Links(keys // n, keys % n, strength[order][first_of_pair], n)
 
 
 def merged(parts: Sequence[Links], n: int) -> Links:
@@ -76,7 +76,7 @@ def merged(parts: Sequence[Links], n: int) -> Links:
         nobody = np.zeros(0, dtype=np.int64)
         return Links(nobody, nobody, np.zeros(0), n)
     first, second, weight = (
-        np.concatenate([getattr(part, name) for part in parts])
+        np.concatenate([getattr(links, name) for links in parts])
         for name in ("first", "second", "weight")
     )
     return strongest(first, second, weight, n)
@@ -138,8 +138,8 @@ def component_labels(links: Links) -> Indices:
 def largest_component(links: Links) -> Indices:
     """Return the accounts of the largest connected component; one account where none is joined."""
     labels = component_labels(links)
-    found: Indices = np.flatnonzero(labels == np.argmax(np.bincount(labels)))
-    return found
+    members: Indices = np.flatnonzero(labels == np.argmax(np.bincount(labels)))
+    return members
 
 
 def core_group(links: Links) -> Indices:
@@ -155,7 +155,7 @@ def core_group(links: Links) -> Indices:
         ends = np.concatenate([links.first, links.second])
         degree = np.bincount(ends, minlength=links.accounts)
         inside = (degree[links.first] >= least) & (degree[links.second] >= least)
-        if inside.all():  # all accounts that are left have so many links: the core
+        if inside.all():  # every remaining account has at least ``least`` links: the core
             innermost, least = links, least + 1
         else:
             links = links.where(inside)
@@ -185,20 +185,22 @@ def similar_pairs(
         InputError: ``tau`` or ``window`` is outside its range.
     """
     check_bounds(tau, window)
-    found = LinksFound(log.size, sparse=sparse)
+    collected = LinksFound(log.size, sparse=sparse)
     # Blocks of queries against blocks: each pair once, within the window (R5).
     last = np.searchsorted(log.times, log.times + window, side="right")
     for start in range(0, len(log.times), _BLOCK):
         stop = min(start + _BLOCK, len(log.times))
-        for other in range(start, int(last[stop - 1]), _BLOCK):
-            end = min(other + _BLOCK, int(last[stop - 1]))
-            cosines = log.vectors[start:stop] @ log.vectors[other:end].T
+        for column in range(start, int(last[stop - 1]), _BLOCK):
+            end = min(column + _BLOCK, int(last[stop - 1]))
+            cosines = log.vectors[start:stop] @ log.vectors[column:end].T
             rows, columns = np.nonzero(cosines >= tau)
-            rows, columns, weight = rows + start, columns + other, cosines[rows, columns]
-            kept = (columns > rows) & (columns < last[rows])
-            if kept.any():
-                found.add(log.accounts[rows[kept]], log.accounts[columns[kept]], weight[kept])
-    return found.links()
+            rows, columns, weight = rows + start, columns + column, cosines[rows, columns]
+            valid = (columns > rows) & (columns < last[rows])
+            if valid.any():
+                collected.add(
+                    log.accounts[rows[valid]], log.accounts[columns[valid]], weight[valid]
+                )
+    return collected.links()
 
 
 def nearest_pair(log: QueryLog, window: float = math.inf) -> float:
@@ -212,34 +214,13 @@ def nearest_pair(log: QueryLog, window: float = math.inf) -> float:
     last = np.searchsorted(log.times, log.times + window, side="right")
     for start in range(0, len(log.times), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(log.times)))
-        for other in range(start, int(last[rows[-1]]), _BLOCK):
-            columns = np.arange(other, min(other + _BLOCK, int(last[rows[-1]])))
+        for column in range(start, int(last[rows[-1]]), _BLOCK):
+            columns = np.arange(column, min(column + _BLOCK, int(last[rows[-1]])))
             cosines = log.vectors[rows] @ log.vectors[columns].T
-            kept = log.accounts[rows, None] != log.accounts[columns]
-            kept &= (columns > rows[:, None]) & (columns < last[rows, None])
-            nearest = max(nearest, float(cosines.max(where=kept, initial=-1.0)))
+            valid = log.accounts[rows, None] != log.accounts[columns]
+            valid &= (columns > rows[:, None]) & (columns < last[rows, None])
+            nearest = max(nearest, float(cosines.max(where=valid, initial=-1.0)))
     return nearest
-
-
-def group_curve(
-    log: QueryLog, thresholds: Sequence[float], window: float = math.inf
-) -> list[tuple[float, int, int]]:
-    """Return the largest component and the innermost core at each threshold.
-
-    Args:
-        log: The queries.
-        thresholds: Cosines.
-        window: Seconds that may lie between two queries.
-
-    Returns:
-        (threshold, accounts in the component, accounts in the core).
-
-    Raises:
-        InputError: A threshold or the window is outside its range.
-    """
-    links = similar_pairs(log, min(thresholds), window)
-    kept = [(tau, links.above(tau)) for tau in thresholds]
-    return [(tau, len(largest_component(part)), len(core_group(part))) for tau, part in kept]
 
 
 def check_bounds(tau: float, window: float) -> None:
@@ -330,8 +311,8 @@ def make_log(
     """Check, scale to unit length and sort by time.
 
     Args:
-        accounts: Who asked, one per query.
-        times: When, in seconds of any clock.
+        accounts: Account of each query.
+        times: Time of each query, in seconds of any clock.
         vectors: Embeddings, shape (queries, dim).
 
     Raises:
@@ -345,16 +326,16 @@ def make_log(
     if not len(rows) or rows.shape[1] < 2:
         raise InputError("The log has no query, or vectors of under 2 dimensions.")
     lengths = np.linalg.norm(rows, axis=1)
-    for bad, what in (
+    for bad, problem in (
         (~np.isfinite(when), "has a time that is no number"),
         (~np.isfinite(lengths), "has a vector with a value that is no number, or too large"),
         (lengths == 0, "has a vector of zeros, which has no direction"),
     ):
         if bad.any():
-            raise InputError(f"Query {int(np.flatnonzero(bad)[0]) + 1} {what}.")
+            raise InputError(f"Query {int(np.flatnonzero(bad)[0]) + 1} {problem}.")
     names = tuple(dict.fromkeys(accounts))
-    place = {name: at for at, name in enumerate(names)}
-    codes = np.array([place[name] for name in accounts], dtype=np.int64)
+    index = {name: at for at, name in enumerate(names)}
+    codes = np.array([index[name] for name in accounts], dtype=np.int64)
     return in_order(codes, when, (rows / lengths[:, None]).astype(np.float32), names)
 
 
@@ -376,8 +357,8 @@ def in_order(
         order = np.argsort(times, kind="stable")
         accounts, times = accounts[order], times[order]
         for start in range(0, vectors.shape[1], _COLUMNS):
-            part = slice(start, start + _COLUMNS)
-            vectors[:, part] = vectors[order, part]
+            block = slice(start, start + _COLUMNS)
+            vectors[:, block] = vectors[order, block]
     return QueryLog(accounts, times, vectors, names)
 
 
@@ -388,12 +369,12 @@ def of_accounts(log: QueryLog, wanted: NDArray[np.int64]) -> QueryLog:
         log: The whole.
         wanted: Indices of accounts, each once.
     """
-    place = np.full(log.size, -1, dtype=np.int64)
-    place[wanted] = np.arange(wanted.size)
-    kept = place[log.accounts] >= 0
+    index = np.full(log.size, -1, dtype=np.int64)
+    index[wanted] = np.arange(wanted.size)
+    chosen = index[log.accounts] >= 0
     return QueryLog(
-        place[log.accounts[kept]],
-        log.times[kept],
-        log.vectors[kept],
+        index[log.accounts[chosen]],
+        log.times[chosen],
+        log.vectors[chosen],
         tuple(log.names[at] for at in wanted),
     )

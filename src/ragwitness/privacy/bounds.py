@@ -24,7 +24,7 @@ from ragwitness.privacy.ranges import positive, probability, whole
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a committed noise guarantees against any coalition up to a cap.
+    """The guarantee of a committed noise against any coalition up to a cap.
 
     Attributes:
         epsilon: Exact; every joint guarantee is at ``delta``.
@@ -104,14 +104,14 @@ def certify(
     composition_slack(delta, accounts, goal)
     mu = mu_of(sigma, whole("accounts", accounts) * whole("queries", queries), sensitivity)
     paper: float | None = None
-    why = ""
+    reason = ""
     try:
         # (5.2) from the label that (3.4) would give this noise; where that does not hold, say why.
         label = implied_epsilon(sigma, delta, queries, sensitivity)
         paper = audit_epsilon(label, delta, queries, accounts, goal)
     except InputError as error:
-        why = error.message
-    return Certificate(epsilon_at(goal, mu), goal, mu, renyi_epsilon(mu, goal), paper, why)
+        reason = error.message
+    return Certificate(epsilon_at(goal, mu), goal, mu, renyi_epsilon(mu, goal), paper, reason)
 
 
 _SUMMED = 1_000_000
@@ -120,7 +120,7 @@ _SUMMED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
-    """What a provider commits to, and the coalition that is assumed.
+    """Commitments of a provider, and the assumed coalition.
 
     Attributes:
         delta: Failure probability of one account.
@@ -143,10 +143,10 @@ class ServiceTerms:
 
 @dataclass(frozen=True, slots=True)
 class Bounds(Shown):
-    """What ``accounts`` spend together, by each account of it, all at ``delta``.
+    """Joint spending of ``accounts`` by each method of accounting, all at ``delta``.
 
     Attributes:
-        service: What was asked about.
+        service: The terms.
         sigma: The noise that is accounted for.
         label: epsilon per account for which (3.4) chooses ``sigma``; None where it cannot.
         delta: Failure probability of the joint guarantee.
@@ -185,9 +185,9 @@ class Bounds(Shown):
         Raises:
             InputError: The policy is not well formed.
         """
-        asked = self.service
+        terms = self.service
         return certify(
-            self.sigma, asked.queries, cap, goal, delta=asked.delta, sensitivity=asked.sensitivity
+            self.sigma, terms.queries, cap, goal, delta=terms.delta, sensitivity=terms.sensitivity
         )
 
 
@@ -205,7 +205,7 @@ def joint_bounds(service: ServiceTerms) -> Bounds:
     joint = probability("the joint delta", service.accounts * delta + slack)
     # 2. mu of all answers together; 3. the paper's own bounds, where they hold.
     mu = mu_of(sigma, count, service.sensitivity)
-    label, paper, opaque, why = _published(service, sigma, joint)
+    label, paper, opaque, reason = _published(service, sigma, joint)
     return Bounds(
         service=service,
         sigma=sigma,
@@ -218,7 +218,7 @@ def joint_bounds(service: ServiceTerms) -> Bounds:
         opaque=opaque,
         paper=paper,
         one=epsilon_at(delta, mu / math.sqrt(service.accounts)),
-        why=why,
+        why=reason,
     )
 
 
@@ -245,11 +245,11 @@ def _published(
     # The best that follows from (epsilon_q, delta_q) alone (Kairouz, Oh and Viswanath 2015).
     if k * q > _SUMMED:
         return label, paper, None, ""
-    part = per_query(label, service.delta, q)
+    budget = per_query(label, service.delta, q)
     return (
         label,
         paper,
-        optimal_composition(PrivacyBudget(part.epsilon, part.delta), k * q, joint),
+        optimal_composition(PrivacyBudget(budget.epsilon, budget.delta), k * q, joint),
         "",
     )
 
@@ -338,8 +338,8 @@ def per_query(epsilon: float, delta: float, queries: int) -> PerQuery:
     """
     # (3.1): epsilon_q = epsilon / sqrt(2 q ln(1 / delta)), delta_q = delta / q.
     positive("epsilon", epsilon)
-    each = math.sqrt(2 * whole("queries", queries) * math.log(1 / probability("delta", delta)))
-    return PerQuery(epsilon / each, delta / queries, delta, 2 * delta)
+    divisor = math.sqrt(2 * whole("queries", queries) * math.log(1 / probability("delta", delta)))
+    return PerQuery(epsilon / divisor, delta / queries, delta, 2 * delta)
 
 
 def classic_sigma(epsilon: float, delta: float, queries: int, sensitivity: float = 1.0) -> float:
@@ -349,17 +349,17 @@ def classic_sigma(epsilon: float, delta: float, queries: int, sensitivity: float
         InputError: A value is outside its range, or epsilon_q is not below 1, where the formula
             (Dwork & Roth 2014, Thm. A.1) does not hold.
     """
-    part = per_query(epsilon, delta, queries)
-    if part.epsilon >= 1:
+    budget = per_query(epsilon, delta, queries)
+    if budget.epsilon >= 1:
         raise InputError(
             f"(3.4) holds below 1 per query; epsilon {epsilon:g} over {queries} queries gives"
-            f" {part.epsilon:.3g}.",
+            f" {budget.epsilon:.3g}.",
             "Use the exact noise: ragwitness collusion calibrate.",
         )
     return (
         positive("sensitivity", sensitivity)
-        * math.sqrt(2 * math.log(1.25 / part.delta))
-        / part.epsilon
+        * math.sqrt(2 * math.log(1.25 / budget.delta))
+        / budget.epsilon
     )
 
 
@@ -403,8 +403,8 @@ def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float
     """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
 
     Kairouz, Oh & Viswanath 2017, Thm. 3.3: the worst mechanism with such queries fails at one of
-    them, or answers each by randomised response, whose privacy losses add up to a binomial. What
-    the exact account is smaller by is what is lost by forgetting that the noise is Gaussian.
+    them, or answers each by randomised response, whose privacy losses add up to a binomial. The
+    difference to the exact account is the price of forgetting that the noise is Gaussian.
 
     Args:
         query: Budget of one query.
@@ -466,16 +466,16 @@ def joint_budget(
     Raises:
         InputError: A value is outside its range, or epsilon per query is too large for (A.1).
     """
-    part = per_query(epsilon, delta, queries)
-    if part.epsilon > _LINEAR:
+    budget = per_query(epsilon, delta, queries)
+    if budget.epsilon > _LINEAR:
         raise InputError(
             f"Theorem 3.4 needs at most {_LINEAR} per query; epsilon {epsilon:g} over {queries}"
-            f" queries gives {part.epsilon:.3g}.",
+            f" queries gives {budget.epsilon:.3g}.",
             "Use the exact account: ragwitness collusion bound --sigma.",
         )
     # Theorem 3.4: sqrt(k) epsilon sqrt(ln(1/delta') / ln(1/delta)) + k epsilon² / ln(1/delta).
-    room = math.log(1 / part.slack)
-    slack = part.slack if slack is None else probability("delta'", slack)
+    room = math.log(1 / budget.slack)
+    slack = budget.slack if slack is None else probability("delta'", slack)
     k = whole("accounts", accounts)
     first = math.sqrt(k) * epsilon * math.sqrt(math.log(1 / slack) / room)
-    return PrivacyBudget(first + k * epsilon * epsilon / room, k * queries * part.delta + slack)
+    return PrivacyBudget(first + k * epsilon * epsilon / room, k * queries * budget.delta + slack)

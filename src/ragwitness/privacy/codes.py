@@ -1,7 +1,7 @@
 """Each document is placed under one public group of words, once and for life.
 
-The words of a language fall into C groups by a hash, and how common each word is stands in a public
-list. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
+The words of a language fall into C groups by a hash, and a public list says how common each word
+is. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
 that of any other group, and every question for ever is answered from what was drawn: a slot scores
 what the rarest of the question's words in its group scores. So any two documents give any group
 with chances that differ by e^epsilon at most: (epsilon, 0) for each document, whatever is asked, by
@@ -82,8 +82,8 @@ class Placement:
     @property
     def weights(self) -> tuple[int, int]:
         """Weight of all near groups together, and of all groups; any other one's is 2^16."""
-        own = math.floor(math.exp(self.epsilon) * (1 - 1e-12) * _OTHER)
-        return self.near * own, self.near * own + (self.groups - self.near) * _OTHER
+        weight = math.floor(math.exp(self.epsilon) * (1 - 1e-12) * _OTHER)
+        return self.near * weight, self.near * weight + (self.groups - self.near) * _OTHER
 
     @property
     def worth(self) -> float:
@@ -91,8 +91,8 @@ class Placement:
         true, total = self.weights
         rivals = (self.capacity - 1) / self.groups
         share = true / total
-        found = min(1.0, self.top / (1 + rivals)) / self.near
-        return share * found + (1 - share) * self.top / self.capacity
+        chance = min(1.0, self.top / (1 + rivals)) / self.near
+        return share * chance + (1 - share) * self.top / self.capacity
 
     @property
     def digest(self) -> str:
@@ -127,10 +127,10 @@ class Placement:
         point = uniform(total, bits)
         if point < true:
             return near[point * self.near // true]
-        other = (point - true) >> 16
+        drawn = (point - true) >> 16
         for group in sorted(near):
-            other += other >= group
-        return other
+            drawn += drawn >= group
+        return drawn
 
     def scores(self, text: str) -> dict[int, float]:
         """Return the weight of the rarest word in each group that a text has words of."""
@@ -160,10 +160,10 @@ class Placement:
 
     def words(self, query: str) -> dict[int, set[str]]:
         """Return the telling words of a question by their group."""
-        found: dict[int, set[str]] = {}
+        by_group: dict[int, set[str]] = {}
         for word in word_weights(query):
-            found.setdefault(self.group(word), set()).add(word)
-        return found
+            by_group.setdefault(self.group(word), set()).add(word)
+        return by_group
 
 
 def has_word(text: str, words: Set[str]) -> bool:
@@ -173,9 +173,9 @@ def has_word(text: str, words: Set[str]) -> bool:
 
 def word_weights(text: str) -> Mapping[str, float]:
     """Return how telling each word of a text is: how rare it is in public, and how often here."""
-    seen, total = _frequencies()
+    counts_public, total = _frequencies()
     counts = Counter(_WORD.findall(text.casefold()))
-    rare = {word: math.log(total / seen.get(word, _UNKNOWN)) for word in counts}
+    rare = {word: math.log(total / counts_public.get(word, _UNKNOWN)) for word in counts}
     return {
         word: (1 + math.log(counts[word])) * weight
         for word, weight in rare.items()
@@ -188,5 +188,5 @@ def _frequencies() -> tuple[dict[str, int], int]:
     """The public list of 82,765 English words and how often each was seen."""
     path = files("symspellpy") / "frequency_dictionary_en_82_765.txt"
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    seen = {word: int(count) for word, count in (line.split() for line in lines)}
-    return seen, sum(seen.values())
+    counts = {word: int(count) for word, count in (line.split() for line in lines)}
+    return counts, sum(counts.values())

@@ -86,34 +86,6 @@ def sigma_for(epsilon: float, delta: float, queries: int, sensitivity: float = 1
     return mu_of(1.0, queries, sensitivity) / mu_for(epsilon, delta)
 
 
-def queries_for(
-    epsilon: float, delta: float, sigma: float, accounts: int = 1, sensitivity: float = 1.0
-) -> int:
-    """Return how many queries each of ``accounts`` may ask under a joint budget; may be 0.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    # A budget that was computed from so many queries holds that many: its rounding costs none.
-    mu = mu_for(epsilon, delta) * (1 + 1e-9)
-    once = mu_of(sigma, accounts, sensitivity)
-    found = int((mu / once) ** 2)
-    while found and once * math.sqrt(found) > mu:
-        found -= 1
-    return found
-
-
-def accounts_for(
-    epsilon: float, delta: float, sigma: float, queries: int, sensitivity: float = 1.0
-) -> int:
-    """Return how many accounts of ``queries`` each may pool under a joint budget; may be 0.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return queries_for(epsilon, delta, sigma, queries, sensitivity)
-
-
 def log_delta_at(epsilon: float, mu: float) -> float:
     """Return ln of the smallest delta of mu-Gaussian privacy at ``epsilon``, for mu above 0.
 
@@ -208,7 +180,7 @@ def moments_epsilon(mu: float, delta: float) -> float:
     return max(0.0, float((costs + (np.log1p(-1 / ORDERS) - np.log(ORDERS) / (ORDERS - 1))).min()))
 
 
-# What a guarantee means for membership inference: bounds on advantage and AUC (§3.5, §3.8).
+# Bounds on the advantage and AUC of membership inference (§3.5, §3.8).
 #
 # Advantage is the true-positive rate minus the false-positive rate at the best threshold. The
 # paper's bounds stand beside the tight ones; with Gaussian noise both are known exactly.

@@ -1,7 +1,7 @@
 """Exact composition of noise with known probabilities: the distribution of its privacy loss.
 
-Let P be noise of whole numbers and Q the same, moved. What T answers tell is decided by the sum of
-T losses ln P/Q: delta(epsilon) = E_P[(1 - e^(epsilon - loss))+]. The losses are put on a grid by
+Let P be noise of whole numbers and Q the same, moved. The sum of T losses ln P/Q decides what
+T answers reveal: delta(epsilon) = E_P[(1 - e^(epsilon - loss))+]. The losses are put on a grid by
 splitting each atom between its two neighbours so that P's mass and Q's stay: the one that is
 composed has the given one as post-processing, so nothing is understated (the idea of "connecting
 the dots", Doroshenko et al. 2207.04380). The sum is taken by FFT under an exponential tilt, which
@@ -63,8 +63,8 @@ class Losses:
         """
         if whole("move", move) >= len(pmf):
             return cls(np.zeros(0), np.zeros(0), 1.0)
-        here, there = pmf[move:], pmf[:-move]
-        return cls(np.log(here) - np.log(there), here, float(pmf[:move].sum()))
+        first, second = pmf[move:], pmf[:-move]
+        return cls(np.log(first) - np.log(second), first, float(pmf[:move].sum()))
 
     def rest(self, answers: int) -> float:
         """Return how often one of the answers is one that the second world never gives."""
@@ -90,13 +90,13 @@ def loss_epsilon(losses: Losses, answers: int, delta: float) -> float | None:
         return None
     # Any tilt gives a true bound, and one near Chernoff's a tight one; where a single outcome has
     # more than delta, Chernoff's runs away, and a smaller one is better.
-    tilt, most = _chernoff(losses, answers, room)
-    best = most
+    tilt, chernoff = _chernoff(losses, answers, room)
+    best = chernoff
     for _ in range(_TILTS):
-        found = _Curve.of(losses, answers, tilt, most).epsilon(room, most)
-        if best < most and found >= best:
+        epsilon = _Curve.of(losses, answers, tilt, chernoff).epsilon(room, chernoff)
+        if best < chernoff and epsilon >= best:
             break
-        best, tilt = min(best, found), tilt / 2
+        best, tilt = min(best, epsilon), tilt / 2
     return best
 
 
@@ -163,14 +163,16 @@ class _Curve:
         log, mean, spread = _moments(on_grid, tilt)
         tilted = np.zeros(_SIZE)
         np.add.at(tilted, cells.astype(np.int64) % _SIZE, masses * np.exp(tilt * on_grid.at - log))
-        # The sum of T by FFT, around its mean. What lies below the grid comes back above it, where
-        # it only adds; what lies above is bounded by a steeper tilt.
+        # The sum of T by FFT, around its mean. Mass below the grid comes back above it, where it
+        # only adds; mass above is bounded by a steeper tilt.
         summed: Floats = np.fft.irfft(np.fft.rfft(tilted) ** answers, _SIZE)
         first = round(answers * mean / step) - _SIZE // 2
         at: Floats = step * np.arange(first, first + _SIZE, dtype=np.float64)
         top = float(at[-1])
         steeper = (tilt + more / max(wide, 1e-300) for more in (2.0, 4.0, 6.0, 8.0, 11.0, _SPREAD))
-        beyond = min(answers * _moments(on_grid, each)[0] - each * top for each in steeper)
+        beyond = min(
+            answers * _moments(on_grid, exponent)[0] - exponent * top for exponent in steeper
+        )
         return cls(
             at,
             np.maximum(np.roll(summed, -(first % _SIZE)), 0.0).astype(np.float64),
@@ -189,9 +191,9 @@ class _Curve:
         near = self._near(real, delta, most)
         for away in _AWAY:
             if near is not None and near * (1 + away) < most:
-                found = near * (1 + away)
-                if self._delta(real, found) <= delta:
-                    return found
+                candidate = near * (1 + away)
+                if self._delta(real, candidate) <= delta:
+                    return candidate
         low, high = 0.0, most
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""What a release depends on besides index, query and key: one value, one hash."""
+"""The settings of a release besides index, query and key: one value, one hash."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class Mechanism:
         _within("top", self.top, 1, self.capacity)
         _within("scale", self.scale, 2, MOST_SCALE)
         _within("shift", self.shift, 0, (self.scale**2).bit_length() - 1)
-        least, most = self._reach()
-        _within("low", self.bounds[0], least, most - 1)
-        _within("high", self.bounds[1], self.bounds[0] + 1, most)
+        least, highest = self._reach()
+        _within("low", self.bounds[0], least, highest - 1)
+        _within("high", self.bounds[1], self.bounds[0] + 1, highest)
         if as_variance(self.variance) < _LEAST_VARIANCE:
             raise InputError(
                 f"Noise with a variance of {float(self.variance):g} grid steps is too coarse:"
@@ -110,9 +110,9 @@ class Mechanism:
     @property
     def bounds(self) -> tuple[int, int]:
         """Least and highest score, in grid steps."""
-        least, most = self._reach()
+        least, highest = self._reach()
         low = least if self.low is None else self.low
-        return low, most if self.high is None else self.high
+        return low, highest if self.high is None else self.high
 
     @property
     def empty_score(self) -> int:
@@ -201,11 +201,11 @@ class Mechanism:
         # The table's distance from the exact noise, times e^epsilon, is taken off delta first. It
         # is taken for an epsilon that is larger by 1, and what is left gives a smaller one.
         first = epsilon_at(delta, mu)
-        left = delta - self.extra_delta(first + 1, releases)
-        if left <= 0:
+        remaining = delta - self.extra_delta(first + 1, releases)
+        if remaining <= 0:
             return None
-        found = epsilon_at(left, mu)
-        return found if found <= first + 1 else None
+        epsilon = epsilon_at(remaining, mu)
+        return epsilon if epsilon <= first + 1 else None
 
     def coin_epsilon(self, delta: float, answers: int, relation: Relation) -> float | None:
         """Return the exact epsilon at ``delta`` of noise of coins, whatever was asked.
@@ -274,17 +274,17 @@ def mechanism_for(
     """
     sigma = positive("sigma", sigma)
     # 256 grid steps in one sigma, at least 8 from 0 to 1 or between bounds, as a power of two.
-    most = (MOST_SCALE**2).bit_length() - 1
+    coarsest = (MOST_SCALE**2).bit_length() - 1
     width = 1.0 if clip is None or not 0 < clip[1] - clip[0] < 1 else clip[1] - clip[0]
-    wanted = max(_STEPS / sigma, _FEWEST / width)
-    bits = most if wanted >= MOST_SCALE**2 else math.ceil(math.log2(wanted))
+    resolution = max(_STEPS / sigma, _FEWEST / width)
+    bits = coarsest if resolution >= MOST_SCALE**2 else math.ceil(math.log2(resolution))
     steps = 1 << bits
     low, high = (None, None) if clip is None else (_step(clip[0], steps), _step(clip[1], steps))
     variance = variance_of(sigma * steps)  # a power of two: exact
     if as_variance(variance) > MOST_VARIANCE:
         sampler = "exact"
     return Mechanism(
-        dimension, capacity, top, variance, most - bits, low=low, high=high, sampler=sampler
+        dimension, capacity, top, variance, coarsest - bits, low=low, high=high, sampler=sampler
     )
 
 
@@ -343,8 +343,8 @@ def _step(score: float, steps: int) -> int:
 
 
 def _within(name: str, value: int, least: int, most: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if not is_integer or not least <= value <= most:
         raise InputError(
             f"The mechanism's {name} must be a whole number from {least} to {most}, not {value!r}."
         )

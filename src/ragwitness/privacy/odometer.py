@@ -32,7 +32,7 @@ from ragwitness.privacy.ranges import Relation, positive, score_sensitivity, who
 if TYPE_CHECKING:
     from ragwitness.privacy.mechanism import Mechanism
 
-# What a meter measures against: the mechanism's constants and the budget.
+# The limits of a meter: the mechanism's constants and the budget.
 
 _LARGEST_SCALE = 1 << 20
 
@@ -95,7 +95,7 @@ class Terms:
 
     @property
     def reach(self) -> float:
-        """Largest distance of two documents that may stand in the same slot."""
+        """Largest distance of two documents that may be in the same slot."""
         return 2.0 if self.relation == "replace" else 1.0
 
     def worst_mu(self, queries: int) -> float:
@@ -121,8 +121,8 @@ class Terms:
 
     def as_json(self) -> dict[str, object]:
         """Return the fields as JSON has them."""
-        found = asdict(self)
-        return {**found, "clip": list(self.clip) if self.clip else None}
+        fields = asdict(self)
+        return {**fields, "clip": list(self.clip) if self.clip else None}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Terms:
@@ -261,11 +261,11 @@ class Odometer:
         queries = fields.pop("queries")
         terms = Terms.from_json(fields)
         size = terms.dimension
-        made = cls(terms)
-        made._gram[np.triu_indices(size)] = upper
-        made._gram = np.triu(made._gram) + np.triu(made._gram, 1).T
-        made.queries = queries
-        return made
+        meter = cls(terms)
+        meter._gram[np.triu_indices(size)] = upper
+        meter._gram = np.triu(meter._gram) + np.triu(meter._gram, 1).T
+        meter.queries = queries
+        return meter
 
     def _one(self, vector: ArrayLike) -> NDArray[np.float64]:
         rows = self._checked(vector)
@@ -316,8 +316,8 @@ class Odometer:
         for start in range(0, len(rows), _AHEAD):
             self._pending.append(rows[start : start + _AHEAD])
         if self._inverse is not None:
-            kept = len(rows) == 1 and self._inverse.add(rows[0] / self.terms.scale)
-            self._inverse = self._inverse if kept else None
+            updated = len(rows) == 1 and self._inverse.add(rows[0] / self.terms.scale)
+            self._inverse = self._inverse if updated else None
         if len(self._pending) >= 256:
             self._sum()
 
@@ -390,8 +390,8 @@ def _factor(limit: float, total: NDArray[np.float64]) -> NDArray[np.float64] | N
 
 def _blocks(parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     """Join single rows, so that one product adds many; keep what is large as it is."""
-    small = [part for part in parts if len(part) == 1]
-    large = [part for part in parts if len(part) > 1]
+    small = [block for block in parts if len(block) == 1]
+    large = [block for block in parts if len(block) > 1]
     return [*([np.concatenate(small)] if small else []), *large]
 
 
@@ -408,7 +408,7 @@ _ROUNDING = 1e-12  # of a square root that is squared again
 
 @dataclass(frozen=True, slots=True)
 class AnswerTerms:
-    """What a meter of answers measures against.
+    """Limits of a meter of answers.
 
     Attributes:
         dimension: Dimension of the query vectors.
@@ -494,9 +494,9 @@ class AnswerMeter:
         if not state.startswith(_ANSWERS_MAGIC) or sha256(state).digest() != digest:
             raise InputError("This is not the state of a meter of answers, or it is damaged.")
         fields = json.loads(state.removeprefix(_ANSWERS_MAGIC))
-        made = cls(AnswerTerms(fields["dimension"], fields["budget"]))
-        made.queries = fields["queries"]
-        return made
+        meter = cls(AnswerTerms(fields["dimension"], fields["budget"]))
+        meter.queries = fields["queries"]
+        return meter
 
     def _count(self, vectors: ArrayLike) -> int:
         rows = np.atleast_2d(np.asarray(vectors))

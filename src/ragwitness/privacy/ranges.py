@@ -65,7 +65,7 @@ def _checked(name: str, value: float, fits: bool, wanted: str) -> float:
 # hides. The paper takes 1 for every relation (§2.2); for a replacement the largest change is 2.
 
 Relation = Literal["add-remove", "replace"]
-"""What may differ between two indices: one slot is filled or free, or holds another document."""
+"""The difference between neighbouring indices: one slot is filled or free, or holds another one."""
 
 
 def score_sensitivity(
@@ -91,8 +91,8 @@ def score_sensitivity(
         )
     if at_least_zero("grid", grid) > 0:
         # A bound that is a multiple in decimals may come out just below it: never a step less.
-        most = high / grid
-        low, high = grid * math.floor(low / grid), grid * math.floor(most + abs(most) * 1e-12)
+        steps = high / grid
+        low, high = grid * math.floor(low / grid), grid * math.floor(steps + abs(steps) * 1e-12)
     if relation == "replace":
         return high - low
     free = min(max(0.0, low), high)  # the score of the zero vector

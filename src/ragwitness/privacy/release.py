@@ -110,8 +110,8 @@ def scaled(vectors: ArrayLike, mechanism: Mechanism) -> NDArray[np.float64]:
         InputError: As :func:`quantise`.
     """
     # 1. Finite vectors of the mechanism's dimension, each with a direction.
-    given = np.asarray(vectors, np.float64)
-    floats = np.atleast_2d(given)
+    array = np.asarray(vectors, np.float64)
+    floats = np.atleast_2d(array)
     _check_shape(floats, mechanism.dimension)
     bad = np.flatnonzero(~np.isfinite(floats).all(axis=1))
     if len(bad):
@@ -135,7 +135,7 @@ def scaled(vectors: ArrayLike, mechanism: Mechanism) -> NDArray[np.float64]:
             f"Use a larger scale, at most {MOST_SCALE}.",
         )
     floats *= reach / np.linalg.norm(floats, axis=1, keepdims=True)
-    return np.asarray(floats.reshape(given.shape), np.float64)
+    return np.asarray(floats.reshape(array.shape), np.float64)
 
 
 def check_rows(rows: ArrayLike, mechanism: Mechanism) -> Rows:
@@ -151,18 +151,18 @@ def check_rows(rows: ArrayLike, mechanism: Mechanism) -> Rows:
     Raises:
         InputError: Not integers, another dimension, or a norm above ``scale``.
     """
-    given = np.atleast_2d(np.asarray(rows))
-    if given.dtype.kind not in "iu":
+    array = np.atleast_2d(np.asarray(rows))
+    if array.dtype.kind not in "iu":
         raise InputError(
-            f"Scores are exact over integer vectors; these are {given.dtype}.",
+            f"Scores are exact over integer vectors; these are {array.dtype}.",
             "Make integers of floats with quantise(vectors, mechanism).",
         )
-    _check_shape(given, mechanism.dimension)
-    for start in range(0, len(given), _CHUNK):
-        part = given[start : start + _CHUNK]
+    _check_shape(array, mechanism.dimension)
+    for start in range(0, len(array), _CHUNK):
+        chunk = array[start : start + _CHUNK]
         # Sizes first: squares of larger numbers could wrap around.
-        over = np.any((part > mechanism.scale) | (part < -mechanism.scale), axis=1)
-        exact = np.where(over[:, None], 0, part).astype(np.int64)
+        over = np.any((chunk > mechanism.scale) | (chunk < -mechanism.scale), axis=1)
+        exact = np.where(over[:, None], 0, chunk).astype(np.int64)
         over = over | (np.einsum("nd,nd->n", exact, exact) > mechanism.scale**2)
         if over.any():
             raise InputError(
@@ -170,7 +170,7 @@ def check_rows(rows: ArrayLike, mechanism: Mechanism) -> Rows:
                 f" {mechanism.scale}, on which the sensitivity rests.",
                 "Make integers of floats with quantise(vectors, mechanism).",
             )
-    return given.astype(np.int16)
+    return array.astype(np.int16)
 
 
 def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
@@ -183,7 +183,7 @@ def _check_shape(vectors: NDArray[np.generic], dimension: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an answer may show: a function of the noisy scores alone.
+    """The visible part of an answer: a function of the noisy scores alone.
 
     Attributes:
         ids: Slots of the highest noisy scores, highest first; some may be empty.
@@ -202,7 +202,7 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
 
     Args:
         query: Integer vector, shape (dimension,), of :func:`~.slots.quantise`.
-        index: What is searched, all of it.
+        index: The whole index.
         key: Key from :func:`~ragwitness.privacy.streams.record_key`, used for this answer alone.
         mechanism: Everything else that the answer depends on.
 
@@ -232,11 +232,11 @@ def release_noise(
 def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -> NDArray[np.int32]:
     """Return the scores before the noise, in grid steps, shape (m, capacity).
 
-    Secret: whoever sees one of them, or an order of them, is outside the guarantee.
+    Secret: the guarantee does not cover a reader of scores or of their order.
 
     Args:
         queries: Checked integer vectors, shape (m, dimension).
-        index: What is searched.
+        index: The index.
         mechanism: Gives grid and bounds.
     """
     products = index.inner_products(queries)

@@ -1,4 +1,4 @@
-"""Noise that is a public linear map of bits: whoever commits to the bits has committed to it.
+"""Noise that is a public linear map of bits: a commitment to the bits commits to the noise.
 
 A sum of some twelve uniform numbers, counted in units of 2^fine, and below the unit one more
 uniform number. The first part is all but Gaussian; the second hides what of a score is below the
@@ -72,13 +72,13 @@ class CoinNoise:
 
     @property
     def coefficients(self) -> tuple[int, ...]:
-        """What each bit adds to the noise: the fine ones first, then uniform after uniform."""
-        parts = (1 << self.fine + place for width in self.widths for place in range(width))
-        return (*(1 << place for place in range(self.fine)), *parts)
+        """The weight of each bit in the noise: the fine ones first, then uniform after uniform."""
+        weights = (1 << self.fine + bit for width in self.widths for bit in range(width))
+        return (*(1 << bit for bit in range(self.fine)), *weights)
 
     @property
     def centre(self) -> int:
-        """What is taken off the bits' sum, so that the noise lies on both sides of 0."""
+        """Subtracted from the bits' sum, so that the noise lies on both sides of 0."""
         return sum(self.coefficients) // 2
 
     @property
@@ -95,8 +95,8 @@ class CoinNoise:
     @property
     def text(self) -> str:
         """Its one spelling, e.g. ``coins:15+8x6+4x5``: 15 fine bits, 8 uniforms of 6, 4 of 5."""
-        each = ((self.widths.count(width), width) for width in sorted(set(self.widths))[::-1])
-        return f"coins:{self.fine}" + "".join(f"+{count}x{width}" for count, width in each)
+        counts = ((self.widths.count(width), width) for width in sorted(set(self.widths))[::-1])
+        return f"coins:{self.fine}" + "".join(f"+{count}x{width}" for count, width in counts)
 
     def moved(self, sensitivity: int) -> int:
         """Return by how many units a score moves at most that moves by ``sensitivity``.
@@ -112,14 +112,14 @@ class CoinNoise:
         In the tails too: up to the middle each sequence rises, so that a sum over a window is a
         fair share of the sum so far, and little cancels. The other half is its mirror image.
         """
-        found = np.ones(1)
+        probabilities = np.ones(1)
         for width in self.widths:
-            size = len(found) + (1 << width) - 1
-            sums = np.cumsum(np.pad(found, (0, size - len(found))))
+            size = len(probabilities) + (1 << width) - 1
+            sums = np.cumsum(np.pad(probabilities, (0, size - len(probabilities))))
             sums[1 << width :] -= sums[: size - (1 << width)].copy()
-            left = sums[: (size + 1) // 2] * 0.5**width
-            found = np.concatenate((left, left[: size // 2][::-1]))
-        return found
+            lower = sums[: (size + 1) // 2] * 0.5**width
+            probabilities = np.concatenate((lower, lower[: size // 2][::-1]))
+        return probabilities
 
     def secret(self, stream: bytes, slots: int) -> NDArray[np.uint32]:
         """Return uniform numbers below 2^bits, as limbs of 32 bits with the lowest first.
@@ -151,14 +151,14 @@ class CoinNoise:
         Returns:
             Shapes (slots, bits) and (slots,), both 0 and 1.
         """
-        held = np.zeros((len(secret), secret.shape[1] + 1), "<u4")
+        limbs = np.zeros((len(secret), secret.shape[1] + 1), "<u4")
         carry = np.zeros(len(secret), np.uint64)
         for at in range(secret.shape[1]):
             added = secret[:, at].astype(np.uint64) + public[:, at] + carry
-            held[:, at] = (added & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+            limbs[:, at] = (added & np.uint64(0xFFFFFFFF)).astype(np.uint32)
             carry = added >> np.uint64(_LIMB)
-        held[:, -1] = carry
-        every = np.unpackbits(held.view(np.uint8), axis=1, bitorder="little")
+        limbs[:, -1] = carry
+        every = np.unpackbits(limbs.view(np.uint8), axis=1, bitorder="little")
         return every[:, : self.bits], every[:, self.bits]
 
     def noise(self, bits: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -181,13 +181,13 @@ class CoinNoise:
         Raises:
             InputError: It is none, or not in its one spelling.
         """
-        found = _TEXT.fullmatch(text)
-        if found:
-            pairs = [part.split("x") for part in found[2][1:].split("+")]
+        match = _TEXT.fullmatch(text)
+        if match:
+            pairs = [term.split("x") for term in match[2][1:].split("+")]
             widths = [int(width) for count, width in pairs for _ in range(min(int(count), 99))]
-            made = cls(int(found[1]), tuple(widths))
-            if made.text == text:
-                return made
+            noise = cls(int(match[1]), tuple(widths))
+            if noise.text == text:
+                return noise
         raise InputError(
             f"{text[:60]!r} is no noise of coins.",
             "An example: coins:15+8x6+4x5 (docs/design/noise.md).",
@@ -203,8 +203,8 @@ def fine_bits(sensitivity: int) -> int:
     Args:
         sensitivity: Largest move of a score, in grid steps.
     """
-    whole = (sensitivity - 1).bit_length()
-    tried: Sequence[int] = [max(0, whole - step) for step in range(4)]
+    size = (sensitivity - 1).bit_length()
+    tried: Sequence[int] = [max(0, size - step) for step in range(4)]
     waste = [(-(-sensitivity >> bits) << bits) / sensitivity for bits in tried]
     near = [bits for bits, over in zip(tried, waste, strict=True) if over <= 1.1]
     return near[0] if near else tried[-1]
@@ -243,7 +243,7 @@ class Bits(Protocol):
 
 
 class _SystemBits:
-    """The operating system's entropy: nobody can draw the same bytes again."""
+    """The operating system's entropy: the same bytes cannot be drawn again."""
 
     def take(self, count: int) -> bytes:
         """Return ``count`` fresh bytes."""
@@ -254,7 +254,7 @@ class ShakeBits:
     """SHAKE256 of a seed (FIPS 202), read from its beginning: same seed, same bytes.
 
     Args:
-        seed: What is hashed; whoever knows it knows every byte.
+        seed: The hashed bytes; every byte of the stream follows from them.
     """
 
     def __init__(self, seed: bytes) -> None:
@@ -372,9 +372,9 @@ def _discrete_laplace(scale: int, bits: Bits) -> int:
 
 def _bernoulli_exp(num: int, den: int, bits: Bits) -> bool:
     """Draw true with probability exp(-num/den) (Algorithm 1)."""
-    whole, num = divmod(num, den)
+    integer, num = divmod(num, den)
     # exp(-w - f) = exp(-1)^w · exp(-f): one coin after the other, and one tails ends it.
-    for _ in range(whole):
+    for _ in range(integer):
         if not _bernoulli_exp_fraction(1, 1, bits):
             return False
     return _bernoulli_exp_fraction(num, den, bits)

@@ -39,7 +39,7 @@ _SUB_SEED = "ragwitness/sub-seed/v1"
 
 @dataclass(frozen=True, slots=True)
 class NoiseRecord:
-    """What decides the noise of one answer: nothing the provider can choose once it is asked.
+    """The inputs of one answer's noise; the provider can choose none of them after the question.
 
     The policy fixes ``window`` and ``mechanism``, the log ``account`` and ``sequence``, the client
     the rest. The answer and the time are left out on purpose: by either a provider could look
@@ -108,7 +108,7 @@ def record_key(seed: bytes, record: NoiseRecord) -> bytes:
 
     Args:
         seed: The record's :func:`sub_seed`, 32 bytes.
-        record: What is answered.
+        record: The request.
 
     Returns:
         32 bytes.
@@ -136,7 +136,7 @@ def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> 
         beacon: The public value that was drawn after the commitment, 32 bytes; none (a window
             that logs no beacon, which no verdict passes) leaves the client's nonce alone.
         record: The request: nonce and checkpoint are the client's, under its signature where it
-            has a key, and ``query`` is the SHA-256 of what was asked.
+            has a key, and ``query`` is the SHA-256 of the question.
         number: See :func:`sub_seed_number`.
         size: Bytes.
 
@@ -180,7 +180,7 @@ def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b""
     Args:
         seed: The record's :func:`sub_seed`, 32 bytes.
         number: See :func:`sub_seed_number`.
-        record: What is answered.
+        record: The request.
         beacon: Of the window; none where its log has none, as in windows of the first version.
 
     Raises:
@@ -197,7 +197,7 @@ def answer_key(window_seed: bytes, number: int, record: NoiseRecord, beacon: byt
     Args:
         window_seed: 32 secret bytes.
         number: See :func:`sub_seed_number`.
-        record: What is answered.
+        record: The request.
         beacon: Beacon of the window, as for :func:`noise_key`.
 
     Raises:
@@ -237,7 +237,7 @@ def hkdf_sha256(secret: bytes, info: bytes, *, salt: bytes = b"", size: int = 32
 
     Args:
         secret: Input key material.
-        info: What the bytes are for.
+        info: The purpose of the bytes.
         salt: Optional; none counts as 32 zero bytes.
         size: Number of bytes, at most 8,160.
     """

@@ -48,12 +48,12 @@ def weights(variance: int | Fraction) -> list[int]:
     # w_(k+1) / w_k = exp(-(2k + 1) / 2 sigma²): two factors, every product rounded down.
     num, den = as_variance(variance).as_integer_ratio()
     ratio, step = _exp_below(den, 2 * num), _exp_below(den, num)
-    weight, found = 1 << PRECISION, []
+    weight, values = 1 << PRECISION, []
     while weight:
-        found.append(weight)
+        values.append(weight)
         weight = weight * ratio >> PRECISION
         ratio = ratio * step >> PRECISION
-    return found
+    return values
 
 
 def _exp_below(num: int, den: int) -> int:
@@ -124,20 +124,21 @@ class GaussianTable:
         Returns:
             Noise, shape (stop - start,).
         """
-        parts = [
+        blocks = [
             self._draw_block(key, block, max(start - block * BLOCK, 0), stop - block * BLOCK)
             for block in range(start // BLOCK, -(-stop // BLOCK))
         ]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return np.concatenate(blocks) if blocks else np.empty(0, np.int64)
 
     def pmf(self) -> list[Fraction]:
         """Return P(X = k) for k = 0 to radius; P(X = -k) is the same."""
-        found = [*map(int, self._low), 0]
+        thresholds = [*map(int, self._low), 0]
         for i, high in enumerate(self._high.tolist()):
-            found[i] += high << _HALF
-        found[-1] = 1 << _WHOLE
+            thresholds[i] += high << _HALF
+        thresholds[-1] = 1 << _WHOLE
         return [
-            Fraction(found[i] - found[i - 1], 1 << _WHOLE) for i in range(self.radius, len(found))
+            Fraction(thresholds[i] - thresholds[i - 1], 1 << _WHOLE)
+            for i in range(self.radius, len(thresholds))
         ]
 
     def extra_delta(self, epsilon: float, releases: int) -> float:
@@ -168,11 +169,11 @@ class GaussianTable:
         reached = self._guide[high >> np.uint64(_HALF - _GUIDE)]
         # Most values of the leading 16 bits settle the draw; the others are looked up.
         open_ = np.flatnonzero(reached < 0)
-        found = np.searchsorted(self._high, high[open_])
-        reached[open_] = found
+        positions = np.searchsorted(self._high, high[open_])
+        reached[open_] = positions
         # The trailing 64 bits are read only where the leading ones equal a threshold's.
         ends = np.append(self._high, np.uint64(0))
-        for i in open_[ends[found] == high[open_]].tolist():
+        for i in open_[ends[positions] == high[open_]].tolist():
             at = 8 * (BLOCK + start + i)
             low = int.from_bytes(stream.digest(at + 8)[at:], "big")
             while reached[i] < len(self._high) and self._high[reached[i]] == high[i]:

@@ -13,7 +13,6 @@ from ragwitness.canary.probe import amplification
 from ragwitness.canary.rank_test import (
     SlotScores,
     draws_together,
-    epsilon_floor,
     log_evidence,
     outcomes_of,
     rank_evidence,
@@ -140,35 +139,6 @@ def test_the_joint_redraw_agrees_with_counting_all_draws() -> None:
     assert len(outcomes_of(slots, draws=12**4)[0]) == 12**4
     assert draws_together(slots, draws=12**4)[1] == pytest.approx(exact)
     assert draws_together(slots[:1])[1] == rank_p_value(slots[0])
-
-
-def test_the_floor_of_epsilon_is_that_of_all_guesses_right() -> None:
-    slots = [SlotScores(np.arange(9.0), 8) for _ in range(10)]
-    floor = epsilon_floor(slots)
-    # All of r right: p = (e^eps / (1 + e^eps))^r = .05, solved for eps.
-    share = 0.05 ** (1 / 10)
-    assert math.isclose(floor.value, math.log(share / (1 - share)), abs_tol=1e-6)
-    assert floor.n == 10
-    assert epsilon_floor([SlotScores(np.zeros(9), 8)] * 10).value == 0.0
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_the_floor_of_epsilon_is_rarely_above_the_true_one(epsilon: float) -> None:
-    """Randomised response over the candidates: as clear as an epsilon-private model can be."""
-    rng = np.random.default_rng(5)
-    above, m = 0, 6
-    for _ in range(600):
-        slots = []
-        for _ in range(12):
-            chosen = int(rng.integers(m))
-            scores = np.arange(float(m))  # some candidates are liked better by nature
-            keep = rng.random() < math.exp(epsilon) / (1 + math.exp(epsilon))
-            half = rng.permutation([j for j in range(m) if j != chosen])
-            upper = [chosen, *half[:2]] if keep else half[:3]
-            scores[upper] += 10
-            slots.append(SlotScores(scores, chosen))
-        above += epsilon_floor(slots).value > epsilon
-    assert above <= binom.ppf(0.999, 600, 0.05)
 
 
 def test_amplification_is_the_mean_difference_in_nats_with_n_and_interval() -> None:

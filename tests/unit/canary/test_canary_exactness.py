@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary import verdict
 from ragwitness.canary.draw import Design, Draw, DrawSecret, draw_slots
 from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.verdict import Finding, decide
@@ -53,12 +52,6 @@ def _one_hit(draw: Draw, rng: np.random.Generator) -> list[np.ndarray]:
         scores[0, rng.integers(m)] = 1e6
         found.append(scores)
     return found
-
-
-@pytest.fixture(autouse=True)
-def _no_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The floor of epsilon decides nothing, and costs most of the time."""
-    monkeypatch.setattr(verdict, "epsilon_floor", lambda slots: None)
 
 
 MODELS: dict[str, Model] = {

@@ -40,7 +40,7 @@ def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not
     weak = decide(design, [nothing], [7])
     assert weak.verdict is ModelVerdict.INCONCLUSIVE
     assert weak.p_value == 1.0
-    assert weak.reason == "the planted triggers do not stand out enough among the candidates"
+    assert weak.reason == "the planted trigger does not stand out enough among the candidates"
     few = decide(Design(candidates=10), [_matrix(rng, 9.0, m=10)], [7])
     assert few.verdict is ModelVerdict.INCONCLUSIVE
     assert "0.1 is the best that 1 slots of 10 candidates can give" in few.reason

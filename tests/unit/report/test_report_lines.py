@@ -4,17 +4,12 @@ import json
 import xml.etree.ElementTree as ET
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ragwitness.collusion.coalition_result import RESULT_TYPE, CoalitionEstimates
-from ragwitness.collusion.detectors import Settings
-from ragwitness.collusion.estimate import estimate
-from ragwitness.privacy.account_pairs import group_curve
 from ragwitness.report.document import Axis, Curves, Line
 from ragwitness.report.document import LinesPanel as Panel
 from ragwitness.report.html import lines_svg
-from research.coalitions import coalition_probes, traffic, unit_rows
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -56,17 +51,3 @@ def test_flat_single_and_empty_curves_are_drawn() -> None:
     root = _drawn(lines_svg("t", [Panel("p", Axis("x", log=True), Axis("y"), lines)]))
     assert "nan" not in ET.tostring(root, encoding="unicode")
     assert [text.text for text in root.iter(f"{_SVG}text")][-2:] == ["one", "none"]
-
-
-def test_an_estimates_report_is_strict_json_and_a_figure() -> None:
-    rng = np.random.default_rng(0)
-    log = traffic(rng, unit_rows(rng, 12, 3, 16), coalition_probes(rng, "identical", (4, 3, 16)))
-    found = estimate(log, Settings(rounds=3))
-    result = CoalitionEstimates(found, 5, tuple(group_curve(log, (0.2, 0.9))))
-    told = _stored(result)
-    assert told["estimates"]["pairs"]["size"] == 4
-    assert told["comparison"] is None  # nobody is named without ordinary traffic
-    curve = result.curve
-    assert curve[1][1:] == (4, 4)
-    assert curve[0][1] >= 4
-    _drawn(_svg(result))

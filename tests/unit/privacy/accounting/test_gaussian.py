@@ -12,13 +12,11 @@ from scipy.stats import norm
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.gaussian import (
-    accounts_for,
     epsilon_at,
     log_delta_at,
     moments_epsilon,
     mu_for,
     mu_of,
-    queries_for,
     sigma_for,
 )
 from tests.support.gaussian import delta_at
@@ -88,16 +86,6 @@ def test_noise_for_a_joint_budget_and_how_much_less_it_is() -> None:
     assert all(e <= 1 / math.sqrt(k) + 1e-12 for e, k in zip(even, (1, 4, 16, 64), strict=True))
 
 
-def test_most_queries_and_accounts_fill_the_budget_without_passing_it() -> None:
-    sigma = sigma_for(1, 1e-6, 16_000)
-    assert queries_for(1, 1e-6, sigma, accounts=16) in (999, 1000)
-    assert accounts_for(1, 1e-6, sigma, 500) in (31, 32)
-    found = queries_for(2, 1e-5, 40.0, accounts=3, sensitivity=2.0)
-    assert epsilon_at(1e-5, mu_of(40.0, 3 * found, 2.0)) <= 2
-    assert epsilon_at(1e-5, mu_of(40.0, 3 * (found + 1), 2.0)) > 2
-    assert queries_for(0.01, 1e-9, 1.0) == 0
-
-
 def test_zero_epsilon_is_total_variation() -> None:
     assert delta_at(0.0, mu_for(0.0, 0.1)) == pytest.approx(0.1, rel=1e-12)
     assert epsilon_at(0.9, 0.1) == 0.0
@@ -119,3 +107,17 @@ def test_zero_epsilon_is_total_variation() -> None:
 def test_values_outside_their_range_are_named(call, said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=said):
         call()
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [(0.0, -35.1), (0.0, -36.0), (2.0, -35.5)])
+def test_beyond_mills_ratio_delta_is_one_less_both_tails(epsilon: float, near: float) -> None:
+    """There delta is 1 - Phi(near) - e^eps Phi(-far), and both tails are kept to their digits."""
+    mu = -near + math.sqrt(near * near + 2 * epsilon)  # epsilon / mu - mu / 2 is near
+    far = epsilon / mu + mu / 2
+    tails = (math.erfc(-near / 2**0.5) + math.exp(epsilon) * math.erfc(far / 2**0.5)) / 2
+    assert log_delta_at(epsilon, mu) == pytest.approx(-tails, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("near", [-34.9, -35.1, -38.5, -100.0])
+def test_delta_is_finite_and_all_but_one_on_either_side_of_the_switch(near: float) -> None:
+    assert log_delta_at(0.0, -2 * near) == pytest.approx(0.0, abs=1e-11)
