@@ -14,7 +14,6 @@ from ragwitness.core.options import Only, Opt, PathRole
 from ragwitness.core.types import LeftOut, left_out_of
 from ragwitness.runner import task_options as opt
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, to_end, warn
-from ragwitness.synthesis.agents import Asking, MakingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
