@@ -24,7 +24,7 @@ _NAMES = {
 
 def _missing(stored: Any, now: Any, place: str = "") -> list[str]:
     """Places of a stored file whose value is another, or is gone; what said nothing may go."""
-    if isinstance(stored, dict):
+    if isinstance(stored, dict) and isinstance(now, dict):
         return [
             one
             for key, value in stored.items()
