@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ragwitness.collusion.detectors import Settings
 from ragwitness.collusion.estimate import LogComparison, estimate
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.privacy.account_pairs import make_log
+from ragwitness.privacy.query_log import make_log
 from ragwitness.stats.evaluation import proportion_interval
 
 _DAY, _HOUR = 86_400.0, 3600.0

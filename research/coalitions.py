@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import QueryLog, largest_component, make_log, similar_pairs
+from ragwitness.privacy.account_pairs import largest_component, similar_pairs
+from ragwitness.privacy.query_log import QueryLog, make_log
 from ragwitness.privacy.ranges import whole
 from ragwitness.stats.evaluation import Rate, proportion_interval
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ragwitness.collusion.detectors import Settings, suspicion
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import QueryLog
+from ragwitness.privacy.query_log import QueryLog
 from ragwitness.stats.evaluation import Rate, auc, auc_interval, proportion_interval, roc_curve
 from ragwitness.stats.p_values import conformal_p_values
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ragwitness.collusion.detectors import hashes
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import Links, LinksFound, QueryLog, check_bounds
+from ragwitness.privacy.account_pairs import Links, LinksFound, check_bounds
+from ragwitness.privacy.query_log import QueryLog
 
 _BLOCK = 2048  # queries of a table compared at a time
 

@@ -26,7 +26,7 @@ from ragwitness.collusion.detectors import (
     nearest_means,
     top_direction,
 )
-from ragwitness.privacy.account_pairs import QueryLog
+from ragwitness.privacy.query_log import QueryLog
 from ragwitness.report.document import Axis, Line
 from ragwitness.report.document import LinesPanel as Panel
 from ragwitness.report.html import lines_svg

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ragwitness.collusion.detectors import hashes
-from ragwitness.privacy.account_pairs import largest_component, make_log, similar_pairs
+from ragwitness.privacy.account_pairs import largest_component, similar_pairs
+from ragwitness.privacy.query_log import make_log
 from research.coalitions import traffic, unit_rows
 from research.hash_search import Hashing, bucketed_pairs
 

@@ -14,7 +14,7 @@ import hmac
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -236,8 +236,9 @@ class OpeningsJournal:
             RagwitnessError: The disk is full or fails.
         """
         # The leaf hash of the record finds the line again.
-        fields = json.loads(encode_form(kept.opened))
-        row = {"leaf": leaf.hex(), "text": kept.text, **fields}
+        values = json.loads(encode_form(kept.opened))
+        opened = {field.name: values[field.name] for field in fields(Opened)}
+        row = {"leaf": leaf.hex(), "text": kept.text, **opened}
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
         append_synced(self._path, self._seam() + line, AGAIN)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Opt, PathRole
-from ragwitness.evidence.task import seal_run
+from ragwitness.evidence.sealing import seal_run
 from ragwitness.runner.task_options import (
     ADDRESS_ASKED,
     TARGET,

@@ -21,7 +21,7 @@ from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
     from ragwitness.collusion.result import CollusionResult
-    from ragwitness.privacy.account_pairs import QueryLog
+    from ragwitness.privacy.query_log import QueryLog
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
 

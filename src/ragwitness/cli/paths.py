@@ -225,11 +225,6 @@ def _inside(path: Path, folder: Path) -> bool:
     return not folder.is_file() and _real(folder) in _real(path).parents
 
 
-# The paths that a value names, and the same value with each path joined to a folder.
-
-# As for --documents: fewer words are a path, mistyped perhaps.
-
-
 def uses_of(option: str, role: PathRole, value: object) -> Iterator[PathUse]:
     """Yield the paths that one value of the command line names; of a list, by its entries."""
     if isinstance(value, list | tuple):

@@ -33,7 +33,7 @@ def seal(
     from ragwitness.cli.common import console, print_lines
     from ragwitness.core.errors import InputError
     from ragwitness.core.files import replace_file
-    from ragwitness.evidence.task import pack_of
+    from ragwitness.evidence.sealing import pack_of
 
     if open_ids and not hide_texts:
         raise InputError("Without --hide-texts everything is open.", "Leave --open out.")

@@ -245,7 +245,7 @@ def _seal_first(
             )
         return
     from ragwitness.evidence.seal import sealing_key
-    from ragwitness.evidence.task import seal_run
+    from ragwitness.evidence.sealing import seal_run
 
     digest = seal_run(sealing, folder, "", system, lambda _: subject())
     print_lines(console(), f"sealed: {digest}", f"key: {sealing_key(key).public.text}")

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.account_pairs import (
     Links,
-    QueryLog,
     chance_of_pair,
     core_group,
     largest_component,
     similar_pairs,
     threshold_for,
 )
+from ragwitness.privacy.query_log import QueryLog
 from ragwitness.privacy.ranges import whole
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from ragwitness.collusion.detectors import (
     suspicion,
 )
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import QueryLog, nearest_pair, of_accounts
+from ragwitness.privacy.account_pairs import nearest_pair
+from ragwitness.privacy.query_log import QueryLog, of_accounts
 from ragwitness.privacy.ranges import probability
 
 _LARGEST = 0.95  # threshold

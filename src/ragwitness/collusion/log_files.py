@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, MissingExtraError
-from ragwitness.privacy.account_pairs import QueryLog, in_order, make_log
+from ragwitness.privacy.query_log import QueryLog, in_order, make_log
 
 _MOST_BYTES = 2 << 30  # of JSON Lines
 _MOST_ROW = 4 << 20

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole
 from ragwitness.core.types import LeftOut
-from ragwitness.evidence.task import seal_run
+from ragwitness.evidence.sealing import seal_run
 from ragwitness.runner import task_options as opt
 from ragwitness.runner import task_runtime as runtime
 

@@ -20,7 +20,7 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.quotes import quote
 from ragwitness.core.run_files import RESULT
 from ragwitness.evidence.result import RESULT_TYPE as VERDICT
-from ragwitness.evidence.task import pack_of
+from ragwitness.evidence.sealing import pack_of
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import ReportDocument
 from ragwitness.report.html import Cut

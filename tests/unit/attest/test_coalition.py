@@ -9,7 +9,8 @@ import pytest
 from ragwitness.attest.coalition import certificate, estimate
 from ragwitness.attest.policy import Estimator
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import core_group, largest_component, make_log, similar_pairs
+from ragwitness.privacy.account_pairs import core_group, largest_component, similar_pairs
+from ragwitness.privacy.query_log import make_log
 from tests.support.windows import policy
 
 

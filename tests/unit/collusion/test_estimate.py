@@ -9,7 +9,7 @@ import pytest
 from ragwitness.collusion.detectors import DETECTORS, Settings
 from ragwitness.collusion.estimate import Estimates, _without_each, estimate
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.account_pairs import QueryLog, make_log
+from ragwitness.privacy.query_log import QueryLog, make_log
 from research.coalitions import coalition_probes, traffic, unit_rows, with_intents
 
 _DIM, _QUERIES, _QUICK = 24, 6, Settings(rounds=1)

@@ -15,13 +15,12 @@ from ragwitness.privacy.account_pairs import (
     core_group,
     forest,
     largest_component,
-    make_log,
     nearest_pair,
-    of_accounts,
     similar_pairs,
     strongest,
     threshold_for,
 )
+from ragwitness.privacy.query_log import make_log, of_accounts
 from research.coalitions import (
     PATTERNS,
     Harness,
