@@ -227,17 +227,10 @@ def _value(one: object) -> str:
 
 # The paths that the value of an option names.
 
-
 _FILE_SCHEMES = re.compile(r"((?:lab|replay|http|gguf)[:/](?!//))([^?]+)", re.IGNORECASE)
-
-
 MODEL_ADDRESS = re.compile(r"(hf[:/])([^?#]+)", re.IGNORECASE)
-
-
 _TEMPLATE = re.compile(r"(?<=[?&]template=)[^&]+")
-
-
-_WORDS_OF_TEXT = 8
+_WORDS_OF_TEXT = 8  # fewer words are a path, mistyped perhaps
 
 
 def map_paths(role: PathRole, value: str, change: Callable[[str], str]) -> str:
