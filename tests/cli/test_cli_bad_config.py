@@ -62,6 +62,7 @@ def test_a_value_that_its_option_refuses_is_named(command, tmp_path) -> None:
     assert code == 2
     assert f'{file}: calibration = "many" cannot be used' in text
     # The same on the command line is not the file's fault.
+    file.write_text('corpus = "x"\ncalibration = 5\n')
     code, text = command("evaluate", "--config", file, "--calibration", "none")
     assert code == 2
     assert "run.toml" not in text

@@ -94,7 +94,7 @@ def test_one_outcome(files: Path, command: Command, verb: str, given: dict[str, 
         rest = {"attacks": "composite"} | rest
     kept: list[Any] = []
     try:
-        ended = outcome_of(lambda: asserts(given["target"], **rest, told=kept.append))
+        ended = outcome_of(lambda: asserts(given["target"], **rest, on_outcome=kept.append))
     except AssertionError:
         ended = ("judged", None)
     if by_verb[0] == "error":

@@ -30,7 +30,7 @@ def test_entry_point_health_check_and_stop_work_in_an_empty_folder(tmp_path: Pat
     kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     env = {"PATH": f"{scripts}:/usr/bin:/bin", "HOME": str(tmp_path), **kept}
     made = subprocess.run(
-        [*entry, "service", "tenants", "create", "acme", "--json"],
+        [*entry, "tenants", "create", "acme", "--json"],
         cwd=tmp_path, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr

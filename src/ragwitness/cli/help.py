@@ -23,9 +23,9 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "What is it about?": "target documents collection corpus transcripts questions plan"
         " release policy ordinary window tenant database text-field encoding group-field paragraphs"
         " limit public data information topic secrets decoys contacts pii",
-        "What is it compared with?": "known-out known-in auxiliary background held-out members"
+        "What is it compared with?": "known-out known-in auxiliary background held-out"
         " control calibration twin",
-        "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases draws",
+        "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases",
         _OTHERS: "",
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",

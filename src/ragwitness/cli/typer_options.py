@@ -109,8 +109,6 @@ def _told(own: Declared, mark: Opt) -> Any:
     settings: dict[str, Any] = {"help": text, "metavar": mark.metavar, "envvar": mark.env}
     if mark.shown is not None:
         settings["show_default"] = mark.shown
-    if mark.least is not None:
-        settings["min"] = mark.least
     if isinstance(mark, Arg):
         return typer.Argument(**settings)
     # A flag that is off has no second spelling that takes it back.

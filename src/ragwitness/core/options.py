@@ -63,7 +63,6 @@ class Opt:
         metavar: Placeholder of its value in the help.
         shown: The default in words, where None stands for something.
         env: Variable of the environment that is read where it is not given.
-        least: Least number that is taken.
     """
 
     name: str = ""
@@ -72,7 +71,6 @@ class Opt:
     metavar: str | None = None
     shown: str | None = None
     env: str | None = None
-    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

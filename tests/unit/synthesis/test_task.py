@@ -46,7 +46,7 @@ def test_texts_need_a_place() -> None:
     [
         ({"method": "redact", "epsilon": 1.0}, "redact is not differentially private"),
         ({"method": "sage", "texts": 9}, "--texts is for a private method"),
-        ({"method": "private-evolution", "rouge": 0.3}, "--rouge holds texts against the records"),
+        ({"method": "private-evolution", "rouge": 0.3}, "--rouge compares texts with the records"),
         ({"method": "redact", "public": "x"}, "redact copies what its records hold"),
         ({"method": "sagee"}, "There is no method"),
         ({"method": "sage", "seed": "1"}, "seed cannot be '1'"),
