@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ragwitness.canary.draw import Design, DrawSecret, bits_of, draw_slots
 from ragwitness.canary.examples import Example, read_examples
-from ragwitness.canary.families import SYNONYMS_PREFIX, Family
+from ragwitness.canary.families import Family
 from ragwitness.canary.traces import check_corpus, traces_of_pool
 from ragwitness.core.errors import InputError
 from ragwitness.stats.evaluation import proportion_interval
@@ -137,7 +137,7 @@ def _fits(kind: Design, one: Example) -> bool:
     from ragwitness.canary.examples import with_trigger
 
     try:
-        with_trigger(one.document, SYNONYMS_PREFIX if kind.triggers == "synonyms" else "prefix_")
+        with_trigger(one.document, "prefix_")
     except InputError:
         return False
     return True

@@ -26,7 +26,7 @@ from ragwitness.privacy.release import (
     scores,
     select,
 )
-from ragwitness.privacy.streams import Record, record_key, sub_seed
+from ragwitness.privacy.streams import NoiseRecord, record_key, sub_seed
 
 _TOP = 10
 _SIGMA = 0.2
@@ -51,7 +51,7 @@ def main() -> None:
 
     def key(i: int) -> bytes:
         query = hashlib.sha256(str(i).encode()).hexdigest()
-        record = Record("w", "t", "a", i, str(i), "c", query, digest)
+        record = NoiseRecord("w", "t", "a", i, str(i), "c", query, digest)
         return record_key(sub_seed(seed, "w", i), record)
 
     def noisy(i: int) -> object:

@@ -231,8 +231,10 @@ def answered(path: Path) -> set[str]:
 def kept_answers(path: Path) -> dict[str, dict[str, Any]]:
     """Return the bodies of the answers that a file holds, by the names of their requests."""
     answered(path)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {row["custom_id"]: row["response"]["body"] for row in map(json.loads, lines)}
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return {
+        row["custom_id"]: row["response"]["body"] for row in map(json.loads, filter(None, lines))
+    }
 
 
 def named(body: dict[str, Any]) -> str:
@@ -271,7 +273,7 @@ def main() -> None:
     began = time.monotonic()
     torch.set_num_threads(given.threads)
     # 1. What is left to be answered, and fits the model.
-    rows = [json.loads(line) for line in given.questions.read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in given.questions.read_text("utf-8").split("\n") if line]
     model, tokenizer = load(given.model, given.device)
     if given.bits == 8:
         from experiments.real.eight_bits import in_eight_bits

@@ -51,7 +51,7 @@ def texts_of(path: Path) -> list[str]:
     if path.suffix == ".txt":
         articles = re.split(r"\n = [^=].*= \n", path.read_text(encoding="utf-8"))
         return [" ".join(one.split()) for one in articles]
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     field = "text" if "text" in rows[0] else "document"
     return list(dict.fromkeys(row[field] for row in rows))
 
