@@ -127,13 +127,13 @@ def texts_of(kind: Design, pool: Sequence[Example]) -> list[str]:
             check_corpus(pool, draw)
         except InputError:
             continue
-        fitting = [one for one in pool if _fits(kind, one)]
+        fitting = [one for one in pool if _fits(one)]
         traces = traces_of_pool(fitting, kind, draw, bits_of(secret, "", "traces"))
         return [f"{one.document}\n{one.query}" for one in traces]
     raise SystemExit("the corpus holds too many markers")
 
 
-def _fits(kind: Design, one: Example) -> bool:
+def _fits(one: Example) -> bool:
     from ragwitness.canary.examples import with_trigger
 
     try:
