@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# A busy machine is slow, which is no fault of an example.
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
+
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
