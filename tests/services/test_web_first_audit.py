@@ -100,11 +100,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "My stories.jsonl", sample[:6] + sample[200:206])
     write(folder / "outside.jsonl", sample[300:340])
     (folder / "contract.pdf").write_bytes(b"%PDF-1.7\n")
-    rows = (
-        json.dumps({"id": one.id, "document": one.text, "question": f"What does {one.id} tell?"})
-        for one in sample[400:440]
-    )
-    (folder / "examples.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return folder
 
 
@@ -288,35 +283,4 @@ def test_leakage_is_measured_by_clicks_alone(
     wait(page, "It is finished.")
     press("Read the report")
     assert "4 prompts" in page.inner_text("body") or "4 of 4" in page.inner_text("body")
-    accessible(page)
-
-
-def test_canaries_are_drawn_and_planted_by_clicks_alone(
-    page: Any, press: Callable[[str], None], gate: Gate, files: Path
-) -> None:
-    page.goto(re.match(r"http://[^/]*/", page.url)[0] + "begin/draw")  # type: ignore[index]
-    accessible(page)
-    page.get_by_label("Upload").set_input_files(files / "examples.jsonl")
-    press("Check")
-    wait(page, "What would be asked")
-    assert "Nothing was drawn." in page.inner_text("main")
-    accessible(page)
-    press("Draw the secret")
-    wait(page, "It is finished.")
-    assert "commitment: " in page.inner_text("main")
-    accessible(page)
-    # Planted by hand: the files are written.
-    press("Next step")
-    press("Check")
-    wait(page, "What would be asked")
-    press("Plant the canaries")
-    wait(page, "It is finished.")
-    drawn = next((files / "ragwitness-runs").glob("*/commitment.json")).parent
-    assert (drawn / "send" / "traces.jsonl").exists()
-    # The probe: what it would ask is said, at a system that was measured.
-    press("Next step")
-    page.get_by_label("Address of the system").fill(gate.url)
-    press("Check")
-    wait(page, "What would be asked")
-    assert "queries" in page.inner_text("main")
     accessible(page)
