@@ -34,7 +34,7 @@ def demo(
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import wait
     from ragwitness.core.files import write_rows
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult

@@ -58,7 +58,7 @@ def init(
     from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
     from ragwitness.membership.auto_select import AUTO, choose, run_pilot
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.results import examination, forecast
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target

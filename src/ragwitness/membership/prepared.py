@@ -15,7 +15,7 @@ from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.stored_names import unset
 from ragwitness.core.types import Audit, Document, Target
 from ragwitness.membership.assumptions import beforehand
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget

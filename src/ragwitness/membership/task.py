@@ -140,7 +140,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "auto takes the best one that the system, the documents and the caps admit, and says"
             " why.",
             choices={"auto": "auto: choose for me"},
-            names="ragwitness.membership.methods.method_registry:AUDITS",
+            names="ragwitness.membership.method_registry:AUDITS",
         ),
     ] = "auto"
     options: Annotated[
@@ -193,7 +193,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             InputError: An option or a document cannot be used, or would not be read.
         """
         from ragwitness.membership.auto_select import AUTO, USUAL
-        from ragwitness.membership.methods.method_registry import configure
+        from ragwitness.membership.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
         from ragwitness.membership.prepared import PreparedAudit, trains
         from ragwitness.membership.shadow import ShadowConfig

@@ -51,7 +51,7 @@ def audit_identity(audit: Audit, proxy: str) -> str:
     """Return a hash of how an audit from the registry is made, and of how answers are read.
 
     Args:
-        audit: From ``membership.methods.method_registry.build_audit``; one made by hand may hold
+        audit: From ``membership.method_registry.build_audit``; one made by hand may hold
             more than its configuration. Its class is identified by its ``stored_name``, else by
             its module and name.
         proxy: Name of the model that reads for it.

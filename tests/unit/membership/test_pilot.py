@@ -18,7 +18,7 @@ from ragwitness.membership.auto_select import (
     pilot_documents,
     run_pilot,
 )
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import run_audit

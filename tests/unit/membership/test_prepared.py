@@ -8,7 +8,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.membership import prepared as order
-from ragwitness.membership.methods.method_registry import AUDITS, configure
+from ragwitness.membership.method_registry import AUDITS, configure
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.shadow import ShadowConfig

@@ -17,7 +17,7 @@ from itertools import accumulate, takewhile
 import numpy as np
 
 from ragwitness.core.types import Answer, Evidence, Interval, TokenLogprob
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     NO_LOGPROBS,
     UNSPELT,
     AnswerOutcome,
@@ -59,7 +59,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str, before: str = ""
 
     Returns:
         The largest value of :func:`probability_at` at the places of the word
-        (:func:`~ragwitness.membership.methods.response_parsing.replies.said_at`).
+        (:func:`~ragwitness.membership.response_parsing.replies.said_at`).
     """
     tokens = spelt(tokens)
     text = "".join(token.token for token in tokens)
