@@ -50,11 +50,11 @@ def doctor(
     """
     from ragwitness.cli.steps import wait
     from ragwitness.membership.results.examination import Examination, PilotOutcome
-    from ragwitness.runner.task_options import Reach
+    from ragwitness.runner.task_options import Reached
 
     display = _Shown()
-    reach = Reach(timeout, 1, key_env, tuple(header or ()))
-    options = reach.transport(AT_ONCE, display.setback)
+    reached = Reached(timeout=timeout, retries=1, key_env=key_env, header=header)
+    options = reached.transport(AT_ONCE, display.setback)
     # Capabilities are measured, not believed: an endpoint's name says little about its answers.
     report = wait(examine(target, options, display))
     # An audit is possible if everything it requires was seen, and no pilot failed to read it.

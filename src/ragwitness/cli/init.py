@@ -80,7 +80,7 @@ def init(
     named = task.method if task.method != AUTO else None
     remarks, doubtful = order.beforehand()
     # 3. The target's abilities, measured.
-    options = dataclasses.replace(order.reach, retries=1).transport(AT_ONCE)
+    options = dataclasses.replace(task, retries=1).transport(AT_ONCE)
     report = wait(examine(order.target, options))
     possible, _ = admitted(report.capabilities)
     if named is not None and named.partition(":")[0] not in possible:

@@ -12,8 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ragwitness.core.errors import (
     CapabilityError,
@@ -24,6 +23,9 @@ from ragwitness.core.errors import (
 )
 from ragwitness.core.types import Answer, Audit, Document, Probe, Query, Score, Target
 from ragwitness.runner.response_store import ResponseStore, StoredQuery, decode_answer, query_key
+
+if TYPE_CHECKING:
+    from ragwitness.runner.score_store import ScoreStore
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -175,28 +177,6 @@ class Spender(Protocol):
         """Wait for a turn, send a query and settle what it used."""
 
 
-class KeepsScores(Protocol):
-    """Where the scores of documents are kept."""
-
-    def get(self, document: Document) -> Outcome | None:
-        """Return the outcome of an earlier start, or None."""
-
-    def put(self, outcome: Outcome) -> Outcome:
-        """Keep an outcome and return it as it will be read back."""
-
-
-def _in_turns(
-    stages: Mapping[str, Sequence[Document]], ahead: int | None, mixed: bool
-) -> list[tuple[str, int]]:
-    """The order of all documents; ``ahead`` and ``mixed`` as for :meth:`Worker.run_stages`."""
-    rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
-    if ahead is None or not rows:
-        every = list(chain(*rows))
-        return random.SystemRandom().sample(every, len(every)) if mixed else every
-    start, rows[0] = rows[0][:ahead], rows[0][ahead:]
-    return start + [entry for turn in zip_longest(*rows) for entry in turn if entry]
-
-
 class _TargetReply(NamedTuple):
     answer: Answer
     sent: bool
@@ -232,13 +212,13 @@ class Worker:
         in_flight: int = 4,
         watch: Watch | None = None,
         limiter: Spender | None = None,
-        scores: KeepsScores | None = None,
+        scores: ScoreStore | None = None,
         start: str = "",
     ) -> None:
         if limiter is None:
-            from ragwitness.runner.rate_limiter import Pace, RateLimiter
+            from ragwitness.runner.rate_limiter import RateLimiter
 
-            limiter = RateLimiter(pace=Pace.at_most(in_flight))
+            limiter = RateLimiter(at_once=in_flight)
         self.target = target
         self.start = start
         self.responses = responses
@@ -270,7 +250,6 @@ class Worker:
         audit: Audit,
         stages: Mapping[str, Sequence[Document]],
         progress: Progress | None = None,
-        ahead: int | None = None,
         *,
         mixed: bool = False,
         patience: int | None = None,
@@ -281,9 +260,7 @@ class Worker:
             audit: The method.
             stages: Documents by stage.
             progress: Called after each document.
-            ahead: How many documents of the first stage are probed before the other stages join
-                in turns; None probes one stage after the other. Scores are the same.
-            mixed: With no ``ahead``, probe all in an unpredictable random order.
+            mixed: Probe all in an unpredictable random order, not one stage after the other.
             patience: Documents asked about now whose answers cannot be read, from the first one on,
                 before the rest is left unasked; None asks about all.
 
@@ -294,7 +271,7 @@ class Worker:
         quick: set[int] = set()
 
         async def outcome_of(document: Document, stage: str) -> Outcome:
-            if self.scores is not None and (stored := self.scores.get(document)) is not None:
+            if self.scores is not None and (stored := self.scores.get(self.target.name, document)):
                 return stored
             steps = Steps(probe_of(audit, document), quick)
             result = await self.follow(steps, document, stage)
@@ -302,7 +279,7 @@ class Worker:
             score = refused or result.result()
             rest = (result.queries, result.sent, result.capped, result.passing, result.starts)
             outcome = Outcome(document, score, *rest)
-            return outcome if self.scores is None else self.scores.put(outcome)
+            return outcome if self.scores is None else self.scores.put(self.target.name, outcome)
 
         outcomes: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
 
@@ -324,7 +301,11 @@ class Worker:
             if progress:
                 progress(stage, len(outcomes[stage]), len(stages[stage]))
 
-        await self.each(_in_turns(stages, ahead, mixed), take)
+        places = [(stage, n) for stage, row in stages.items() for n in range(len(row))]
+        if mixed:
+            # A system that changes meanwhile must not look as if it held documents.
+            random.SystemRandom().shuffle(places)
+        await self.each(places, take)
         return {stage: [row[i] for i in range(len(row))] for stage, row in outcomes.items()}
 
     async def put(

@@ -58,7 +58,7 @@ def explanation(result: AuditResult, verdict: Verdict) -> str:
     high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
     # Each verdict has its own reason, and its own error.
     if verdict.decision is Decision.IN:
-        # A plug-in's audit has no listing of ours.
+        # A plug-in's audit is not listed here.
         method = AUDITS.get(re.split(r"[ :]", result.method)[0], MethodListing(None))
         return (
             f"It is called in because {method.shows}: {high} of {fmt.documents(len(scores))} known"
