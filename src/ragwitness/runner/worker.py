@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ragwitness.core.errors import (
     CapabilityError,
@@ -23,9 +23,6 @@ from ragwitness.core.errors import (
 )
 from ragwitness.core.types import Answer, Audit, Document, Probe, Query, Score, Target
 from ragwitness.runner.response_store import ResponseStore, StoredQuery, decode_answer, query_key
-
-if TYPE_CHECKING:
-    from ragwitness.runner.score_store import ScoreStore
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -177,6 +174,16 @@ class Spender(Protocol):
         """Wait for a turn, send a query and settle what it used."""
 
 
+class KeepsScores(Protocol):
+    """Where the scores of an audit are kept: by system and document."""
+
+    def get(self, target: str, document: Document) -> Outcome | None:
+        """Return the outcome of an earlier start, or None."""
+
+    def put(self, target: str, outcome: Outcome) -> Outcome:
+        """Keep an outcome and return it as it will be read back."""
+
+
 class _TargetReply(NamedTuple):
     answer: Answer
     sent: bool
@@ -212,7 +219,7 @@ class Worker:
         in_flight: int = 4,
         watch: Watch | None = None,
         limiter: Spender | None = None,
-        scores: ScoreStore | None = None,
+        scores: KeepsScores | None = None,
         start: str = "",
     ) -> None:
         if limiter is None:
