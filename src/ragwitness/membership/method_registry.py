@@ -29,7 +29,7 @@ def _fits(kind: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodListing(Listing):
+class AuditListing(Listing):
     """A membership audit.
 
     Attributes:
@@ -44,39 +44,39 @@ _METHODS = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
     {
-        "s-rag": MethodListing(
+        "s-rag": AuditListing(
             f"{_METHODS}.srag:SRag",
             "next-word probabilities of the words that tell most",
             shows="where its telling words come, the system held them likelier than a model"
             " without the database does",
         ),
-        "mba": MethodListing(
+        "mba": AuditListing(
             f"{_METHODS}.mba.audit:Mba",
             "fill in masked words",
             shows="the system filled in words that were left out of its text",
         ),
-        "runon": MethodListing(
+        "runon": AuditListing(
             f"{_METHODS}.runon:Runon",
             "ten words of the document: does the answer run on past them",
             shows="shown a few of its words, the system went on with those that follow in it",
         ),
-        "rag-mia": MethodListing(
+        "rag-mia": AuditListing(
             f"{_METHODS}.rag_mia:RagMia",
             "is this text in your context, yes or no",
             shows="asked whether this text is in its context, the system said yes",
         ),
-        "s2mia": MethodListing(
+        "s2mia": AuditListing(
             f"{_METHODS}.s2mia:S2Mia",
             "likeness of the answer to the second half",
             shows="given one half of its text, the system answered in words like those of the"
             " other",
         ),
-        "min-k": MethodListing(
+        "min-k": AuditListing(
             f"{_METHODS}.min_k:MinK",
             "least probable tokens of the answer",
             shows="the system was surer of its answer than it is about texts outside",
         ),
-        "passages": MethodListing(
+        "passages": AuditListing(
             f"{_METHODS}.passages:Passages",
             "the document's words in the passages that are shown",
             shows="the system retrieved passages that hold its own words in the same order",

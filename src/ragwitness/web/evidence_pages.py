@@ -10,7 +10,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
-from ragwitness.membership.method_registry import AUDITS, MethodListing
+from ragwitness.membership.method_registry import AUDITS, AuditListing
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.response_store import StoredResponse
@@ -59,7 +59,7 @@ def explanation(result: AuditResult, verdict: Verdict) -> str:
     # Each verdict has its own reason, and its own error.
     if verdict.decision is Decision.IN:
         # A plug-in's audit is not listed here.
-        method = AUDITS.get(re.split(r"[ :]", result.method)[0], MethodListing(None))
+        method = AUDITS.get(re.split(r"[ :]", result.method)[0], AuditListing(None))
         return (
             f"It is called in because {method.shows}: {high} of {fmt.documents(len(scores))} known"
             f" to be outside scored as high. {how_often_wrong(result)}"
