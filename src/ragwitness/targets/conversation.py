@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import httpx2
+
 from ragwitness.core.errors import InputError, RagwitnessError, TargetResponseError
 from ragwitness.core.quotes import quote_error
 from ragwitness.core.threads import in_thread
@@ -75,6 +77,7 @@ class _Described:
 
     def __init__(self, target: OpenAITarget | ServiceTarget, box: VoteBox | None) -> None:
         self._opened, self._box = target, box
+        self._cookies: dict[str, httpx2.Cookies] = {}
 
     @property
     def name(self) -> str:
@@ -90,7 +93,15 @@ class _Described:
         """Vote by the description."""
         if self._box is None:
             return False
-        return await self._box.vote({**_values(turn), **reply.kept}, vote)
+        cookies = self._cookies.pop(turn.id, None)
+        return await self._box.vote({**_values(turn), **reply.kept}, vote, cookies)
+
+    def _begin(self, turn: Turn) -> httpx2.Cookies:
+        """Return the cookies of a new session, in which an answer is voted on too."""
+        cookies = httpx2.Cookies()
+        if self._box is not None:
+            self._cookies[turn.id] = cookies
+        return cookies
 
     async def close(self) -> None:
         """Close all connections."""
@@ -121,7 +132,7 @@ class ChatConversation(_Described):
         form = self._form
         try:
             answer, name = await self._target.converse(
-                self._messages(turn), form.answer_tokens, form.temperature
+                self._messages(turn), form.answer_tokens, form.temperature, self._begin(turn)
             )
         except TargetResponseError as error:
             # Gemma's, Mistral's and Llama 2's templates refuse two messages of one role.
@@ -162,7 +173,7 @@ class ServiceConversation(_Described):
 
     async def send(self, turn: Turn) -> SessionReply:
         """Send the requests of one session."""
-        return await self._target.converse(_values(turn))
+        return await self._target.converse(_values(turn), self._begin(turn))
 
 
 class ObjectConversation:

@@ -161,6 +161,12 @@ def _cause(rows: Iterable[_Cause], words: str, status: int = 0) -> _Cause:
 
 
 _NO_CONNECTION = (
+    _Cause("through the proxy", "Check the proxy that this variable names; NO_PROXY lists hosts"
+           " that are asked without one."),
+    _Cause("stream broke off", "See the service's log: it ended its answer in the middle. A stream"
+           " ends with a finish_reason or data: [DONE]."),
+    _Cause("decompress|decod|brotli|zstd", "Let the service, or a proxy before it, send its answers"
+           " uncompressed, or with the Content-Encoding that they have."),
     _Cause("stream had not ended", "Let the service end its streams (data: [DONE]); where it is"
            " slow, give it more time: --timeout SECONDS."),
     _Cause("no complete reply within", "Give it more time: --timeout SECONDS. The server's log"
@@ -196,6 +202,9 @@ _REFUSED = (
            "speaks TLS alone"),
     _Cause(r"\bmodels?\b|\bdeployment", "model", "knows no such model", (404,)),
     _Cause("", "address", "knows no such address", (404, 405)),
+    _Cause("", "Write name and password into the variable that names the proxy, such as"
+           " HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT.",
+           "is behind a proxy that wants a password", (407,)),
     _Cause("", "Its own words say why; docs/targets.md says what it is sent.",
            "refused the request"),
 )  # fmt: skip
@@ -286,14 +295,19 @@ class Failures:
             self.hints["address"],
         )
 
-    def not_json(self, content_type: str, body: bytes, why: Exception) -> TargetResponseError:
+    def not_json(
+        self, content_type: str, body: bytes, why: Exception, coding: str = ""
+    ) -> TargetResponseError:
         """A body that cannot be read."""
         if self._looks_like_html(content_type, body):
             return self.html()
         # Quoted first, then cut: half a key would not be recognised.
         start = self.quote(body[:4096].decode("utf-8", "replace"))[:80]
         content, hint = f"something that is not JSON (it begins {start!r})", self.hints["address"]
-        if not start:
+        if coding:
+            content = f"a body whose Content-Encoding ({coding.strip()}) cannot be read"
+            hint = "Let the service send it uncompressed, or as gzip."
+        elif not start:
             content = "an empty reply, not JSON"
         elif isinstance(why, UnicodeDecodeError):
             content = f"text that is not UTF-8 (it begins {start!r})"

@@ -101,6 +101,8 @@ def _logprobs_switched(sent: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+
 _DIALECTS = (
     _Dialect("max_tokens", "max_completion_tokens", _limit_renamed,
              "It takes the limit of tokens as max_completion_tokens."),
@@ -108,8 +110,10 @@ _DIALECTS = (
              "It refuses the temperature, so that it answers at its own: the same question may"
              " have other answers."),
     _Dialect("seed", r"\bseed\b", _without("seed"), "It takes no seed."),
-    _Dialect("model", r"\bstream\b", lambda sent: sent | {"stream": True},
+    _Dialect("model", r"\bstream\b", lambda sent: sent | _STREAMED,
              "It answers in streams alone."),
+    _Dialect("model", "stream_options|include_usage", _without("stream_options"),
+             "It does not count the tokens of its streams."),
     _Dialect("logprobs", r"logprobs.{0,60}(bool|\btrue\b)|top_logprobs.{0,40}required",
              _logprobs_switched, "It takes logprobs as a switch, with top_logprobs beside it."),
     _Dialect("top_logprobs", "top_logprobs.{0,40}(not (supported|permitted|allowed)|unsupported"
@@ -349,7 +353,9 @@ class OpenAITarget:
             )
         return tokens
 
-    async def _post(self, path: str, payload: dict[str, object]) -> object:
+    async def _post(
+        self, path: str, payload: dict[str, object], cookies: httpx2.Cookies | None = None
+    ) -> object:
         """Send a payload in the endpoint's dialect, which its refusals teach."""
 
         def rewritten() -> dict[str, object]:
@@ -368,17 +374,19 @@ class OpenAITarget:
             # Another question may have learned it meanwhile.
             return request if (request := rewritten()) != sent else None
 
-        return await self._client.post(path + self._endpoint.query, rewritten(), revise)
+        path += self._endpoint.query
+        return await self._client.send("POST", path, rewritten(), revise=revise, session=cookies)
 
     async def converse(
         self,
         messages: Sequence[Mapping[str, object]],
         max_tokens: int,
         temperature: float | None = None,
+        cookies: httpx2.Cookies | None = None,
     ) -> tuple[Answer, str]:
         """Send messages unchanged; return the answer and its id at the endpoint.
 
-        Without a temperature the endpoint's own holds.
+        Without a temperature the endpoint's own holds, and without cookies a session begins.
 
         Raises:
             TargetUnreachableError: No connection or no complete reply after all retries.
@@ -388,7 +396,7 @@ class OpenAITarget:
         payload = {"model": self.model, "messages": list(messages), "max_tokens": max_tokens}
         if temperature is not None:
             payload["temperature"] = temperature
-        body = await self._post("/chat/completions", payload)
+        body = await self._post("/chat/completions", payload, cookies)
         name = body.get("id") if isinstance(body, dict) else None
         return read_chat(body), str(name or "")
 

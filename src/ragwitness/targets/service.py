@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote as escape
 
+import httpx2
 from jsonpath import JSONPath
 
 from ragwitness.core.errors import RagwitnessError, TargetResponseError
@@ -23,7 +24,7 @@ from ragwitness.targets.service_config import (
     places,
 )
 from ragwitness.targets.transport import Address, Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import Events, content_text, read_logprobs
+from ragwitness.targets.wire import Events, content_text, join_texts, read_logprobs
 
 
 class _ServiceFailures(Failures):
@@ -76,19 +77,22 @@ class VoteBox:
         failures = _ServiceFailures(step, _variables_of(step, config.environment))
         self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
-    async def vote(self, values: Mapping[str, object], vote: str) -> bool:
+    async def vote(
+        self, values: Mapping[str, object], vote: str, cookies: httpx2.Cookies | None = None
+    ) -> bool:
         """Vote; False where the reply says that the vote was not taken.
 
         Args:
             values: By place.
             vote: ``up`` or ``down``.
+            cookies: Of the session in which the answer was given.
 
         Raises:
             TargetError: The service fails or refuses.
         """
         step, config = self._config.step, self._config
         fields = {**values, **config.environment, "vote": config.words[vote]}
-        body = await _request(step, self._client, fields)
+        body = await _request(step, self._client, fields, cookies)
         if config.accepted is None:
             return True
         accepted = _values_at(config.accepted, body)
@@ -161,11 +165,14 @@ class ServiceTarget:
             secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
-    async def converse(self, values: Mapping[str, object]) -> SessionReply:
+    async def converse(
+        self, values: Mapping[str, object], cookies: httpx2.Cookies | None = None
+    ) -> SessionReply:
         """Send the requests of one session about a document.
 
         Args:
             values: ``document``, ``question`` and ``trace``.
+            cookies: Of the session; None begins one.
 
         Raises:
             TargetError: The service refuses or fails, or its reply lacks what the description
@@ -173,7 +180,7 @@ class ServiceTarget:
         """
         prompt = f"{values['document']}\n\n{values['question']}"
         session: dict[str, object] = {}
-        body = await self._session(Query(prompt), session, values)
+        body = await self._session(Query(prompt), session, values, cookies)
         reading = self._service.reading
         names = {k: str(v) for k, v in session.items()}
         # The service may repeat question and document, which shows whether it rewrote them.
@@ -189,7 +196,11 @@ class ServiceTarget:
             await client.close()
 
     async def _session(
-        self, query: Query, kept: dict[str, object], turn: Mapping[str, object] | None = None
+        self,
+        query: Query,
+        kept: dict[str, object],
+        turn: Mapping[str, object] | None = None,
+        cookies: httpx2.Cookies | None = None,
     ) -> object:
         fields: dict[str, object] = {
             **(turn or {}),
@@ -200,37 +211,40 @@ class ServiceTarget:
             "seed": query.seed,
         }
         body: object = None
+        cookies = httpx2.Cookies() if cookies is None else cookies
         # Requests in order: each may use what an earlier reply brought.
         for step, client in zip(self._service.steps, self._clients, strict=True):
             values = {**fields, **self._service.environment, **kept}
-            body = await _request(step, client, values)
+            body = await _request(step, client, values, cookies)
             for name, where in step.keep.items():
                 kept[name] = _value_at(where, body, step, f"keep.{name}")
         return body
 
-    def _tokens_of_access(self, kept: Mapping[str, object]) -> list[str]:
-        """Kept values that went into a header."""
+    def _secrets(self, kept: Mapping[str, object]) -> tuple[str, ...]:
+        """What opened the session: keys, and kept values that went into a header."""
         used = {name for step in self._service.steps for name in places(dict(step.headers))}
-        return [str(value) for name, value in kept.items() if name in used]
+        tokens = (str(value) for name, value in kept.items() if name in used)
+        return (*tokens, *self._clients[-1].failures.secrets)
 
     def _values(self, path: JSONPath, body: object, kept: Mapping[str, object]) -> list[object]:
         """All values at a path, without the secrets that opened the session: answers are stored.
 
         In a stream they come from one event after the other, and may spell a secret together.
         """
-        secrets = (*self._tokens_of_access(kept), *self._clients[-1].failures.secrets)
-        values: list[object] = hide_in(_values_at(path, body), secrets)  # type: ignore[assignment]  # as given
-        return values
+        return hide_in(_values_at(path, body), self._secrets(kept))  # type: ignore[return-value]  # as given
 
     def _read(self, body: object, kept: Mapping[str, object]) -> Answer:
         reading, step = self._service.reading, self._service.steps[-1]
-        values = self._values(reading.text, body, kept)
-        text: object = "".join(_texts(values))
+        values = _values_at(reading.text, body)
+        text: object
         if not isinstance(body, Events):
             text = _only(reading.text, values, body, step, "response.text")
             # Some send a text in parts.
             text = (content_text(text) or text) if isinstance(text, list) else text
-        elif not values:
+        elif values:
+            parts = (value for value in values if isinstance(value, str | list))
+            text = join_texts([content_text(part) or "" for part in parts])
+        else:
             raise _misread(step, f"response.text ({reading.text})", "nothing in its stream")
         if not isinstance(text, str):
             raise _misread(step, "response.text", f"a {type(text).__name__}, not a text")
@@ -238,6 +252,9 @@ class ServiceTarget:
         contexts = None
         if reading.contexts is not None:
             contexts = tuple(_texts(self._values(reading.contexts, body, kept)))
+            if isinstance(body, Events):  # some repeat them with every event
+                contexts = tuple(dict.fromkeys(contexts))
+        text = hide(text, self._secrets(kept))
         return Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
 
     def _tokens(self, body: object, kept: Mapping[str, object]) -> tuple[TokenLogprob, ...] | None:
@@ -260,12 +277,17 @@ async def open_service(address: Address) -> ServiceTarget:
     return ServiceTarget(load_service(address.rest), address.transport)
 
 
-async def _request(step: ServiceStep, client: JsonClient, values: Mapping[str, object]) -> object:
+async def _request(
+    step: ServiceStep,
+    client: JsonClient,
+    values: Mapping[str, object],
+    cookies: httpx2.Cookies | None,
+) -> object:
     """Fill in one request, send it, and return the reply."""
     # Values are escaped for the URL, checked for headers, and typed in the body.
     path = fill_text(step.path, values, lambda value: escape(value, safe=""))
     headers = {name: _header(step, text, values) for name, text in step.headers.items()}
-    return await client.send(step.method, path, fill(step.body, values), headers)
+    return await client.send(step.method, path, fill(step.body, values), headers, session=cookies)
 
 
 def _variables_of(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:

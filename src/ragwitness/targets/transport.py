@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import ipaddress
 import json
 import logging
 import math
 import random
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
 import httpx2
 
-from ragwitness.core.errors import InputError
+from ragwitness.core.errors import InputError, TargetResponseError
 from ragwitness.core.quotes import hide_in
 from ragwitness.core.types import ANSWER_SECONDS
+from ragwitness.targets.connection import certificates, is_same_host, proxy_of
 from ragwitness.targets.failures import Failures, Key, check_header, check_name
+from ragwitness.targets.waits import requested_wait
 from ragwitness.targets.wire import STREAM, STREAM_END, Events, error_status, join_chunks, read_body
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
@@ -37,6 +36,8 @@ OVERLOAD = frozenset({429, 503})
 _log = logging.getLogger(__name__)
 
 _HOPS = 5  # redirects on one host
+
+_CODINGS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # by how their data begin
 
 Revise: TypeAlias = Callable[[str, object], object]
 """Given the words of a refusal and the payload, what to send instead; None knows nothing better."""
@@ -83,27 +84,6 @@ class RetryPolicy:
     def repeats(self, status: int) -> bool:
         """Whether a status may go away by itself."""
         return status in RETRIED or status >= 500
-
-
-def retry_after(header: str | None, now: float) -> float | None:
-    """Return the seconds that a ``Retry-After`` header asks for.
-
-    Args:
-        header: Seconds or an HTTP date (RFC 9110, Sec. 10.2.3).
-        now: Seconds since the epoch.
-
-    Returns:
-        None where there is no header or it cannot be read; never negative.
-    """
-    if header is None:
-        return None
-    header = header.strip()
-    if header.isascii() and header.replace(".", "", 1).isdigit():
-        return float(header)
-    try:
-        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +206,19 @@ class _HttpRequest:
     path: str
     payload: object
     headers: Mapping[str, str]
+    session: httpx2.Cookies
 
 
 @dataclass(frozen=True, slots=True)
 class _HttpReply:
     status: int
-    content_type: str
-    retry_after: str | None
+    headers: httpx2.Headers
     body: bytes
     content: object = None
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,27 +259,29 @@ class JsonClient:
         self.failures = failures or Failures(base_url, key)
         self._join = join
         self._alone = asyncio.Lock()
-        # No proxy stands between this machine and itself.
-        outside = not _is_loopback(httpx2.URL(base_url).host)
+        url = httpx2.URL(base_url)
+        proxy = proxy_of(url)
+        self._route = f" through the proxy of {proxy[0]}" if proxy else ""
         self._http = httpx2.AsyncClient(
             headers=key.sent(),
+            # Each question has a session of its own, so that none finds what another one left.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             timeout=httpx2.Timeout(
                 options.read_timeout, connect=options.connect_timeout, pool=None
             ),
             limits=httpx2.Limits(max_connections=options.concurrency),
-            verify=_certificates(options.verify),
-            trust_env=outside,
+            verify=certificates(url, verify=options.verify),
+            proxy=proxy and proxy[1],
+            trust_env=False,
         )
 
     async def get(self, path: str) -> object:
         """Fetch ``path``; see :meth:`send`."""
         return await self.send("GET", path)
 
-    async def post(
-        self, path: str, payload: Mapping[str, object], revise: Revise | None = None
-    ) -> object:
+    async def post(self, path: str, payload: Mapping[str, object]) -> object:
         """Send a payload; see :meth:`send`."""
-        return await self.send("POST", path, payload, revise=revise)
+        return await self.send("POST", path, payload)
 
     async def send(
         self,
@@ -304,6 +290,7 @@ class JsonClient:
         payload: object = None,
         headers: Mapping[str, str] | None = None,
         revise: Revise | None = None,
+        session: httpx2.Cookies | None = None,
     ) -> object:
         """Send one request and return the reply's JSON, without our secrets.
 
@@ -314,6 +301,7 @@ class JsonClient:
             headers: Further headers.
             revise: Given the words of a refusal and the payload, returns what to send instead;
                 None where it knows nothing better.
+            session: The cookies of earlier requests; None begins a session.
 
         Raises:
             TargetUnreachableError: No connection, or no complete reply in time, after all
@@ -322,7 +310,8 @@ class JsonClient:
                 that is not JSON or too large.
             CapabilityError: The target refuses log-probabilities.
         """
-        request = _HttpRequest(method, path, payload, headers or {})
+        session = httpx2.Cookies() if session is None else session
+        request = _HttpRequest(method, path, payload, headers or {}, session)
         while True:
             # 1. Attempts, until a reply stands.
             reply = await self._repeat(request)
@@ -338,7 +327,7 @@ class JsonClient:
         # 3. Some send their errors with status 200.
         content = reply.content
         if isinstance(content, ValueError | RecursionError):
-            raise self.failures.not_json(reply.content_type, reply.body, content)
+            raise self._unreadable(reply, content)
         if isinstance(content, dict) and content.get("error"):
             raise self.failures.reported(content)
         # 4. A stream is joined first: a secret may be spread over its events.
@@ -350,7 +339,7 @@ class JsonClient:
         try:
             return hide_in(content, self.failures.secrets)
         except RecursionError as error:
-            raise self.failures.not_json(reply.content_type, reply.body, error) from None
+            raise self._unreadable(reply, error) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -365,21 +354,24 @@ class JsonClient:
             async with self._alone if late else nullcontext():
                 reply = await self._attempt(request)
             if isinstance(reply, _HttpReply):
-                reply = _understood(reply)
-                if not policy.repeats(reply.status):
-                    return reply
+                reply = _understood(reply, says_so=self._join is not None)
+            if isinstance(reply, _HttpReply) and not policy.repeats(reply.status):
+                return reply
             # A second one in vain, and a third would only burden the server.
             late += _late(reply)
             last = attempt == policy.retries or late == 2
             # The rate limiter gets every setback before the wait, and may end the attempts.
-            requested_wait = self._asked(reply)
-            again = not last and (requested_wait or 0.0) <= self._options.read_timeout
-            self._report(_setback(reply, overload=requested_wait is not None, again=again))
+            asked = self._asked(reply)
+            again = not last and (asked or 0.0) <= self._options.read_timeout
+            self._report(_setback(reply, overload=asked is not None, again=again))
             if last:
                 if isinstance(reply, _Silence):
                     raise self.failures.unreachable(reply.reason, attempt + 1)
                 raise self.failures.overloaded(reply.status, reply.body, attempt + 1)
-            seconds = self._wait(attempt, reply)
+            if isinstance(reply, _HttpReply) and not again:
+                raise self.failures.asks_too_long(reply.status, asked or 0.0)
+            # "0" is no reason to come back together at once.
+            seconds = max(asked or 0.0, policy.wait(attempt, self._clock.rng))
             why = reply.reason if isinstance(reply, _Silence) else f"status {reply.status}"
             _log.info("%s: %s; attempt %d in %.1f s", self._base, why, attempt + 2, seconds)
             await self._clock.sleep(seconds)
@@ -393,16 +385,13 @@ class JsonClient:
         """Seconds that the server asks to wait; None where it does not."""
         if isinstance(reply, _Silence):
             return None
-        return retry_after(reply.retry_after, self._clock.now())
+        return requested_wait(reply.headers, reply.body, self._clock.now())
 
-    def _wait(self, attempt: int, reply: _HttpReply | _Silence) -> float:
-        policy = self._options.retry
-        wait, requested_wait = policy.wait(attempt, self._clock.rng), self._asked(reply)
-        if requested_wait is None or isinstance(reply, _Silence):
-            return wait
-        if requested_wait > self._options.read_timeout:
-            raise self.failures.asks_too_long(reply.status, requested_wait)
-        return max(requested_wait, wait)  # "0" is no reason to come back together at once
+    def _unreadable(self, reply: _HttpReply, why: Exception) -> TargetResponseError:
+        known = f"identity, {self._http.headers['accept-encoding']}"
+        coding = reply.headers.get("content-encoding", "").lower()
+        strange = [name for name in coding.split(",") if name.strip() not in known]
+        return self.failures.not_json(reply.content_type, reply.body, why, ",".join(strange))
 
     async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:
         """One request: its reply, or why there is none."""
@@ -413,7 +402,8 @@ class JsonClient:
             async with asyncio.timeout(connect + read):
                 return await self._exchange(request, streams)
         except httpx2.ConnectTimeout:
-            return _Silence(f"no connection within {connect:g} s", late=True, arrived=False)
+            reason = f"no connection{self._route} within {connect:g} s"
+            return _Silence(reason, late=True, arrived=False)
         except (TimeoutError, httpx2.TimeoutException):
             problem = (
                 "no complete reply within" if not streams else "the stream had not ended after"
@@ -424,8 +414,9 @@ class JsonClient:
             if "certificate" in reason.lower() or "ssl" in reason.lower():
                 self._report(Setback(overload=False, refused=True, again=False))
                 raise self.failures.unreachable(reason, 1) from None
-            arrived = not isinstance(error, httpx2.ConnectError)
-            return _Silence(reason.rstrip("."), late=False, arrived=arrived)
+            arrived = not isinstance(error, httpx2.ConnectError | httpx2.ProxyError)
+            reason = reason.rstrip(".") + self._route * (not arrived)
+            return _Silence(reason, late=False, arrived=arrived)
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise self.failures.unreachable(str(error), 1) from None
 
@@ -444,40 +435,58 @@ class JsonClient:
             headers.setdefault("Content-Type", "application/json")
         method, url = request.method, httpx2.URL(self._base + request.path)
         for _ in range(_HOPS):
-            async with self._http.stream(method, url, content=content, headers=headers) as response:
+            sending = self._http.build_request(method, url, content=content, headers=headers)
+            request.session.set_cookie_header(sending)
+            async with aclosing(await self._http.send(sending, stream=True)) as response:
+                request.session.extract_cookies(response)
                 following = response.next_request
                 if following is None:
                     kind = response.headers.get("content-type", "")
                     streams += [kind] * (STREAM in kind)
                     body = await self._whole(response)
-                    again = response.headers.get("retry-after")
-                    return _HttpReply(response.status_code, kind, again, body)
+                    return _HttpReply(response.status_code, response.headers, body)
             # The key and the question go to no other host, and a question stays one.
             sent, url = url, following.url
-            if following.method != method or not _same_host(sent, url):
+            if following.method != method or not is_same_host(sent, url):
                 break
         self._report(Setback(overload=False, refused=True, again=False))
         address = str(url.copy_with(query=None, fragment=None))
         raise self.failures.redirected(response.status_code, address)
 
     async def _whole(self, response: httpx2.Response) -> bytes:
+        """Read a body, also one whose compression is not named."""
+        body = await self._within(response)
+        coding = next((name for begin, name in _CODINGS.items() if body.startswith(begin)), None)
+        if coding is None:
+            return body
+        packed = httpx2.ByteStream(body)
+        return await self._within(
+            httpx2.Response(200, headers={"content-encoding": coding}, stream=packed)
+        )
+
+    async def _within(self, response: httpx2.Response) -> bytes:
         """Read a body within the limit of size, a stream up to its last event."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
             if len(body) > self._options.largest_body:
                 raise self.failures.too_large(self._options.largest_body)
-            if STREAM_END in body[-len(chunk) - len(STREAM_END) :]:
+            if STREAM_END.search(body, max(0, len(body) - len(chunk) - 32)):
                 break  # some keep the connection open behind it
         return bytes(body)
 
 
-def _understood(reply: _HttpReply) -> _HttpReply:
-    """Read the body of a success; an error in it counts as the status that it names."""
+def _understood(reply: _HttpReply, *, says_so: bool) -> _HttpReply | _Silence:
+    """Read the body of a success; an error in it counts as the status that it names.
+
+    A stream that broke off is no reply.
+    """
     if reply.status >= 300:
         return reply
     try:
         content = read_body(reply.content_type, reply.body)
+        if isinstance(content, Events) and not content.is_whole(says_so=says_so):
+            return _Silence("the stream broke off before its end", late=False, arrived=True)
     except (ValueError, RecursionError) as error:
         content = error
     status = error_status(content)
@@ -485,13 +494,6 @@ def _understood(reply: _HttpReply) -> _HttpReply:
         return replace(reply, content=content)
     body = json.dumps(content, default=str).encode()
     return replace(reply, status=status, body=body, content=content)
-
-
-def _same_host(sent: httpx2.URL, next_one: httpx2.URL) -> bool:
-    """Whether a redirect stays where it is, or only goes on to TLS at the usual port."""
-    usual = sent.port is None and next_one.port is None and next_one.scheme == "https"
-    same = sent.scheme == next_one.scheme and sent.port == next_one.port
-    return sent.host == next_one.host and (same or usual)
 
 
 def _late(reply: _HttpReply | _Silence) -> bool:
@@ -505,15 +507,3 @@ def _setback(reply: _HttpReply | _Silence, *, overload: bool, again: bool) -> Se
     # 503 turns a request away; after any other 5xx the work may have been billed.
     refused = reply.status < 500 or reply.status in OVERLOAD
     return Setback(overload or reply.status in OVERLOAD, refused, again)
-
-
-@functools.cache  # reading those of the system takes longer than many a request
-def _certificates(verify: bool) -> ssl.SSLContext:
-    return httpx2.create_ssl_context(verify)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

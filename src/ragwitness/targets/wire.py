@@ -6,8 +6,8 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
 import httpx2
@@ -70,29 +70,52 @@ def join_chunks(events: Sequence[object]) -> dict[str, Any]:
         TargetResponseError: They are no chunks of an answer.
     """
     body: dict[str, Any] = {}
-    choice: dict[str, Any] = {}
+    choices: list[dict[str, Any]] = []
     for event in events:
         if not isinstance(event, dict):
             _malformed("an event of its stream is not an object")
         # Of fields that every chunk repeats, such as the model's name, the last value counts.
         body |= {name: value for name, value in event.items() if value is not None}
         chunks = event.get("choices")
-        first = next((c for c in chunks if isinstance(c, dict)), {}) if chunks else {}
-        ended = first.get("finish_reason") or choice.get("finish_reason")
-        choice = _grown(choice, first) | {"finish_reason": ended}
-    # Some send the whole message last; its pieces have come before.
-    message = choice.pop("delta", None) or choice.get("message")
-    return body | {"choices": [choice | {"message": message}]}
+        rows = chunks if isinstance(chunks, list) else []
+        choices += [chunk for chunk in rows if isinstance(chunk, dict)][:1]
+    ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+    # Some send the whole message last.
+    pieces = [
+        choice | {"message": choice.get("delta") or choice.get("message")} for choice in choices
+    ]
+    return body | {
+        "choices": [(_joined(pieces) or {}) | {"finish_reason": ends[-1] if ends else None}]
+    }
 
 
-def _grown(whole: Any, part: Any) -> Any:
-    """Add a piece: texts and lists go on, objects field by field; else the last value counts."""
-    if part is None:
-        return whole
-    if isinstance(whole, dict) and isinstance(part, dict):
-        return whole | {name: _grown(whole.get(name), value) for name, value in part.items()}
-    grows = isinstance(whole, str | list) and type(whole) is type(part)
-    return whole + part if grows else part
+def _joined(parts: Sequence[Any]) -> Any:
+    """Join a field's pieces: texts and lists go on, objects by field; else the last one counts."""
+    parts = [part for part in parts if part is not None]
+    if parts and all(isinstance(part, dict) for part in parts):
+        names = dict.fromkeys(name for part in parts for name in part)
+        return {name: _joined([part.get(name) for part in parts]) for name in names}
+    if parts and all(isinstance(part, list) for part in parts):
+        return [entry for part in parts for entry in part]
+    if parts and all(isinstance(part, str | list) for part in parts):
+        return join_texts([content_text(part) or "" for part in parts])
+    return parts[-1] if parts else None
+
+
+def join_texts(pieces: Sequence[str]) -> str:
+    """Join the texts of a stream's events.
+
+    Some services repeat the text so far with every event, or the whole text with the last one:
+    then the last event has all of it.
+    """
+    pieces = [piece for piece in pieces if piece]
+    *before, last = pieces or [""]
+    whole = len(last) > 7 and last == "".join(before)
+    # Two short pieces may begin alike by chance.
+    if len(before) > 1 or len("".join(before)) > 2:
+        grown = all(after.startswith(piece) for piece, after in pairwise(pieces))
+        whole = whole or (grown and len(last) > min(len(pieces[0]), 7))
+    return last if whole else "".join(pieces)
 
 
 def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
@@ -187,8 +210,8 @@ def _answer(
         text=text,
         tokens=tokens,
         finish_reason=finish if isinstance(finish, str) else None,
-        prompt_tokens=_count(counts.get("prompt_tokens")),
-        completion_tokens=_count(counts.get("completion_tokens")),
+        prompt_tokens=_count(counts.get("prompt_tokens", counts.get("input_tokens"))),
+        completion_tokens=_count(counts.get("completion_tokens", counts.get("output_tokens"))),
     )
 
 
@@ -202,13 +225,21 @@ def content_text(content: object) -> str | None:
         return content
     if not isinstance(content, list):
         _malformed("the message's content is not text")
-    pieces = [piece.get("text") for piece in content if isinstance(piece, dict)]
+    pieces = [
+        piece.get("text") if isinstance(piece, dict) and not _is_thought(piece) else piece
+        for piece in content
+    ]
     return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def _is_thought(piece: dict[str, Any]) -> bool:
+    return bool(re.search("think|thought|reason|summary", str(piece.get("type"))))
 
 
 def _count(value: object) -> int | None:
     # Anything but a count, such as a boolean, is unknown; then the worst case is charged.
-    return value if type(value) is int and 0 <= value < 10**9 else None
+    digits = str(value).removesuffix(".0")
+    return int(digits) if re.fullmatch("[0-9]{1,9}", digits) else None
 
 
 def _chat_tokens(entries: Sequence[object]) -> tuple[TokenLogprob, ...]:
@@ -332,8 +363,19 @@ def _listed(top: object) -> tuple[tuple[str, float], ...]:
 
 STREAM = "text/event-stream"
 
-STREAM_END = b"\ndata: [DONE]"
+STREAM_END = re.compile(rb"(?:^|[\r\n])data:[ \t]*\[DONE\]")
 """The last event of the OpenAI protocol; JSON has no line breaks within its strings."""
+
+_FIELD = re.compile(r"\s*(?:data|event|id|retry)?:")  # a line of server-sent events
+_BETWEEN = re.compile(r"[\s\x1e]*")  # what separates JSON values: RFC 7464 has a sign of its own
+
+# Fields by which a stream says whether it ended, names of its last event, and ends that break off.
+_ENDS = frozenset(
+    "finish_reason finishReason stop_reason done done_reason is_end is_final is_finished"
+    " finished".split()
+)
+_LAST = re.compile(r"(?:^|[._:/-])(?:done|end|ended|completed?|finish(?:ed)?|stop(?:ped)?)$", re.I)
+_BROKEN = re.compile(r"error|abort|cancel|fail|timeout|interrupt|insufficient", re.IGNORECASE)
 
 # How errors that come with status 200 are named, and the status that says the same.
 _ERROR_STATUS = {
@@ -345,13 +387,43 @@ _ERROR_STATUS = {
 
 
 class Events(list[Any]):
-    """The events of a stream: JSON where it is JSON, else text."""
+    """The events of a stream: JSON where it is JSON, else text.
+
+    Attributes:
+        ended: Whether an event was the last one by its name.
+    """
+
+    ended = False
+
+    def is_whole(self, *, says_so: bool) -> bool:
+        """Whether the stream came to its end.
+
+        Args:
+            says_so: Whether its protocol lets every stream name its end. Else only one whose
+                events have a field for it, such as ``done``, must have it set.
+        """
+        marks = [mark for event in self for mark in _marks(event)]
+        return self.ended or any(marks) or not (marks or says_so)
+
+
+def _marks(value: object) -> Iterator[bool]:
+    """Whether the stream has ended, for each field of an event that says so."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _marks(entry)
+    for name, entry in value.items() if isinstance(value, dict) else ():
+        if name in _ENDS and entry != "null":
+            yield bool(entry)
+        elif name in ("type", "event") and _LAST.search(str(entry)):
+            yield True
+        else:
+            yield from _marks(entry)
 
 
 def read_body(content_type: str, body: bytes) -> Any:
     """Return the JSON of a reply, or the events of a stream, whatever it calls itself.
 
-    A stream that names an error is that error.
+    What names an error, as a whole or in an event or choice, becomes an object of that ``error``.
 
     Args:
         content_type: The header, with its ``charset`` where it has one.
@@ -361,39 +433,73 @@ def read_body(content_type: str, body: bytes) -> Any:
         ValueError: It is neither; a UnicodeDecodeError where its characters cannot be read.
         RecursionError: It is nested too deeply.
     """
-    kind = content_type.lower()
-    if STREAM in kind or body.lstrip().startswith((b"data:", b"event:")):
-        events = _events(body)
-    elif any(name in kind for name in ("ndjson", "jsonl", "stream+json")):
-        events = Events(json.loads(line) for line in body.splitlines() if line.strip())
+    kind, text = content_type.lower(), _text(content_type, body)
+    if any(name in kind for name in ("ndjson", "jsonl", "stream+json", "json-seq")):
+        content: Any = _lines(text)
     else:
-        # JSON is UTF-8 whatever its header says, unless it cannot be read so.
         try:
-            return json.loads(body)
-        except UnicodeDecodeError:
-            reply = httpx2.Response(200, headers={"content-type": content_type})
-            return json.loads(body.decode(reply.encoding or "utf-8"))
-    return next(
-        (event for event in events if isinstance(event, dict) and event.get("error")), events
-    )
+            content = json.loads(text)
+        except ValueError:
+            content = _events(text) if STREAM in kind or _FIELD.match(text) else _lines(text)
+    error = error_in(content)
+    return {"error": error} if error else content
 
 
-def _events(body: bytes) -> Events:
+def _text(content_type: str, body: bytes) -> str:
+    """Decode a body: JSON is UTF-8 whatever its header says, unless it cannot be read so."""
+    try:
+        return body.decode(json.detect_encoding(body))
+    except UnicodeDecodeError:
+        reply = httpx2.Response(200, headers={"content-type": content_type})
+        return body.decode(reply.encoding or "utf-8")
+
+
+def _lines(text: str) -> Events:
+    """Read JSON values one after the other, as a rule a line each."""
+    events, decoder = Events(), json.JSONDecoder()
+    at = _BETWEEN.match(text).end()  # type: ignore[union-attr]  # matches any text
+    while at < len(text) or not events:
+        event, at = decoder.raw_decode(text, at)
+        events.append(event)
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # likewise
+    return events
+
+
+def _events(text: str) -> Events:
     reply = httpx2.Response(
         200,
         headers={"content-type": STREAM},
-        content=body + b"\n\n",  # some leave out the end of the last event
+        content=f"{text}\n\n".encode(),  # some leave out the end of the last event
         request=httpx2.Request("GET", "http://localhost"),
     )
     events = Events()
     for event in httpx2.EventSource(reply, max_event_size=None):
-        if event.data in ("", "[DONE]"):
+        events.ended |= event.data.strip() == "[DONE]" or bool(_LAST.search(event.event))
+        if event.data.strip() in ("", "[DONE]"):
             continue
         try:
-            events.append(json.loads(event.data))
+            content = json.loads(event.data)
         except (ValueError, RecursionError):
-            events.append(event.data)
+            content = event.data
+        named = event.event == "error" and error_in(content) is None
+        events.append({"error": content} if named else content)
     return events
+
+
+def error_in(content: object) -> Any:
+    """Return the error that a reply is, or that an event or choice of it names; None without."""
+    if isinstance(content, list):
+        return next(filter(None, map(error_in, content)), None)
+    if not isinstance(content, dict):
+        return None
+    if content.get("error"):
+        return content["error"]
+    if "error" in (content.get(name) for name in ("type", "event", "object", "status")):
+        return content
+    ended = content.get("finish_reason")
+    if isinstance(ended, str) and _BROKEN.search(ended):
+        return {"code": 502, "message": f"the answer broke off ({ended})"}
+    return error_in(content.get("choices"))
 
 
 def error_status(content: object) -> int | None:

@@ -24,7 +24,7 @@ from ragwitness.core.errors import (
     TargetUnreachableError,
 )
 from ragwitness.core.types import Answer, Query
-from ragwitness.targets import transport
+from ragwitness.targets import connection
 from ragwitness.targets.failures import check_header, find_key
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
@@ -199,7 +199,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
 
     def asked(name: x509.GeneralName, days: int = 9, *, trusted: bool = False) -> Answer:
         cert, key = _certificate(tmp_path, name, days)
-        transport._certificates.cache_clear()
+        connection._context.cache_clear()
         if trusted:
             monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -221,7 +221,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
         return ask(f"https://127.0.0.1:{listener.getsockname()[1]}/v1")
 
     yield asked
-    transport._certificates.cache_clear()
+    connection._context.cache_clear()
     for listener in listeners:
         listener.close()
 

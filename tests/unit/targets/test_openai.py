@@ -336,11 +336,13 @@ def test_a_dialect_is_learned_once_and_told() -> None:
         (TEMPERATURE, lambda body: body.get("temperature", 1) != 1),
         ("seed: Extra inputs are not permitted", lambda body: "seed" in body),
         ("This model only supports stream mode: set 'stream'", lambda body: "stream" not in body),
+        ("stream_options: Extra inputs are not permitted", lambda body: "stream_options" in body),
     )
-    assert len(sent) == 6  # four refusals, then two answers without one
+    assert len(sent) == 7  # five refusals, then two answers without one
     plain = {"model": "m", "messages": [{"role": "user", "content": "q"}]}
-    assert sent[4] == sent[5] == plain | {"max_completion_tokens": 5, "stream": True}
-    assert [len(line) > 10 for line in remarks] == [True] * 4
+    assert sent[4]["stream_options"] == {"include_usage": True}
+    assert sent[5] == sent[6] == plain | {"max_completion_tokens": 5, "stream": True}
+    assert [len(line) > 10 for line in remarks] == [True] * 5
     assert "the same question may have other answers" in " ".join(remarks)
 
 
@@ -425,7 +427,7 @@ def test_a_stream_is_joined() -> None:
     parts = [
         {"choices": [{"delta": {"content": "x"}, "logprobs": {"content": [row]}}]} for _ in "ab"
     ]
-    body = "".join(f"data: {json.dumps(part)}\r\n\r\n" for part in parts)
+    body = "".join(f"data: {json.dumps(part)}\r\n\r\n" for part in parts) + "data: [DONE]"
     with loopback(reply(body.encode(), kind="text/plain")) as server:
         tokens = ask(server.url).tokens
     assert [token.token for token in tokens or ()] == ["x", "x"]

@@ -230,7 +230,7 @@ def test_a_secret_that_the_service_repeats_reaches_neither_answer_nor_error(tmp_
         reply({"error": f"bad key {SECRET}"}, 500),
         reply({SECRET: 1}),
         reply(b"x" * 70 + SECRET.encode()),
-        reply({"answer": [SECRET]}),
+        reply({"answer": {SECRET: 1}}),
     ):
         Described(tmp_path, PLAIN, step).failure()
 

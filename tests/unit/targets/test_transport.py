@@ -3,7 +3,8 @@ from email.utils import formatdate
 
 import pytest
 
-from ragwitness.targets.transport import RetryPolicy, retry_after
+from ragwitness.targets.transport import RetryPolicy
+from ragwitness.targets.waits import seconds_until
 
 NOW = 1_800_000_000.0
 
@@ -24,7 +25,7 @@ NOW = 1_800_000_000.0
     ],
 )
 def test_retry_after_reads_seconds_and_dates(header: str | None, seconds: float | None) -> None:
-    assert retry_after(header, NOW) == seconds
+    assert seconds_until(header, NOW) == seconds
 
 
 def test_waits_double_and_are_spread_over_their_whole_range() -> None:
