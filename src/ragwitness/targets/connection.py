@@ -75,23 +75,17 @@ def proxy_of(url: httpx2.URL) -> tuple[str, httpx2.Proxy] | None:
 
 def _is_direct(url: httpx2.URL, listed: str) -> bool:
     """Whether a list of hosts, domains, addresses and networks says that no proxy is asked."""
-    entries, host = re.split(r"[\s,]+", listed.replace("*.", ".")), url.netloc.decode()
-    if urllib.request.proxy_bypass(host):
+    # The library reads ports, and the settings of Windows and macOS; not networks.
+    if urllib.request.proxy_bypass(url.netloc.decode()):
         return True
-    if urllib.request.proxy_bypass_environment(host, {"no": ",".join(entries)}):
-        return True
-    try:
-        address = ipaddress.ip_address(url.host)
-    except ValueError:
-        return False
-    return any(address in network for network in map(_network, entries) if network)
+    return any(_names(entry, url.host) for entry in re.split(r"[\s,]+", listed.lower()) if entry)
 
 
-def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+def _names(entry: str, host: str) -> bool:
     try:
-        return ipaddress.ip_network(entry.strip("[]"), strict=False)
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
     except ValueError:
-        return None
+        return entry == "*" or f".{host}".endswith(f".{entry.lstrip('*.')}")
 
 
 def is_loopback(host: str) -> bool:
