@@ -36,6 +36,8 @@ def test_a_candidate_that_was_always_refused_stands_last() -> None:
     scores[:, 7] = np.nan
     found = decide(Design(candidates=20), [scores], [7])
     assert found.ranks == (20,)
+    equal = filled(np.array([[-2.0, -2.0, np.nan], [-3.0, -3.0, np.nan]]))
+    assert (equal[:, 2] < equal[:, :2].min(axis=1)).all()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])

@@ -141,6 +141,13 @@ def test_accounts_that_repeat_themselves_are_no_community() -> None:
     assert max(peaks) < 0.1
 
 
+def test_links_as_strong_as_every_null_log_are_no_evidence() -> None:
+    """Where all accounts ask one thing, the queries dealt out anew make the same log."""
+    rng = np.random.default_rng(7)
+    rows = np.broadcast_to(unit_rows(rng, 1, 1, 16), (6, 4, 16))
+    assert find_community(traffic(rng, rows), rng, 9).p_value == 1
+
+
 @pytest.mark.slow
 def test_communities_p_value_is_valid() -> None:
     p = [find_community(_log(s, 25, 6, 12), np.random.default_rng(s), 9).p_value for s in range(80)]
