@@ -182,7 +182,7 @@ def test_the_limit_grows_by_one_a_round_and_falls_by_a_fifth_once_a_round() -> N
 
 
 def test_a_limit_of_hundreds_grows_as_well() -> None:
-    throttle = Throttle(Pace(300, 400))
+    throttle = Throttle(400, 300)
     for _ in range(300):
         throttle.answered(under_way=300)
     assert throttle.limit == 301
@@ -215,7 +215,7 @@ def test_a_target_that_bears_three_is_asked_about_three() -> None:
 
 
 def test_nobody_starts_while_as_many_are_under_way_as_a_lower_limit() -> None:
-    limiter, within = RateLimiter(pace=Pace(8, 8)), []
+    limiter, within = RateLimiter(at_once=8), []
     now = 0
 
     async def send(query: Query) -> Answer:
