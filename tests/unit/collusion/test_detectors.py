@@ -130,6 +130,15 @@ def test_communities_tell_a_coalition_from_shared_intents() -> None:
     assert found.members.tolist() == [*range(8)]
 
 
+def test_a_community_is_named_only_at_the_level_of_the_test() -> None:
+    """The same coalition is strongest of 20 logs, or of 10: then p is 0.1."""
+    log = _log(6, 30, 8, 32, "identical", 6, 1.0)
+    for rounds, named in ((19, [*range(6)]), (9, [])):
+        found = detect("communities", log, Settings(rounds=rounds))
+        assert found.p_value == 1 / (rounds + 1)
+        assert found.members.tolist() == named
+
+
 def test_accounts_that_repeat_themselves_are_no_community() -> None:
     """Each asks one thing ten times, all different things: no more alike than other accounts."""
     peaks = []
