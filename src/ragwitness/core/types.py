@@ -197,6 +197,28 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Bet:
+    """A bet that an answer goes on with the document's next words; fixed before the answer.
+
+    Attributes:
+        stake: Share of the stake that is bet; the rest is kept.
+        length: Words that are bet on, one further word a further bet.
+        words: Words that the answer said, spelled as in the document, each with what is before it;
+            none where the bet is lost.
+        question: The question; empty where the bet is lost.
+        before: The answer up to these words.
+        gap: The document without these words, which shows how well they can be guessed from it.
+    """
+
+    stake: float
+    length: int
+    words: tuple[str, ...] = ()
+    question: str = ""
+    before: str = ""
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """Evidence of membership or leakage: higher means more.
 
@@ -206,6 +228,7 @@ class Score:
         evidence: The words behind the value, most telling first.
         reason: Why the document cannot be scored; None where it can.
         details: Method-specific numbers for the report.
+        bets: Bets on words that were never sent, in the order of the answers.
     """
 
     value: float | None
@@ -213,6 +236,7 @@ class Score:
     evidence: tuple[Evidence, ...] = ()
     reason: str | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+    bets: tuple[Bet, ...] = ()
 
 
 class Decision(enum.StrEnum):
@@ -243,6 +267,10 @@ class Verdict:
         windows: Windows that were asked about; 0 where the whole document was, or as much of it as
             the method reads.
         share: Share of the document's characters in these windows.
+        e_value: Wealth of bets on words that were never sent (``membership.e_values``); None where
+            no reference model was asked.
+        e_level: The least level at which e-BH calls the document in.
+        by: What the verdict rests on: ``"ranks"``, ``"odds"``, both with ``" and "``, or nothing.
     """
 
     document: str
@@ -258,6 +286,9 @@ class Verdict:
     member: bool | None = None
     windows: int = 0
     share: float = 1.0
+    e_value: float | None = None
+    e_level: float | None = None
+    by: str | None = None
 
 
 Probe: TypeAlias = Generator[list[Query], list[Answer], Score]

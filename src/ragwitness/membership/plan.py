@@ -39,6 +39,8 @@ class AuditPlan:
         accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
             in question; they are not exact then.
         left_out: Files and rows that could not be read.
+        references: Models that have not read the documents, whose guesses put evidence on an
+            absolute scale (``membership.e_values``); without any, documents are ranked alone.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -54,6 +56,7 @@ class AuditPlan:
     # These decide no answer, so they name no run folder.
     accept_unlike: bool = field(default=False, repr=False)
     left_out: Reading = field(default=(), repr=False)
+    references: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def every_document(self) -> tuple[Document, ...]:
@@ -183,6 +186,8 @@ def choose_reference(
             "P-values hold if the audited documents that are outside are like the --known-out"
             " ones in kind.",
         )
+    if not spare:
+        return CalibrationSet((), "none", False, "No document was ranked among others.")
     source = "auxiliary" if auxiliary_given else "generated"
     return CalibrationSet(
         tuple(spare[:_MOST]),
@@ -340,6 +345,8 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     # The shadow takes its share first; calibration uses documents that it never saw.
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
+    if plan.references and not plan.known_out and not split:
+        spare = ()  # the absolute scale needs no other document
     reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
     warning = " ".join(filter(None, (reference.warning, *folded(plan))))
     reference = replace(reference, warning=warning or None)

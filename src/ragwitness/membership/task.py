@@ -41,6 +41,7 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
+    from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -74,6 +75,10 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             question. They are not exact, and no ground for an accusation.
         yes: Go on without being asked where an audit can hardly decide anything.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
+        reference_model: A chat model that has not read the documents. It tells how likely its
+            words are without them, so that one document gets a verdict without others. Repeat it
+            for several: the largest guess counts. smollm2 (98 MB, fetched once), gguf:FILE or
+            hf:NAME; none ranks documents alone.
         group_field: The field or column that names the author, template or source of a document.
             Known documents of one group have one vote together.
         retrieval: How the shadow system finds passages: lexical, minilm or hf:NAME.
@@ -157,6 +162,11 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     accept_unlike: bool = False
     yes: bool = False
     run: RunPath = None
+    reference_model: Annotated[
+        Sequence[str] | None,
+        Opt(metavar="MODEL", shown="smollm2 where it can be had"),
+        Only("single"),
+    ] = None
     group_field: str | None = None
     paragraphs: Annotated[
         Paragraphs, AskedAs("Documents", "Take each paragraph of a text file as a document")
@@ -243,10 +253,24 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             in_flight=self.at_once,
             accept_unlike=self.accept_unlike,
         )
+        if not collection:
+            plan = replace(plan, references=self._references(plan, traits["shadow"]))
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
         return PreparedAudit(target, plan, method, config, self.proxy, reach, budget)
+
+    def _references(self, plan: AuditPlan, shadow: bool) -> tuple[str, ...]:
+        """Return the reference models: by default the packaged one, where ranks cannot decide."""
+        from ragwitness.membership.results.assumptions import VerdictReach
+        from ragwitness.models.packaged import NAME, can_be_had
+        from ragwitness.text.overlap import without_copies
+
+        if self.reference_model is not None:
+            return tuple(name for name in self.reference_model if name != "none")
+        distinct = len(without_copies(plan.documents))
+        ranks = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out))
+        return () if shadow or not ranks.hardly or not can_be_had() else (NAME,)
 
     def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return the inputs that name a run folder, besides its target.
