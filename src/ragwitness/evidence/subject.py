@@ -141,6 +141,9 @@ def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(result)
     if "evidence" in fields:
         fields["evidence"] = []
+    if "bets" in fields:
+        # Stake and length, and how many words were said.
+        fields["bets"] = [[*bet[:2], *(len(words) for words in bet[2:3])] for bet in fields["bets"]]
     if isinstance(rows := fields.get("documents"), list):
         fields["documents"] = [without_words(row) for row in rows]
     return fields

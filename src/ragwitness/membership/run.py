@@ -309,7 +309,7 @@ def _cautions(
 SAME = "asks the same question as {}, whose text differs further on"
 
 
-def _drop_duplicate_questions(
+def drop_duplicate_questions(
     audit: Audit, outcomes: Mapping[str, Sequence[Outcome]]
 ) -> dict[str, list[Outcome]]:
     """Take the score from documents that ask the very questions of another.
@@ -421,7 +421,7 @@ def conclude(
     alpha = total / 2 if scaled and ranks_decide else total
     plan = replace(plan, alpha=alpha)
     seen = seen or PlanLikeness.of(plan, reference, getattr(audit, "config", None))
-    outcomes = _drop_duplicate_questions(audit, at_target(outcomes))
+    outcomes = drop_duplicate_questions(audit, at_target(outcomes))
     calibrating, inside, in_question = (
         outcomes[stage] for stage in ("known outside", "known inside", "documents")
     )
@@ -482,9 +482,9 @@ def conclude(
     # 4. The absolute scale, which needs no other document.
     odds = None
     if guess is not None:
-        odds, guesses = _odds(guess, calibrating, in_question, alpha)
+        odds, guesses = _odds(audit, guess, calibrating, in_question, alpha)
         if odds.refused:
-            warnings = (REFUSED.format(odds.known, odds.mean_pay), *warnings)
+            warnings = (odds.refusal, *warnings)
         verdicts = with_odds(
             verdicts if ranks_decide else _undecided(verdicts),
             {outcome.document.id: outcome.score for outcome in in_question},
@@ -514,12 +514,6 @@ def conclude(
     )
 
 
-REFUSED = (
-    "E-values decide nothing: {} documents known to be outside were continued too, and their bets"
-    " paid {:.2f} for a stake of 1, so this target says such words without the document."
-)
-
-
 def _ranks_decide(alpha: float, reference: CalibrationSet) -> bool:
     """Whether known-outside documents are enough for ranks to decide at half of the level."""
     votes = votes_of([document.group for document in reference.documents])
@@ -535,7 +529,11 @@ def _undecided(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
 
 def _odds(
-    guess: Guesser, known: Sequence[Outcome], in_question: Sequence[Outcome], alpha: float
+    audit: Audit,
+    guess: Guesser,
+    known: Sequence[Outcome],
+    in_question: Sequence[Outcome],
+    alpha: float,
 ) -> tuple[Odds, Guesses]:
     """Ask for the guesses, and test the assumption on documents known to be outside."""
     bets = [bet for o in (*known, *in_question) for bet in o.score.bets if bet.words]
@@ -549,6 +547,8 @@ def _odds(
         len(pays),
         test.mean if pays else None,
         test.e_value,
+        # A method that shows the text around a word helps a strong target to guess it.
+        needs_test=not getattr(audit, "stands_alone", False),
     ), guesses
 
 

@@ -161,10 +161,7 @@ def with_odds(
 
 
 _CONFLICT = "unlike documents inside by its rank, and unlike documents outside by its e-value"
-_WEAK = (
-    "its e-value is {:.3g}, and {:.3g} is needed: the words behind its own were not said, or are easy"
-    " to guess"
-)
+_WEAK = "its e-value is {:.3g}, and {:.3g} is needed: its words were not said, or are easy to guess"
 
 
 def _said_so(bets: Sequence[Bet], guesses: Guesses) -> str:

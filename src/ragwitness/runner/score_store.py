@@ -251,6 +251,8 @@ def _bet_row(bet: Bet) -> list[Any]:
 
 def _bet(row: Sequence[Any]) -> Bet:
     stake, length, *won = row
+    if won and isinstance(won[0], int):  # its words are hidden
+        return Bet(stake, length, ("",) * won[0])
     return Bet(stake, length, tuple(won[0]), *won[1:]) if won else Bet(stake, length)
 
 

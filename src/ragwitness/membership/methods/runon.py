@@ -361,6 +361,7 @@ class Runon:
 
     stored_name: ClassVar[str] = "ragwitness.membership.runon.Runon"
     name = "runon"
+    stands_alone: ClassVar[bool] = True
     requires = frozenset({Capability.TEXT})
 
     def __init__(

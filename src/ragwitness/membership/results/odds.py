@@ -23,6 +23,7 @@ class Odds:
         known: Known-outside documents whose bets test the assumption.
         mean_pay: What these paid for a stake of 1, on average; None without any.
         against: Evidence that their mean pay is above 1, itself an e-value.
+        needs_test: Whether the method needs this test.
     """
 
     models: tuple[str, ...]
@@ -31,11 +32,27 @@ class Odds:
     known: int = 0
     mean_pay: float | None = None
     against: float = 1.0
+    needs_test: bool = False
 
     @property
     def refused(self) -> bool:
-        """Whether known-outside documents showed that the target says such words anyway."""
-        return self.against >= 1 / self.alpha
+        """Whether nothing rests on e-values."""
+        return self.against >= 1 / self.alpha or (self.needs_test and self.known < FEWEST_KNOWN)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing rests on e-values, in one sentence."""
+        if self.against >= 1 / self.alpha:
+            return (
+                f"E-values decide nothing: this target says such words without the document, too"
+                f" (bets on {fmt.documents(self.known)} known to be outside paid"
+                f" {self.mean_pay or 0.0:.2f} for a stake of 1)."
+            )
+        return (
+            "E-values decide nothing: this method shows the text around each word, which a strong"
+            f" target may guess. Give {FEWEST_KNOWN} documents known to be outside, of any kind"
+            " (--known-out); or use --method runon."
+        )
 
     @property
     def summary(self) -> str:
