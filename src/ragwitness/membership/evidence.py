@@ -33,13 +33,22 @@ from ragwitness.evidence.case import (
 from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.membership.assumptions import PlanLikeness
 from ragwitness.membership.e_values import Guesser
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
-from ragwitness.membership.run import APART, LOOKS, SAME, Effort, Statistic, conclude, drop_duplicate_questions, trained
+from ragwitness.membership.run import (
+    APART,
+    LOOKS,
+    SAME,
+    Effort,
+    Statistic,
+    conclude,
+    drop_duplicate_questions,
+    trained,
+)
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use

@@ -32,12 +32,12 @@ from ragwitness.core.types import (
     Score,
 )
 from ragwitness.membership.e_values import bets_on, next_words, without_words
-from ragwitness.membership.methods.response_parsing.probabilities import (
+from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     beyond,
     next_probability,
 )
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     AnswerOutcome,
     read_answer,
     with_room,
