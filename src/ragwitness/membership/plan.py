@@ -60,8 +60,15 @@ class AuditPlan:
 
     @property
     def every_document(self) -> tuple[Document, ...]:
-        """The documents in question, those that are known, and those that may calibrate."""
-        return (*self.documents, *(self.known_out or auxiliary_of(self)), *self.known_in)
+        """The documents in question, those that are known, and those that may calibrate.
+
+        They show which words are rare or shared. A few known ones show too little of that, so the
+        auxiliary documents are added where reference models are asked.
+        """
+        known_out: Sequence[Document] = self.known_out
+        if self.references or not known_out:
+            known_out = (*known_out, *auxiliary_of(self))
+        return (*self.documents, *known_out, *self.known_in)
 
     def __post_init__(self) -> None:
         """Refuse a plan that cannot give a verdict."""

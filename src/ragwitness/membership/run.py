@@ -54,7 +54,7 @@ from ragwitness.membership.plan import (
     stages_of,
 )
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
-from ragwitness.membership.results.assumptions import VerdictPower
+from ragwitness.membership.results.assumptions import VerdictPower, VerdictReach
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.membership.results.odds import Odds
 from ragwitness.membership.shadow import (
@@ -77,7 +77,7 @@ from ragwitness.runner.worker import (
 )
 from ragwitness.stats.evaluation import Evaluation, evaluate
 from ragwitness.stats.p_values import documents_needed, votes_of
-from ragwitness.text.overlap import same_text
+from ragwitness.text.overlap import same_text, without_copies
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -416,7 +416,7 @@ def conclude(
     """
     ordered, total = plan.alpha, plan.alpha * 0.5**looks
     reference, scaled = stages.reference, guess is not None
-    ranks_decide = not scaled or _ranks_decide(total, reference)
+    ranks_decide = not scaled or _ranks_decide(plan, total, reference)
     # Ranks and e-values share the level, as fixed before any answer.
     alpha = total / 2 if scaled and ranks_decide else total
     plan = replace(plan, alpha=alpha)
@@ -514,10 +514,10 @@ def conclude(
     )
 
 
-def _ranks_decide(alpha: float, reference: CalibrationSet) -> bool:
+def _ranks_decide(plan: AuditPlan, alpha: float, reference: CalibrationSet) -> bool:
     """Whether known-outside documents are enough for ranks to decide at half of the level."""
     votes = votes_of([document.group for document in reference.documents])
-    return votes >= documents_needed(alpha / 2)
+    return not VerdictReach(alpha / 2, len(without_copies(plan.documents)), votes).hardly
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
