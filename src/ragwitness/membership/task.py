@@ -376,6 +376,8 @@ async def choose_method(
         InputError: No method has a question for any document; then nothing was sent.
     """
     from ragwitness.membership.auto_select import choose, refuse_beforehand, run_pilot
+    from ragwitness.membership.method_registry import build_audit
+    from ragwitness.membership.results.odds import FEWEST_KNOWN
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.runner.capabilities import measured
 
@@ -384,7 +386,12 @@ async def choose_method(
     report = await measured(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
     choice = await choose(order.plan, report, proxy, order.budget, piloting)
-    return replace(order, method=choice.method, config=choice.config, why=choice.why)
+    chosen = replace(order, method=choice.method, config=choice.config, why=choice.why)
+    audit = build_audit(choice.method, proxy, choice.config)
+    # Without documents to test them on, e-values of such a method decide nothing.
+    if len(order.plan.known_out) < FEWEST_KNOWN and not getattr(audit, "stands_alone", False):
+        return replace(chosen, plan=replace(order.plan, references=()))
+    return chosen
 
 
 async def run_prepared(
