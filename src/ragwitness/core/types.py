@@ -10,7 +10,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from ragwitness.core.bet import Bet
 
 ANSWER_SECONDS = 120.0
 """Seconds to wait for an answer, whichever verb asks: an agent may take two minutes."""
@@ -194,28 +197,6 @@ class Evidence:
     before: str
     probability: Interval
     baseline: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bet:
-    """A bet that an answer goes on with the document's next words; fixed before the answer.
-
-    Attributes:
-        stake: Share of the stake that is bet; the rest is kept.
-        length: Words that are bet on, one further word a further bet.
-        words: Words that the answer said, spelled as in the document, each with what is before it;
-            none where the bet is lost.
-        question: The question; empty where the bet is lost.
-        before: The answer up to these words.
-        gap: The document without these words, which shows how well they can be guessed from it.
-    """
-
-    stake: float
-    length: int
-    words: tuple[str, ...] = ()
-    question: str = ""
-    before: str = ""
-    gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import CapabilityError
-from ragwitness.core.types import Bet, Message, Role
+from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.text.replies import plain_word
 from ragwitness.text.words import core, split_words

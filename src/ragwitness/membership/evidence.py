@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.files import lines_of
 from ragwitness.core.run_files import FINISHED, SCORES
-from ragwitness.core.types import Audit, Bet, Document, Score
+from ragwitness.core.types import Audit, Document, Score
 from ragwitness.evidence.case import (
     KEPT,
     TAKEN,

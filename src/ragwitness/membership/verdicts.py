@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragwitness.core.types import Bet, Decision, Document, Evidence, Score, Verdict
+from ragwitness.core.bet import Bet
+from ragwitness.core.types import Decision, Document, Evidence, Score, Verdict
 from ragwitness.membership.e_values import Guesses, e_benjamini_hochberg, e_value
 from ragwitness.membership.results.odds import rarity
 from ragwitness.membership.windows import running_scores

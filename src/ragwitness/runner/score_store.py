@@ -23,11 +23,12 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.core.run_files import ANSWERS, FINISHED
 from ragwitness.core.stored_names import stored_name, unset
-from ragwitness.core.types import READING, Audit, Bet, Document, Evidence, Interval, Score, Target
+from ragwitness.core.types import READING, Audit, Document, Evidence, Interval, Score, Target
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Spender, Worker
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import CapabilityError
-from ragwitness.core.types import Bet, Decision, Document, Score, Verdict
+from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
     CAP,

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least
 from ragwitness.core.types import (
     Answer,
-    Bet,
     Capability,
     Document,
     Evidence,

@@ -17,11 +17,11 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least, one_of
 from ragwitness.core.types import (
     Answer,
-    Bet,
     Capability,
     Document,
     Evidence,

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.types import (
     Answer,
-    Bet,
     Capability,
     Document,
     Evidence,
