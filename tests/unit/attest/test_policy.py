@@ -61,7 +61,6 @@ def test_the_digest_changes_with_every_field():
         {"estimator": Estimator("cores", 0.9)},
         {"estimator": Estimator("pairs", 0.8)},
         {"estimator": Estimator("pairs", 0.9, 100)},
-        {"estimator": Estimator("pairs", 0.9, together=False)},
         {"nonces_required": False},
     ]
     made = [policy(**change) for change in changes]
@@ -87,7 +86,7 @@ def test_the_digest_changes_with_every_field():
             _changed(estimator={"name": "pairs", "span": "-1", "threshold": "0.9"}),
             "policy.invalid",
         ),
-        (_changed(version="ragwitness/policy/v1"), "policy.fields"),
+        (_changed(version="ragwitness/policy/v1"), "policy.version"),
         (_changed(queries="03"), "policy.fields"),
         (_changed(queries="-3"), "policy.invalid"),
         (_changed(epsilon="1000"), "policy.fields"),
@@ -191,6 +190,7 @@ def test_the_example_is_a_policy_whose_noise_keeps_its_promise(tmp_path: Path):
         ("top = 4 ", "", "'top' is missing"),
         ('name = "pairs"', 'name = "means"', "no estimator"),
         ("threshold = 0.95", "threshold = true", "no number"),
+        ("queries = 25 ", 'queries = 25\nnoise = "proved" ', "'proved' was removed"),
     ],
 )
 def test_an_unusable_file_says_what_is_wrong(tmp_path: Path, old, new, said):
