@@ -19,6 +19,7 @@ from ragwitness.crypto.hashing import canonical
 from ragwitness.privacy.account_pairs import Links, component_labels, core_group
 
 _VERSION = "ragwitness/estimate/v2"
+_APART = "ragwitness/estimate/v1"  # of a policy of version 1: each tenant by itself
 _BLOCK = 1024
 _LIMB = 24
 _LOW = (1 << _LIMB) - 1
@@ -37,12 +38,15 @@ class CoalitionEstimate:
         queries: Number of query records.
         groups: Groups of two accounts and more, as (tenant, account), largest first; under
             ``"cores"`` the innermost core alone.
+        tenants: Tenants whose groups were formed by themselves (version 1); empty where accounts of
+            all tenants could be one coalition.
     """
 
     window: str
     estimator: Estimator
     queries: int
     groups: tuple[tuple[Account, ...], ...]
+    tenants: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -70,23 +74,40 @@ def estimate(
     rows = np.asarray(vectors)
     if len(rows) != len(accounts):
         raise InputError(f"{len(accounts):,} queries have {len(rows):,} vectors.")
-    groups = _groups(policy.estimator, accounts, rows)
-    return CoalitionEstimate(policy.window, policy.estimator, len(accounts), groups)
+    # Accounts of all tenants together, or of each tenant apart (version 1).
+    estimator, tenants = policy.estimator, tuple(policy.tenants)
+    if estimator.together:
+        together = _groups(estimator, accounts, rows)
+        return CoalitionEstimate(policy.window, estimator, len(accounts), together)
+    groups: list[tuple[Account, ...]] = []
+    for tenant in tenants:
+        rows_of_tenant = [i for i, (name, _) in enumerate(accounts) if name == tenant]
+        groups += _groups(estimator, [accounts[i] for i in rows_of_tenant], rows[rows_of_tenant])
+    return CoalitionEstimate(policy.window, estimator, len(accounts), tuple(groups), tenants)
 
 
 def certificate(coalition: CoalitionEstimate) -> bytes:
     """Return the canonical JSON whose SHA-256 the close record holds."""
+    # Version 1 lists groups by tenant and has no span.
+    policy = coalition.estimator
+    estimator = {"name": policy.name, "threshold": repr(float(policy.threshold))}
+    groups: object = coalition.groups
+    if coalition.tenants:
+        groups = {
+            tenant: [
+                [name for _, name in group] for group in coalition.groups if group[0][0] == tenant
+            ]
+            for tenant in coalition.tenants
+        }
+    else:
+        estimator["span"] = str(policy.span)
     return canonical(
         {
             "coalition": str(coalition.size),
-            "estimator": {
-                "name": coalition.estimator.name,
-                "threshold": repr(float(coalition.estimator.threshold)),
-                "span": str(coalition.estimator.span),
-            },
-            "groups": coalition.groups,
+            "estimator": estimator,
+            "groups": groups,
             "queries": str(coalition.queries),
-            "version": _VERSION,
+            "version": _APART if coalition.tenants else _VERSION,
             "window": coalition.window,
         }
     )

@@ -26,6 +26,7 @@ from ragwitness.privacy.odometer import Terms, worst_epsilon
 from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
 VERSION = "ragwitness/policy/v2"
+_APART = "ragwitness/policy/v1"  # its estimator looks at each tenant by itself, without a span
 ESTIMATORS = ("pairs", "cores")
 """Coalition estimators whose result is the same on every machine."""
 
@@ -88,6 +89,8 @@ class Estimator:
             most four decimals.
         span: The paper's sliding window W: the largest distance in the log of two queries that are
             compared, since the log has no clock that a verifier could check; 0 for all.
+        together: Whether accounts of different tenants can be one coalition; False in policies of
+            version 1, of windows that 0.2.0 opened.
     """
 
     STEPS: ClassVar[int] = 10_000
@@ -96,10 +99,13 @@ class Estimator:
     name: str = "pairs"
     threshold: float = 0.9
     span: int = 0
+    together: bool = True
 
     def __post_init__(self) -> None:
         # Every value must allow a verifier to recompute the estimate.
         whole("span", self.span, 0)
+        if self.span and not self.together:
+            raise InputError("An estimator that takes tenants apart (version 1) has no span.")
         if self.name not in ESTIMATORS:
             raise InputError(
                 f"There is no estimator {self.name!r} that a verifier can recompute.",
@@ -202,10 +208,11 @@ class WindowPolicy:
         estimator = {
             "name": self.estimator.name,
             "threshold": repr(float(self.estimator.threshold)),
-            "span": str(self.estimator.span),
         }
+        if self.estimator.together:
+            estimator["span"] = str(self.estimator.span)
         fields |= {
-            "version": VERSION,
+            "version": VERSION if self.estimator.together else _APART,
             "window": self.window,
             "tenants": {name: _written(mechanism) for name, mechanism in self.tenants.items()},
             "relation": self.relation,
@@ -225,11 +232,11 @@ class WindowPolicy:
                 :func:`~ragwitness.crypto.hashing.parse` ``policy.*``.
         """
         value = parse(data, MOST_BYTES, "policy")
-        current = isinstance(value, dict) and value.get("version") == VERSION
+        current = isinstance(value, dict) and value.get("version") in (VERSION, _APART)
         require(
             current,
             "policy.version",
-            f"This is no policy of {VERSION}.",
+            f"This is no policy of {VERSION} or {_APART}.",
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
         try:
@@ -256,7 +263,8 @@ def _read(value: dict[str, Any]) -> WindowPolicy:
         estimator=Estimator(
             estimator["name"],
             _number(float, estimator["threshold"]),
-            _number(int, estimator["span"]),
+            _number(int, estimator.get("span", "0")),
+            value["version"] == VERSION,
         ),
         nonces_required=value["nonces_required"] is True,
         **{name: _number(int, value[name]) for name in _WHOLES},

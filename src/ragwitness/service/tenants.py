@@ -371,7 +371,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
         policy = TenantPolicy.from_json(row.policy)
-        claim = policy.claim
+        claim, life = policy.claim, policy.life  # refuses codes, of which nothing is metered
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         number, seconds_left = window_of(row.created, claim.window, moment)
@@ -392,7 +392,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             joint_epsilon=claim.joint_epsilon,
             delta=claim.joint_delta,
             life_epsilon=epsilon_at(claim.joint_delta, math.sqrt(used)),
-            lifetime_epsilon=claim.lifetime_epsilon,
+            lifetime_epsilon=None if math.isinf(life) else epsilon_at(claim.joint_delta, life),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, number),

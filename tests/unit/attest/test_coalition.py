@@ -95,6 +95,12 @@ def test_accounts_of_two_tenants_are_one_coalition():
     who = [("clinic", "a"), ("archive", "b"), ("clinic", "c"), ("archive", "a")]
     assert estimate(_with(), who, vectors).groups == (tuple(sorted(who)),)
     assert estimate(_with(), who[:2], vectors[:2]).size == 2
+    apart = estimate(policy(estimator=Estimator("pairs", 0.9, together=False)), who, vectors)
+    assert apart.groups == (
+        (("archive", "a"), ("archive", "b")),
+        (("clinic", "a"), ("clinic", "c")),
+    )
+    assert apart.size == 2
 
 
 @pytest.mark.slow

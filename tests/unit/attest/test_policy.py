@@ -61,6 +61,7 @@ def test_the_digest_changes_with_every_field():
         {"estimator": Estimator("cores", 0.9)},
         {"estimator": Estimator("pairs", 0.8)},
         {"estimator": Estimator("pairs", 0.9, 100)},
+        {"estimator": Estimator("pairs", 0.9, together=False)},
         {"nonces_required": False},
     ]
     made = [policy(**change) for change in changes]
@@ -86,7 +87,7 @@ def test_the_digest_changes_with_every_field():
             _changed(estimator={"name": "pairs", "span": "-1", "threshold": "0.9"}),
             "policy.invalid",
         ),
-        (_changed(version="ragwitness/policy/v1"), "policy.version"),
+        (_changed(version="ragwitness/policy/v1"), "policy.fields"),
         (_changed(queries="03"), "policy.fields"),
         (_changed(queries="-3"), "policy.invalid"),
         (_changed(epsilon="1000"), "policy.fields"),

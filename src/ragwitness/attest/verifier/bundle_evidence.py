@@ -160,6 +160,8 @@ def _read(bundle: Bundle) -> BundleEvidence:
     files, tenants = bundle.files, range(bundle.tenants)
     # The policy, under which the sizes of all other files are known.
     policy = WindowPolicy.parse(files["policy.json"])
+    old = "A policy of version 1 estimates each tenant's coalition by itself."
+    require(policy.estimator.together, "policy.version", old)
     try:
         shape = proof_shape(policy)
     except InputError as error:
