@@ -253,7 +253,7 @@ def _log(
     # The first entry of the log, under its signed checkpoint.
     ledger = WindowLog(folder.public)
     replace_file(ledger.path, b"")
-    replace_file(folder.journal, b"")
+    replace_file(folder.openings, b"")
     ledger.append(record)
     note = publish(folder.public, ledger.log, keys, ledger.entries)
     replace_file(folder.public / "open.checkpoint", note)
@@ -268,13 +268,13 @@ class Folder:
     Attributes:
         public: For everybody; a static server can hand it out.
         secret: For the provider alone.
-        journal: The openings of the query records.
+        openings: The openings of the query records.
         seed: The window's seed, 32 bytes.
     """
 
     def __init__(self, root: Path) -> None:
         self.root, self.public, self.secret = root, root / "public", root / "secret"
-        self.journal = self.secret / "records.jsonl"
+        self.openings = self.secret / "records.jsonl"
         self.seed = self.secret / "seed"
 
     def tenant(self, place: int) -> Path:

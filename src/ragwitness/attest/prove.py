@@ -185,7 +185,7 @@ def close_window(window: Window) -> CoalitionEstimate:
         The coalition estimate; it may exceed the policy's cap, which then fails the audit.
 
     Raises:
-        InputError: The journal is damaged, there is no key, or the folder cannot be written.
+        InputError: The openings are damaged, there is no key, or the folder cannot be written.
     """
     policy, ledger = window.policy, window.ledger
     with window.writing():

@@ -30,7 +30,7 @@ from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.attest.receipts import (
     KeptOpening,
     Opened,
-    OpeningsJournal,
+    OpeningsStore,
     Receipt,
     Request,
     check_key,
@@ -268,7 +268,7 @@ class Window:
     def __init__(self, folder: Folder, policy: WindowPolicy, keys: Sequence[PrivateKey]) -> None:
         self.folder, self.policy, self.keys = folder, policy, tuple(keys)
         self.ledger = WindowLog(folder.public)
-        self._journal = OpeningsJournal(folder.journal)
+        self._openings = OpeningsStore(folder.openings)
         self._seed = read_file(folder.seed, SEED_BYTES)
         self._indexes: dict[str, SlotIndex] = {}
         self._tree: MerkleLog | None = None
@@ -463,7 +463,7 @@ class Window:
         """Return the receipt of a query record, by its place among them.
 
         Raises:
-            InputError: There is no such record, no key, or the journal is damaged.
+            InputError: There is no such record, no key, or the openings are damaged.
         """
         opening, index = self.kept(number), self.ledger.queries[number]
         log = self.ledger.log
@@ -480,11 +480,11 @@ class Window:
         """Return the openings of a query record, by its place among them.
 
         Raises:
-            InputError: There is no such record, or the journal is damaged.
+            InputError: There is no such record, or the openings are damaged.
         """
         if not 0 <= number < len(self.ledger.queries):
             raise InputError(f"The window has {len(self.ledger.queries):,} queries.")
-        return self._journal.get(self.ledger.log.node(0, self.ledger.queries[number]))
+        return self._openings.get(self.ledger.log.node(0, self.ledger.queries[number]))
 
     def seed_opening(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
         """Return a sub-seed and the proof that it was committed to before the window.
@@ -574,6 +574,6 @@ class Window:
         # Find a missing key before anything is spent.
         sign(self.ledger.log, self.keys)
         # The opening first: a record without it could never be proved.
-        self._journal.put(record_hash(record), KeptOpening(opened, request.text))
+        self._openings.put(record_hash(record), KeptOpening(opened, request.text))
         self.ledger.append(record)
         return LoggedAnswer(ids, account.count, self.receipt(len(self.ledger.queries) - 1))
