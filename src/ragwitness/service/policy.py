@@ -171,8 +171,8 @@ class TenantPolicy:
     @property
     def life(self) -> float:
         """The mu that no answers of all windows together may pass; infinite without a promise."""
-        epsilon = self.claim.lifetime_epsilon
-        return math.inf if epsilon is None else _budget(self.claim, self.mechanism, epsilon)
+        epsilon, mechanism = self.claim.lifetime_epsilon, self.mechanism  # codes have none: refused
+        return math.inf if epsilon is None else _budget(self.claim, mechanism, epsilon)
 
     def meter(self, state: bytes | None, granted: float | None = None) -> Odometer:
         """Return the meter of a window's index.

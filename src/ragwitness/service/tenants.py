@@ -371,7 +371,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
         policy = TenantPolicy.from_json(row.policy)
-        claim, life = policy.claim, policy.life  # refuses codes, of which nothing is metered
+        claim, life = policy.claim, policy.life
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         number, seconds_left = window_of(row.created, claim.window, moment)
