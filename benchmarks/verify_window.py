@@ -3,7 +3,7 @@
     python benchmarks/verify_window.py [--slots 1000] [--records 30] [--rounds 5] [--out DIR]
 
 One tenant, random vectors of 384 dimensions, 20 accounts with keys and 25 queries each, a beacon,
-real proofs of noise that stays closed (--noise opened: of noise that is opened). The bundle is made
+real proofs. The bundle is made
 once and kept in --out. Each verification is `ragwitness verify` in a process of its own; CPU
 seconds of the whole process, median and range.
 """
