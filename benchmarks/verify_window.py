@@ -3,9 +3,8 @@
     python benchmarks/verify_window.py [--slots 1000] [--records 30] [--rounds 5] [--out DIR]
 
 One tenant, random vectors of 384 dimensions, 20 accounts with keys and 25 queries each, a beacon,
-real proofs. The bundle is made
-once and kept in --out. Each verification is `ragwitness verify` in a process of its own; CPU
-seconds of the whole process, median and range.
+real proofs. The bundle is made once and kept in --out. Each verification is `ragwitness verify` in
+a process of its own; CPU seconds of the whole process, median and range.
 """
 
 from __future__ import annotations
