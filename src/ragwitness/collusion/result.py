@@ -37,7 +37,6 @@ _WORDS = "privacy of accounts that pool"
 
 _ACCOUNTING = {
     "paper": "Theorem 3.4 (the paper)",
-    "opaque": "best of (eps_q, delta_q)",
     "renyi": "Renyi, (3.6)",
     "moments": "moments accountant",
     "exact": "exact",
