@@ -548,7 +548,7 @@ def _report(result: AuditResult) -> ReportDocument:
         ("Smallest p-value possible", smallest),
         ("Guarantee", f"{exact} {calibration.note}"),
         ("Equal scores", ties),
-        ("What it could decide", power),
+        ("Possible decisions", power),
         ("When there is “no sign of it”", power_out),
     )
     per_document = f"({result.queries / max(1, total):.3g} per audited document)"
