@@ -292,7 +292,7 @@ def erase(
 
     if not yes:
         typer.confirm(f"Erase {tenant} with all its documents and accounts?", abort=True)
-    # The receipt is written after the erasure, from what the database counted.
+    # The receipt is written after the erasure, from the database's counts.
     with _opened(database) as store:
         erased = erase_tenant(store, tenant)
     if receipt is not None:

@@ -151,7 +151,7 @@ def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
 
 # The log of one's runs: every sealed run, before its first query and with its result.
 #
-# A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
+# A discarded run stays in the log, because the log only grows. Its checkpoint is signed,
 # anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
 # watch it like the log of a window. An entry holds digests and no text.
 

@@ -79,7 +79,7 @@ class AuditPlan:
         for row in (self.documents, self.known_out, self.known_in):
             ids = Counter(name for name, _ in {(d.id, d.text) for d in row})
             if twice := next((name for name, times in ids.items() if times > 1), None):
-                raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
+                raise InputError(f"Two texts have the id {twice!r}.", "Give each a separate id.")
         # Compared by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}

@@ -65,8 +65,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             calibrate the verdicts.
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
-        method: The audit: auto chooses by what the target, the documents and the caps admit, and
-            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
+        method: The audit: auto chooses by target, documents and caps, and gives its reason; with
+            --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
             or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
             those with thresholds or a classifier.
         options: A setting of the method. May be repeated.
@@ -188,7 +188,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         """The most queries that may be under way."""
         if self.concurrency is not None:
             return self.concurrency
-        # A cluster answers for a system of ours, and only for that.
+        # A cluster serves only a lab system.
         ours = self.cluster if str(self.target).startswith("lab:") else None
         return max(4, 2 * ours.workers) if ours else 4
 

@@ -568,7 +568,7 @@ def _report(result: AuditResult) -> ReportDocument:
         ("Smallest p-value possible", smallest * ranked),
         ("Guarantee", f"{exact} {calibration.note}" * ranked),
         ("Equal scores", ties),
-        ("What it could decide", power * ranked),
+        ("Possible decisions", power * ranked),
         ("When there is “no sign of it”", power_out),
     )
     per_document = f"({result.queries / max(1, total):.3g} per audited document)"
