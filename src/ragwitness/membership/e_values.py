@@ -3,14 +3,14 @@
 A target that holds a document can say its next words. How often would it say them without? A
 *reference model*, which has not read the document, is asked the same question and gives the
 probability of these words. The bet on them is fixed before the answer and pays 1 / probability.
-If the target without the document says them no more often than the reference model guesses, the
-mean pay is at most 1, whatever else the target does: the wealth of all bets on a document is an
-e-value. By Markov's inequality it reaches 1 / alpha with probability at most alpha, so one
-document gets a verdict without any other document. See ``docs/design/e-values.md``.
+The assumption: a target without the document says them no more often than the
+reference model guesses. Then the mean pay is at most 1, whatever else the target does, and the
+wealth of all bets on a document is an e-value. By Markov's inequality it reaches 1 / alpha with
+probability at most alpha, so one document gets a verdict without any other document. See ``docs/design/e-values.md``.
 
 Three rules keep the mean pay at most 1. Only the document's own spelling wins. An answer that
-repeats the words before twice opens two bets, one after the other. A place at which the target
-went on is not bet on again.
+repeats the words before the gap twice opens two bets, one after the other. A gap that the target
+filled is not bet on again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ result's."""
 
 
 def next_words(text: str, length: int = LENGTH) -> list[str]:
-    """Return the first words of a text, each with what is before it."""
+    """Return the first words of a text, each with the signs before it."""
     words, end = list[str](), 0
     for word in split_words(text):
         if stem := core(word.text):
@@ -85,38 +85,38 @@ def bets_on(
     if not ahead:
         return []
     if not tail:
-        places = [0]
+        starts = [0]
     else:
         words = [word for word in split_words(answer) if core(word.text)]
         keys = [plain_word(core(word.text)) for word in words]
-        places = [
+        starts = [
             word.start + word.text.find(core(word.text)) + len(core(word.text))
             for n, word in enumerate(words)
             if n + 1 >= len(tail) and keys[n + 1 - len(tail) : n + 1] == [*tail]
         ]
-    bets, free = list[Bet](), 0
-    for at in places:
-        if at < free:
+    bets, end = list[Bet](), 0
+    for start in starts:
+        if start < end:
             continue
-        said, free = _said(answer, at, ahead)
+        matched, end = _matching(answer, start, ahead)
         stake = STAKES[min(len(bets), len(STAKES) - 1)]
-        won = (tuple(said), question, answer[:at], gap) if said else ()
-        bets.append(Bet(stake, len(ahead), *won))
+        details = (tuple(matched), question, answer[:start], gap) if matched else ()
+        bets.append(Bet(stake, len(ahead), *details))
     return bets
 
 
-def _said(answer: str, at: int, ahead: Sequence[str]) -> tuple[list[str], int]:
-    """Words of ``ahead`` that an answer says at a place, letter by letter, and where they end."""
-    said = list[str]()
-    for number, word in enumerate(ahead):
+def _matching(answer: str, start: int, ahead: Sequence[str]) -> tuple[list[str], int]:
+    """Words of ``ahead`` in an answer at a place, letter by letter, and where they end."""
+    words = list[str]()
+    for word in ahead:
         # An answer that begins with the word has no space before it.
-        spelled = word.lstrip() if not at and not number else word
-        stop = at + len(spelled)
-        if answer[at:stop] != spelled or answer[stop : stop + 1].isalnum():
+        spelled = word if start else word.lstrip()
+        stop = start + len(spelled)
+        if answer[start:stop] != spelled or answer[stop : stop + 1].isalnum():
             break
-        said.append(spelled)
-        at = stop
-    return said, at
+        words.append(spelled)
+        start = stop
+    return words, start
 
 
 def without_words(document: str, start: int, end: int) -> str:
@@ -136,10 +136,10 @@ def pay(bet: Bet, nats: Sequence[float], cap: float = CAP) -> float:
         cap: Nats of a word at most.
     """
     total, wealth, share = 1.0 - bet.stake, 0.0, bet.stake / 2
-    for place, value in enumerate(nats):
+    for index, value in enumerate(nats):
         wealth += min(value, cap)
         # The last bet gets the rest, so that the shares add up to the stake.
-        total += share * (2 if place == bet.length - 1 else 1) * math.exp(wealth)
+        total += share * (2 if index == bet.length - 1 else 1) * math.exp(wealth)
         share /= 2
     return total
 
@@ -194,8 +194,8 @@ class References:
     def _nats(self, bet: Bet) -> tuple[float, ...]:
         prompts = [(model, bet.question) for model in self.models]
         if bet.gap:
-            shown = _CONTEXT.replace("{gap}", bet.gap, 1).replace("{question}", bet.question, 1)
-            prompts.append((self.models[0], shown))
+            with_gap = _CONTEXT.replace("{gap}", bet.gap, 1).replace("{question}", bet.question, 1)
+            prompts.append((self.models[0], with_gap))
         text = "".join(bet.words)
         rows = []
         for model, prompt in prompts:
@@ -230,7 +230,7 @@ def word_nats(scores: TextScores, words: Sequence[str]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class MeanPay:
-    """What bets on documents known to be outside paid.
+    """Pay of the bets on documents known to be outside.
 
     Attributes:
         questions: Bets' answers behind it.

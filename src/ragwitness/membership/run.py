@@ -531,14 +531,14 @@ def _undecided(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
 def _odds(
     audit: Audit,
     guess: Guesser,
-    known: Sequence[Outcome],
+    outside: Sequence[Outcome],
     in_question: Sequence[Outcome],
     alpha: float,
 ) -> tuple[Odds, Guesses]:
     """Ask for the guesses, and test the assumption on documents known to be outside."""
-    bets = [bet for o in (*known, *in_question) for bet in o.score.bets if bet.words]
+    bets = [bet for o in (*outside, *in_question) for bet in o.score.bets if bet.words]
     models, guesses = guess(bets)
-    pays = [e_value(outcome.score.bets, guesses) for outcome in known]
+    pays = [e_value(outcome.score.bets, guesses) for outcome in outside]
     test = test_mean_pay(pays)
     return Odds(
         models,

@@ -305,7 +305,7 @@ class GgufModel(EndpointModel):
             )
         ends = _character_ends([token["piece"] for token in listed["tokens"]], start + text)
         first = next((n for n, end in enumerate(ends) if end > len(start)), len(ids))
-        # 2. One step for each token of the text: the probability of the token that stands there.
+        # 2. One step for each token of the text: the probability of its token.
         rows = [
             await self._next_token(ids[:n], ids[n], top) if n else _UNSCORED
             for n in range(first, len(ids))
@@ -327,26 +327,24 @@ class GgufModel(EndpointModel):
         """Return the token at a place with its probability and rank."""
         body = {"prompt": ids, "n_predict": 1, "n_probs": max(_LISTED, top), "temperature": 0.0}
         body |= {"cache_prompt": True}
-        place: Any = None
+        step: Any = None
         # The token is forced, so that its probability is reported; a piece of a character is not.
         for forced in (true, self._plain_token):
             steered = body | {"logit_bias": [[forced, _FORCE]]}
             reply: Any = await self._native.post("/completion", steered)
-            if places := reply.get("completion_probabilities"):
-                (place,) = places
+            if steps := reply.get("completion_probabilities"):
+                (step,) = steps
                 break
-        listed = place["top_logprobs"]
-        own = (
-            place
-            if place["id"] == true
-            else next((t for t in listed if t["id"] == true), listed[-1])
+        listed = step["top_logprobs"]
+        entry = (
+            step if step["id"] == true else next((t for t in listed if t["id"] == true), listed[-1])
         )
-        rank = sum(token["logprob"] > own["logprob"] for token in listed)
+        rank = sum(token["logprob"] > entry["logprob"] for token in listed)
         alternatives = tuple((token["token"], token["logprob"]) for token in listed[:top])
-        return TokenLogprob(own["token"], min(0.0, own["logprob"]), alternatives), rank
+        return TokenLogprob(entry["token"], min(0.0, entry["logprob"]), alternatives), rank
 
 
-_LISTED = 100  # alternatives of a place that are listed: larger ranks are not told apart
+_LISTED = 100  # alternatives of a place that are listed: larger ranks are equal
 _FORCE = 1000.0  # added to the logit of a token that must come; probabilities are those before
 _UNSCORED = (TokenLogprob("", float("nan")), 0)
 

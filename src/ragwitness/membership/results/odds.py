@@ -1,4 +1,4 @@
-"""What the absolute scale of an audit rested on, as results store and word it."""
+"""The absolute scale of an audit, as results store and word it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Odds:
         guesses: Nats of each word of each won bet, in the order of the documents: known outside,
             then in question.
         known: Known-outside documents whose bets test the assumption.
-        mean_pay: What these paid for a stake of 1, on average; None without any.
+        mean_pay: Their mean pay for a stake of 1; None without any.
         against: Evidence that their mean pay is above 1, itself an e-value.
         needs_test: Whether the method needs this test.
     """
