@@ -3,10 +3,10 @@
 A target that holds a document can say its next words. How often would it say them without? A
 *reference model*, which has not read the document, is asked the same question and gives the
 probability of these words. The bet on them is fixed before the answer and pays 1 / probability.
-The assumption: a target without the document says them no more often than the
-reference model guesses. Then the mean pay is at most 1, whatever else the target does, and the
-wealth of all bets on a document is an e-value. By Markov's inequality it reaches 1 / alpha with
-probability at most alpha, so one document gets a verdict without any other document. See ``docs/design/e-values.md``.
+The assumption: a target without the document says them no more often than the reference model
+guesses. Then the mean pay is at most 1, whatever else the target does, and the wealth of all bets
+on a document is an e-value. By Markov's inequality it reaches 1 / alpha with probability at most
+alpha, so one document gets a verdict without any other. See ``docs/design/e-values.md``.
 
 Three rules keep the mean pay at most 1. Only the document's own spelling wins. An answer that
 repeats the words before the gap twice opens two bets, one after the other. A gap that the target
