@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ragwitness.core.files import write_rows
 from ragwitness.models.endpoint import THREADS_VARIABLE
-from ragwitness.models.packaged import cache_folder, fetch
+from ragwitness.models.smollm2 import cache_folder, fetch
 from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.server import serve
 from ragwitness.text.documents import load_documents

@@ -12,8 +12,8 @@ class Bet:
     Attributes:
         stake: Share of the stake that is bet; the rest is kept.
         length: Words that are bet on, one further word a further bet.
-        words: Words that the answer said, spelled as in the document, each with the signs before it;
-            none where the bet is lost.
+        words: Words in the answer, spelled as in the document, each with the signs before it; none
+            where the bet is lost.
         question: The question; empty where the bet is lost.
         before: The answer up to these words.
         gap: The document without these words, which shows how well they can be guessed from it.

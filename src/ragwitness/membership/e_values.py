@@ -119,7 +119,7 @@ def _matching(answer: str, start: int, ahead: Sequence[str]) -> tuple[list[str],
     return words, start
 
 
-def without_words(document: str, start: int, end: int) -> str:
+def with_gap(document: str, start: int, end: int) -> str:
     """Return a document with a mark in place of some of its characters."""
     return f"{document[:start]}{_GAP}{document[end:]}"
 
@@ -194,8 +194,10 @@ class References:
     def _nats(self, bet: Bet) -> tuple[float, ...]:
         prompts = [(model, bet.question) for model in self.models]
         if bet.gap:
-            with_gap = _CONTEXT.replace("{gap}", bet.gap, 1).replace("{question}", bet.question, 1)
-            prompts.append((self.models[0], with_gap))
+            shown_text = _CONTEXT.replace("{gap}", bet.gap, 1).replace(
+                "{question}", bet.question, 1
+            )
+            prompts.append((self.models[0], shown_text))
         text = "".join(bet.words)
         rows = []
         for model, prompt in prompts:

@@ -264,7 +264,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     def _references(self, plan: AuditPlan, shadow: bool) -> tuple[str, ...]:
         """Return the reference models: by default the packaged one, where ranks cannot decide."""
         from ragwitness.membership.results.assumptions import VerdictReach
-        from ragwitness.models.packaged import NAME, can_be_had
+        from ragwitness.models.smollm2 import NAME, can_be_had
         from ragwitness.text.overlap import without_copies
 
         if self.reference_model is not None:

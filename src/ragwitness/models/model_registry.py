@@ -29,7 +29,7 @@ LANGUAGE_MODELS = Registry(
             "gguf:FILE",
         ),
         "smollm2": Listing(
-            "ragwitness.models.packaged:load",
+            "ragwitness.models.smollm2:load",
             "SmolLM2-135M-Instruct, fetched once (98 MB), by llama.cpp",
             "smollm2",
         ),

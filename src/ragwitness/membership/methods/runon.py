@@ -31,7 +31,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.e_values import bets_on, next_words, without_words
+from ragwitness.membership.e_values import bets_on, next_words, with_gap
 from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     beyond,
@@ -341,7 +341,7 @@ def bets_on_place(place: Place, question: str, answer: Answer, document: str) ->
         return []
     behind = start + len(place.true)
     ahead = next_words(text[behind:], len(place.following))
-    gap = without_words(text, behind, behind + sum(map(len, ahead)))
+    gap = with_gap(text, behind, behind + sum(map(len, ahead)))
     return bets_on(question, read_answer(answer).text, place.tail, ahead, gap)
 
 

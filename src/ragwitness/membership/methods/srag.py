@@ -30,7 +30,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.e_values import bets_on, next_words, without_words
+from ragwitness.membership.e_values import bets_on, next_words, with_gap
 from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     log_odds,
@@ -434,7 +434,7 @@ class SRag:
         """Return the bet that an answer begins with the words behind the prefix."""
         start = probe.word.start
         ahead = next_words(passage.text[start:])
-        gap = without_words(passage.text, start, start + sum(map(len, ahead)))
+        gap = with_gap(passage.text, start, start + sum(map(len, ahead)))
         question = self.config.prompt.replace("{prefix}", passage.before(probe.word))
         return bets_on(question, reading.text.lstrip(_OPENERS), (), ahead, gap)
 

