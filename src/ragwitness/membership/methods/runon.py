@@ -131,7 +131,7 @@ class Background:
             stems = [stem for word in split_words(text) if (stem := core(word.text))]
             self._holding.update({plain_word(stem) for stem in stems})
             for stem in stems:
-                if (shape := _shape(stem)) is not None:
+                if (shape := shape_of(stem)) is not None:
                     self._alike[shape].add(stem)
 
     def information(self, key: str) -> float:
@@ -146,7 +146,7 @@ class Background:
         return sorted(self._alike[shape]) if shape is not None else []
 
 
-def _shape(stem: str) -> tuple[bool, int | str] | None:
+def shape_of(stem: str) -> tuple[bool, int | str] | None:
     """The form that a word and its replacement share; None where nothing can replace it."""
     if stem.isdigit():
         return False, len(stem)
@@ -229,7 +229,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         # The word behind the lead, or one near it that occurs once in the document.
         for n in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
             stem = core(words[n].text)
-            if counts[keys[n]] > 1 or not (candidates := replacements(_shape(stem))):
+            if counts[keys[n]] > 1 or not (candidates := replacements(shape_of(stem))):
                 continue
             # As rare as the true word, as far as there are such.
             rarity = background.information(keys[n])
