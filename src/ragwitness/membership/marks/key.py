@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.files import read_object, replace_file
 from ragwitness.crypto.hashing import Opening, canonical, commit, draw_blinding, verify_opening
 from ragwitness.membership.marks.lots import Lot, MarkedDocument
@@ -193,7 +193,7 @@ def read_key(path: Path) -> MarksKey:
         key.check()
         if fields["drawn"] and [list(row) for row in key.drawn] != fields["drawn"]:
             raise ValueError("the lots do not follow from the seed")
-    except (KeyError, TypeError, ValueError, AttributeError, VerificationError) as error:
-        why = error.message if isinstance(error, VerificationError) else repr(error)
+    except (KeyError, TypeError, ValueError, AttributeError, RagwitnessError) as error:
+        why = error.message if isinstance(error, RagwitnessError) else repr(error)
         raise InputError(f"{path} was changed since it was written: {why}.", _LOST) from error
     return key

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ragwitness.core.types import Answer, Query
 from ragwitness.membership.marks.lots import MarkedDocument, named, wording
-from ragwitness.membership.methods.response_parsing.replies import read_answer
 from ragwitness.privacy.sampler import Bits, uniform
+from ragwitness.text.replies import after_thought
 
 TRIAL = 3
 """Questions in one way after which the other begins, where no answer named an alternative."""
@@ -106,7 +106,8 @@ def ask_lots(
         if number in said:
             continue
         (answer,) = yield [Query(questions[way, number], ROOM)]
-        reading = named(read_answer(answer).text, lots[number].alternatives, lots[number].left)
+        text, _ = after_thought(answer.text)
+        reading = named(text or "", lots[number].alternatives, lots[number].left)
         answers = (*asked.answers, LotAnswer(number, way, reading))
         asked = LotAnswers(answers, said if reading is None else {**said, number: reading})
         if len(answers) == TRIAL <= len(ways["continue"]) and not asked.said:
