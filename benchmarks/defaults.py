@@ -31,7 +31,7 @@ from filelock import FileLock
 
 from ragwitness.core.types import Audit, Capability, Document
 from ragwitness.membership.measure import divide
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.run import Statistic, learn
 from ragwitness.models.model_registry import load_language_model

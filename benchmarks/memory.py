@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from ragwitness.core.types import Answer, Capability, Document, Query, TokenLogprob
-from ragwitness.membership.methods.method_registry import build_audit
+from ragwitness.membership.method_registry import build_audit
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model

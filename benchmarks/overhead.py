@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Worker
 from ragwitness.targets.openai import OpenAITarget
@@ -113,7 +113,7 @@ async def _harness(url: str, documents: list[Document], concurrency: int) -> flo
     """Ask through worker, rate limiter, journal and ledger."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        RateLimiter.of_run(Path(folder), pace=Pace.at_most(concurrency)) as limiter,
+        RateLimiter.of_run(Path(folder), at_once=concurrency) as limiter,
         ResponseStore(Path(folder) / "answers.jsonl") as journal,
     ):
         options = TransportOptions(concurrency=concurrency, setback=limiter.setback)

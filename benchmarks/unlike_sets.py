@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
 from ragwitness.membership.assumptions import likeness
-from ragwitness.membership.methods.method_registry import build_audit
+from ragwitness.membership.method_registry import build_audit
 from ragwitness.membership.results.assumptions import LEVEL
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import RagConfig

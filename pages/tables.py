@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+from ragwitness.membership.method_registry import AUDITS, build_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.stats.power import Binormal, expected_power, needed_together
 

@@ -24,7 +24,7 @@ from scipy.stats import betabinom
 
 from ragwitness.core.types import Decision
 from ragwitness.membership.measure import CorpusSplit, divide
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import Statistic, learn
 from ragwitness.membership.shadow import ShadowConfig

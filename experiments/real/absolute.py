@@ -287,7 +287,7 @@ def asked_about(document: Any, most: int, audit: Any) -> list[Asked]:
 
 def runon_among(pool: Sequence[Any] = ()) -> Any:
     """Return the method, which takes from a pool of documents how rare a word is."""
-    from ragwitness.membership.methods.method_registry import build_audit, configure
+    from ragwitness.membership.method_registry import build_audit, configure
     from ragwitness.membership.plan import among
     from ragwitness.membership.windows import WindowedAudit
     from ragwitness.models.model_registry import load_language_model

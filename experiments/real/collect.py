@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+from ragwitness.membership.method_registry import AUDITS, build_audit
 from ragwitness.membership.plan import among
 from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel

@@ -25,7 +25,7 @@ import numpy as np
 
 from experiments.real.collect import LANGUAGES, POOL, documents_of, load_rows, whole
 from ragwitness.core.types import Audit, Document
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.response_store import decode_answer
 from ragwitness.runner.worker import Done, advance, probe_of

@@ -33,7 +33,7 @@ from experiments.real.weights import load
 from ragwitness.api import audit as audit_documents
 from ragwitness.core.types import Answer, Audit, Capability, Document, Query
 from ragwitness.membership.auto_select import _ShownAudit, pilot_documents
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model

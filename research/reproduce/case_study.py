@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Audit, Document, Score
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.lab import rag_config
 from ragwitness.rag.pipeline import build_system

@@ -30,8 +30,8 @@ from ragwitness.core.types import Target as Target
 from ragwitness.core.types import Verdict as Verdict
 from ragwitness.crypto.keys import read_key as read_key
 from ragwitness.leakage.result import LeakResult as LeakResult
-from ragwitness.membership.methods.method_registry import build_audit as build_audit
-from ragwitness.membership.methods.method_registry import configure as configure
+from ragwitness.membership.method_registry import build_audit as build_audit
+from ragwitness.membership.method_registry import configure as configure
 from ragwitness.membership.methods.srag import SRag as SRag
 from ragwitness.membership.methods.srag import SRagConfig as SRagConfig
 from ragwitness.membership.plan import AuditPlan as AuditPlan

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.cli import steps
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.text.sample import load_sample
 from tests.support.loopback import chat_body, loopback, reply
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.runner.task_runtime import key_values, per_method
 from ragwitness.text.sample import load_sample
 from tests.cli.surface import verbs

@@ -31,7 +31,7 @@ def test_it_is_read_in_three_minutes() -> None:
 
 def test_it_counts_what_there_is() -> None:
     from ragwitness.leakage.attack_registry import ATTACKS
-    from ragwitness.membership.methods.method_registry import AUDITS
+    from ragwitness.membership.method_registry import AUDITS
 
     assert f"| {len(AUDITS)} audits," in _README
     assert f"| {len(ATTACKS)} attacks;" in _README

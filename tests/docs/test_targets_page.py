@@ -84,7 +84,7 @@ def test_the_recording(tmp_path: Path) -> None:
 
 
 def test_the_entry_points_are_read_from_these_groups() -> None:
-    from ragwitness.membership.methods.method_registry import GROUP as AUDITS
+    from ragwitness.membership.method_registry import GROUP as AUDITS
     from ragwitness.rag.defenses.defense_registry import GROUP as DEFENSES
     from ragwitness.targets.resolve import GROUP as TARGETS
 

@@ -236,7 +236,7 @@ def close(window: Any) -> None:
 
 def audit_identities() -> dict[str, str]:
     """The identity of every audit of ours, with its defaults and a proxy called ``nobody``."""
-    from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+    from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 
     return {
         name: identity_of(build_audit(name, Nobody(), configure(name)), Nobody.name)  # type: ignore[arg-type]
@@ -275,7 +275,7 @@ def unit_ids(identity: str, target: str, rows: list[dict[str, Any]]) -> list[str
 
 def audit_identity_of(method: str, options: dict[str, object]) -> str:
     """The identity of the audit that a command line makes with the embedded reader."""
-    from ragwitness.membership.methods.method_registry import build_audit, configure
+    from ragwitness.membership.method_registry import build_audit, configure
     from ragwitness.models.model_registry import load_language_model
 
     model = load_language_model("reader")

@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError, ModelError
 from ragwitness.membership.measure import measure
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.results.evaluation import Battery, Cost
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.stats.evaluation import Rate

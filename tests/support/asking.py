@@ -13,7 +13,7 @@ from pathlib import Path
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.types import Capability, Document, Probe, Query, Score
 from ragwitness.runner.budget import Budget
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Worker
 from ragwitness.targets.openai import OpenAITarget
@@ -50,7 +50,7 @@ async def ask(
     url: str, run: Path, n: int, budget: Budget | None = None, **options: float
 ) -> tuple[list[Outcome], RateLimiter]:
     """Run the audit; quick to retry."""
-    with RateLimiter.of_run(run, budget, Pace.at_most(AT_ONCE)) as limiter:
+    with RateLimiter.of_run(run, budget, AT_ONCE) as limiter:
         transport = TransportOptions(
             retry=RetryPolicy(retries=3, first=0.005, longest=0.02),
             concurrency=AT_ONCE,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragwitness.core.types import Document
 from ragwitness.runner.budget import Budget
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.synthesis.agents import MakingConfig
 from ragwitness.synthesis.generator_registry import build_method, guard_config
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
@@ -56,7 +56,7 @@ def make(
     )
 
     async def work() -> SynthesisResult:
-        with RateLimiter.of_run(run, budget, Pace.at_most(3)) as limiter:
+        with RateLimiter.of_run(run, budget, 3) as limiter:
             options = TransportOptions(
                 retry=RetryPolicy(retries=1, first=0.005, longest=0.01),
                 read_timeout=timeout,

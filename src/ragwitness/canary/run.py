@@ -122,7 +122,7 @@ async def probe_canaries(
     """
     from ragwitness.canary.ways import asked_in, best_way, echoes_truly, ways_served
     from ragwitness.runner.capabilities import Recorded
-    from ragwitness.runner.rate_limiter import Pace, RateLimiter
+    from ragwitness.runner.rate_limiter import RateLimiter
 
     started, config = time.monotonic(), config or ProbeConfig()
     if not release.strip():
@@ -143,7 +143,7 @@ async def probe_canaries(
     # 2. Every slot is asked about on every held-out example, all candidates alike (App. C.3).
     with ExitStack() as files:
         if limiter is None:
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=Pace.at_most(_AT_ONCE)))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=_AT_ONCE))
         spender: Spender = _Closed(closed) if closed else limiter
         first = audit_of(plan, draw.slots[0], replace(config, way="sampled"))
         ways = await ways_served(target, first, spender, run)

@@ -129,7 +129,7 @@ def _sent(
     import asyncio
 
     from ragwitness.canary.plant import PlantConfig, plant_canaries
-    from ragwitness.runner.rate_limiter import Pace, RateLimiter
+    from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.targets.conversation import open_conversation
 
     config = PlantConfig(*how)
@@ -138,8 +138,8 @@ def _sent(
     def shown(kind: str, answer: str) -> None:
         print_lines(screen, f"an answer that {kind}: {visible(answer, 160)}")
 
-    with RateLimiter.of_run(folder / "send", budget, Pace.at_most(1)) as limiter:
-        options = reached.reach.transport(1, limiter.setback)
+    with RateLimiter.of_run(folder / "send", budget, 1) as limiter:
+        options = reached.transport(1, limiter.setback)
 
         async def work() -> Planted:
             opened = await open_conversation(

@@ -34,7 +34,7 @@ def demo(
     from ragwitness.cli.outputs import conclude
     from ragwitness.cli.steps import wait
     from ragwitness.core.files import write_rows
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
@@ -43,7 +43,7 @@ def demo(
     from ragwitness.rag.config import RagConfig
     from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
-    from ragwitness.runner.rate_limiter import Pace, RateLimiter
+    from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.text.sample import load_sample
 
     # 1. The reader serves as generator and as proxy.
@@ -84,7 +84,7 @@ def demo(
                 identity=identity,
             )
 
-    with RateLimiter.of_run(run, pace=Pace.at_most(2 * plan.in_flight)) as limiter:
+    with RateLimiter.of_run(run, at_once=2 * plan.in_flight) as limiter:
         result = wait(work(), run)
     # 4. The verdicts, and what to try next on the same corpus.
     conclude(result, store=run)

@@ -50,11 +50,11 @@ def doctor(
     """
     from ragwitness.cli.steps import wait
     from ragwitness.membership.results.examination import Examination, PilotOutcome
-    from ragwitness.runner.task_options import Reach
+    from ragwitness.runner.task_options import Reached
 
     display = _Shown()
-    reach = Reach(timeout, 1, key_env, tuple(header or ()))
-    options = reach.transport(AT_ONCE, display.setback)
+    reached = Reached(timeout=timeout, retries=1, key_env=key_env, header=header)
+    options = reached.transport(AT_ONCE, display.setback)
     # Capabilities are measured, not believed: an endpoint's name says little about its answers.
     report = wait(examine(target, options, display))
     # An audit is possible if everything it requires was seen, and no pilot failed to read it.
@@ -118,7 +118,7 @@ async def _pilots(
     A recording answers no questions but its own, so none is tried there.
     """
     from ragwitness.membership.auto_select import CANDIDATES, needs_pilot, run_pilot
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.runner.capabilities import Recorded
@@ -141,7 +141,7 @@ async def _pilots(
 
 def admitted(capabilities: frozenset[Capability]) -> tuple[list[str], list[str]]:
     """Return the names of the audits whose needs are met, and why others cannot be loaded."""
-    from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+    from ragwitness.membership.method_registry import AUDITS, build_audit
     from ragwitness.models.model_registry import load_language_model
 
     # A method of another package may fail to load: that is a note, and no end.

@@ -58,7 +58,7 @@ def init(
     from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
     from ragwitness.membership.auto_select import AUTO, choose, run_pilot
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.results import examination, forecast
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target
@@ -80,7 +80,7 @@ def init(
     named = task.method if task.method != AUTO else None
     remarks, doubtful = order.beforehand()
     # 3. The target's abilities, measured.
-    options = dataclasses.replace(order.reach, retries=1).transport(AT_ONCE)
+    options = dataclasses.replace(task, retries=1).transport(AT_ONCE)
     report = wait(examine(order.target, options))
     possible, _ = admitted(report.capabilities)
     if named is not None and named.partition(":")[0] not in possible:

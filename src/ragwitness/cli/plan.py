@@ -88,7 +88,7 @@ def foresee(
         latency: Measured seconds per short answer.
     """
     from ragwitness.membership.forecast import look_ahead
-    from ragwitness.membership.methods.method_registry import build_audit
+    from ragwitness.membership.method_registry import build_audit
     from ragwitness.membership.plan import among
     from ragwitness.models.model_registry import load_language_model
 
@@ -110,7 +110,7 @@ def _configs_of(method: str, options: Mapping[str, Mapping[str, object]]) -> dic
         InputError: There is no name, an unknown name, field or value, or options for an audit that
             is not named.
     """
-    from ragwitness.membership.methods.method_registry import AUDITS, configure
+    from ragwitness.membership.method_registry import AUDITS, configure
 
     # Names keep their order, each once.
     names = tuple(AUDITS)

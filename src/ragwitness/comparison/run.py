@@ -29,7 +29,7 @@ from ragwitness.rag.lab import lab_target
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.spending import spending
 from ragwitness.runner.budget import OPTIONS
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.worker import Progress
 from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, shared_runs
 from ragwitness.text.words import canonical_text
@@ -218,7 +218,7 @@ async def _attacked(
         target.for_owner(),
         run=folder,
         progress=progress,
-        limiter=RateLimiter(pace=Pace.at_most(4)),
+        limiter=RateLimiter(at_once=4),
     )
     transcripts = with_originals(attacks.transcripts, target, originals)
     write_transcripts(folder / TRANSCRIPTS, transcripts)

@@ -127,7 +127,7 @@ class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
         opt.reject_inapplicable_options(self, {"utility"} if self.utility else set())
         roles = roles_of(self.model, dict(named_pairs(self.role, "--role judge=MODEL", "model")))
         named = self._wanted(roles)
-        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        self.budget, self.transport()  # refuse what cannot be used
         limits = Limits(self.prompts, self.answer_tokens, self.seed)
         # 2. The material: the corpus is divided once, and every variant gets the same questions and
         # the same prompts about the same records.

@@ -133,11 +133,11 @@ async def ask_attacks(
         TargetUnreachableError: The target cannot be reached at all.
         InputError: An attack of another package fails.
     """
-    from ragwitness.runner.rate_limiter import Pace, RateLimiter
+    from ragwitness.runner.rate_limiter import RateLimiter
 
     with ExitStack() as files:
         if limiter is None:
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=Pace.at_most(4)))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=4))
         responses = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         # 1. Attack after attack, each to its limit or a cap.
         transcripts: list[Transcript] = []

@@ -150,7 +150,7 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         opt.reject_inapplicable_options(
             self, {"single", *(name for name, true in traits.items() if true)}
         )
-        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        self.budget, self.transport()  # refuse what cannot be used
         # 2. The attacks, with the knowledge of the attacker: public texts, topic, own records.
         names = names_of(self.attacks)
         limits = Limits(self.prompts, self.answer_tokens, self.seed)

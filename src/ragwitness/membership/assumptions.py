@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Decision, Document, Verdict
-from ragwitness.membership.methods.response_parsing.replies import cut_words
 from ragwitness.membership.plan import (
     AuditPlan,
     CalibrationSet,
@@ -25,6 +24,7 @@ from ragwitness.membership.plan import (
     nearest,
     without_drafts,
 )
+from ragwitness.membership.response_parsing.replies import cut_words
 from ragwitness.membership.results.assumptions import (
     LEVEL,
     ODD,

@@ -20,14 +20,14 @@ from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import PILOT
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
 from ragwitness.membership.forecast import refuse_all_unscorable, rehearse
-from ragwitness.membership.methods.method_registry import build_audit, configure
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.method_registry import build_audit, configure
+from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
+from ragwitness.membership.prepared import fitted_config
+from ragwitness.membership.response_parsing.replies import (
     DECLINED,
     AnswerOutcome,
     read_answer,
 )
-from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
-from ragwitness.membership.prepared import fitted_config
 from ragwitness.membership.windows import WindowedAudit
 from ragwitness.models.base import LanguageModel
 from ragwitness.runner.budget import OPTIONS, Budget, Use

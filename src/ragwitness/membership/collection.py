@@ -22,7 +22,7 @@ from ragwitness.membership.results.assumptions import FEW
 from ragwitness.membership.results.collection import CollectionResult
 from ragwitness.membership.run import Statistic, learn
 from ragwitness.report.spending import spending
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.score_store import sets_of, start_for
 from ragwitness.runner.worker import Outcome, Progress, Worker
@@ -121,8 +121,7 @@ async def run_collection(
     doubt = doubt or (f"{before.told} So nothing is decided." if before.told else "")
     with ExitStack() as files:
         if limiter is None:
-            pace = Pace.at_most(plan.in_flight)
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=pace))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=plan.in_flight))
         journal = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         statistic = Statistic()
         if learns(audit):

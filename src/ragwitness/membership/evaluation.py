@@ -23,7 +23,7 @@ from ragwitness.membership.measure import (
     near_duplicates,
     rate_of,
 )
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among, learns
 from ragwitness.membership.results.evaluation import Battery, Cost, Measured
 from ragwitness.membership.run import Statistic, described, learn

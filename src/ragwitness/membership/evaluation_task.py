@@ -73,7 +73,7 @@ class EvaluateTask(HowRead, OwnSystem):
             InputError: An option cannot be used, or nothing in the corpus can.
         """
         from ragwitness.membership.evaluation import BatteryPlan
-        from ragwitness.membership.methods.method_registry import AUDITS
+        from ragwitness.membership.method_registry import AUDITS
 
         refuse_types(self)
         half = self.limit // 2

@@ -32,7 +32,7 @@ from ragwitness.evidence.case import (
 )
 from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.membership.assumptions import PlanLikeness
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed

@@ -15,12 +15,11 @@ from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.stored_names import unset
 from ragwitness.core.types import Audit, Document, Target
 from ragwitness.membership.assumptions import beforehand
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 from ragwitness.membership.plan import AuditPlan, Stages, among, learns, stages_of
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.score_store import audit_identity, questions_id
-from ragwitness.runner.task_options import Reach
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -40,7 +39,6 @@ class PreparedAudit:
         method: Registered name of the audit.
         config: Its configuration.
         proxy: The auditor's own model.
-        reach: How the target is reached.
         budget: Caps and prices.
         why: Why this method was chosen, where it was not named.
     """
@@ -50,7 +48,6 @@ class PreparedAudit:
     method: str
     config: Any
     proxy: str = "reader"
-    reach: Reach = field(default_factory=Reach)
     budget: Budget = field(default_factory=Budget)
     why: str = ""
 

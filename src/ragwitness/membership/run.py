@@ -559,7 +559,7 @@ async def run_audit(
             the calibration could be; then nothing was sent.
     """
     from ragwitness.membership.forecast import refuse_unscorable
-    from ragwitness.runner.rate_limiter import Pace, RateLimiter
+    from ragwitness.runner.rate_limiter import RateLimiter
 
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     # 1. Plan: which documents are asked about, and of which system.
@@ -578,8 +578,7 @@ async def run_audit(
     # 2. Ask: the auditor's own shadow system first, then the target.
     with ExitStack() as files:
         if limiter is None:
-            pace = Pace.at_most(plan.in_flight)
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=pace))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=plan.in_flight))
         folder = files.enter_context(RunFolder.of_run(run, identity))
         outcomes: dict[str, list[Outcome]] = {}
         statistic = Statistic()

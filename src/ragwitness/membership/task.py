@@ -140,7 +140,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "auto takes the best one that the system, the documents and the caps admit, and says"
             " why.",
             choices={"auto": "auto: choose for me"},
-            names="ragwitness.membership.methods.method_registry:AUDITS",
+            names="ragwitness.membership.method_registry:AUDITS",
         ),
     ] = "auto"
     options: Annotated[
@@ -193,7 +193,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             InputError: An option or a document cannot be used, or would not be read.
         """
         from ragwitness.membership.auto_select import AUTO, USUAL
-        from ragwitness.membership.methods.method_registry import configure
+        from ragwitness.membership.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
         from ragwitness.membership.prepared import PreparedAudit, trains
         from ragwitness.membership.shadow import ShadowConfig
@@ -204,7 +204,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         check_target(self.target)
         if isinstance(self.documents, str) and not self.documents:
             raise InputError("There are no documents in question.", "Give them: --documents FILE")
-        budget, reach, cluster = self.budget, self.reach, self.cluster
+        budget, cluster = self.budget, self.cluster
+        self.transport()  # refuses what cannot be used, before anything is written or sent
         method, settings = self.method, key_values(self.options)
         if method == AUTO:
             if settings:
@@ -248,7 +249,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
-        return PreparedAudit(target, plan, method, config, self.proxy, reach, budget)
+        return PreparedAudit(target, plan, method, config, self.proxy, budget)
 
     def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return the inputs that name a run folder, besides its target.
@@ -325,7 +326,8 @@ def as_accounts(
             account_task = replace(task, key_env=whose)
         else:
             account_task = replace(task, target=whose)
-        audits[name] = account_task, replace(order, reach=account_task.reach)
+        account_task.transport()  # refuses a variable that cannot be one
+        audits[name] = account_task, order
     return audits
 
 

@@ -29,52 +29,27 @@ from ragwitness.targets.transport import Setback
 _LESS = 0.8  # factor of the limit after a refusal for overload
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How many queries may be under way at a time.
-
-    Attributes:
-        start: At first.
-        ceiling: At most.
-
-    Raises:
-        InputError: Not 1 <= start <= ceiling.
-    """
-
-    start: int = 4
-    ceiling: int = 4
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.start <= self.ceiling:
-            raise InputError(
-                f"At least 1 query must be under way, not {min(self.start, self.ceiling)}.",
-                "Correct --concurrency.",
-            )
-
-    @classmethod
-    def up_to(cls, ceiling: int) -> Pace:
-        """Start with few, and grow towards the ceiling while the target keeps up."""
-        return cls(min(cls().start, ceiling), ceiling)
-
-    @classmethod
-    def at_most(cls, ceiling: int) -> Pace:
-        """Start at the ceiling; fewer only while the target asks for it."""
-        return cls(ceiling, ceiling)
-
-
 class Throttle:
     """The current limit of queries under way.
 
     Args:
-        pace: Start and ceiling.
+        most: Its ceiling.
+        start: The limit at first; None starts at the ceiling.
 
     Attributes:
         round: Decreases so far; a query remembers the one it was sent in.
+
+    Raises:
+        InputError: No query could be under way.
     """
 
-    def __init__(self, pace: Pace) -> None:
-        self._ceiling = float(pace.ceiling)
-        self._limit = float(pace.start)
+    def __init__(self, most: int, start: int | None = None) -> None:
+        if most < 1:
+            raise InputError(
+                f"At least 1 query must be under way, not {most}.", "Correct --concurrency."
+            )
+        self._ceiling = float(most)
+        self._limit = float(most if start is None else min(start, most))
         self._answered = 0
         self.round = 0
 
@@ -152,8 +127,10 @@ class RateLimiter(Closing):
 
     Args:
         budget: Caps and prices.
-        pace: Queries under way at a time.
+        at_once: The most queries under way at a time.
         usage_log: Use of earlier starts; None starts from zero.
+        start: Queries under way at first; more follow while the target keeps up. None starts
+            with ``at_once``.
 
     Attributes:
         spent: Queries and tokens so far, earlier starts included.
@@ -167,16 +144,16 @@ class RateLimiter(Closing):
     def __init__(
         self,
         budget: Budget | None = None,
-        pace: Pace | None = None,
+        at_once: int = 4,
         usage_log: UsageLog | None = None,
+        start: int | None = None,
     ) -> None:
         self.budget = budget or Budget()
-        self.pace = pace or Pace()
         self.spent = usage_log.before if usage_log else Use()
         self.cap: str | None = None
         self.answered = self.turned_away = self.late = 0
         self._usage_log = usage_log
-        self._throttle = Throttle(self.pace)
+        self._throttle = Throttle(at_once, start)
         self._under_way = 0
         self._set_aside = Use()
         self._surplus = 0
@@ -184,14 +161,18 @@ class RateLimiter(Closing):
 
     @classmethod
     def of_run(
-        cls, run: Path | None, budget: Budget | None = None, pace: Pace | None = None
+        cls,
+        run: Path | None,
+        budget: Budget | None = None,
+        at_once: int = 4,
+        start: int | None = None,
     ) -> Self:
         """Return the rate limiter of a run folder, with the use of its earlier starts.
 
         Raises:
             InputError: Another process is at work there, or its files cannot be used.
         """
-        return cls(budget, pace, None if run is None else UsageLog(run / SPENT))
+        return cls(budget, at_once, None if run is None else UsageLog(run / SPENT), start)
 
     @property
     def limit(self) -> int:

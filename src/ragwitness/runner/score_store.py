@@ -51,7 +51,7 @@ def audit_identity(audit: Audit, proxy: str) -> str:
     """Return a hash of how an audit from the registry is made, and of how answers are read.
 
     Args:
-        audit: From ``membership.methods.method_registry.build_audit``; one made by hand may hold
+        audit: From ``membership.method_registry.build_audit``; one made by hand may hold
             more than its configuration. Its class is identified by its ``stored_name``, else by
             its module and name.
         proxy: Name of the model that reads for it.
@@ -131,35 +131,38 @@ def _hash(content: object) -> str:
 
 
 class ScoreStore(Closing):
-    """Appends finished units to a file, and finds those of earlier starts.
+    """Appends the finished units of an audit to a file, and finds those of earlier starts.
 
     Use as a context manager.
 
     Args:
         path: The file; created with its folder.
+        identity: Of the audit.
 
     Raises:
         InputError: The file cannot be used, or another process writes it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, identity: str) -> None:
         self._lines = Appender(path, "record of scores")
+        self._identity = identity
         self._stored = read_scores(path)
 
-    def get(self, unit: str, document: Document) -> Outcome | None:
+    def get(self, target: str, document: Document) -> Outcome | None:
         """Return the outcome of an earlier start; None where there is none that lasts."""
         # A query that failed may succeed now, so its unit is probed again; all others are final.
-        outcome = self._stored.get(unit)
+        outcome = self._stored.get(unit_id(self._identity, target, document))
         if outcome is None or outcome.passing:
             return None
         return replace(outcome, document=document, sent=0)
 
-    def put(self, unit: str, outcome: Outcome) -> Outcome:
+    def put(self, target: str, outcome: Outcome) -> Outcome:
         """Keep an outcome and return it as it will be read back.
 
         Raises:
             RagwitnessError: The disk is full or fails.
         """
+        unit = unit_id(self._identity, target, outcome.document)
         stored = {"unit": unit, **outcome_row(outcome), "starts": outcome.starts}
         self._lines.append(stored)
         # As read back, so that a resumed run and an unbroken one end in the same bytes.
@@ -168,29 +171,6 @@ class ScoreStore(Closing):
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
-
-
-@dataclass(frozen=True, slots=True)
-class UnitScores:
-    """The scores of one audit at one system, as a worker uses them.
-
-    Attributes:
-        scores: Where units are kept.
-        identity: Of the audit.
-        target: Name of the system.
-    """
-
-    scores: ScoreStore
-    identity: str
-    target: str
-
-    def get(self, document: Document) -> Outcome | None:
-        """Return the stored outcome of a document, or None."""
-        return self.scores.get(unit_id(self.identity, self.target, document), document)
-
-    def put(self, outcome: Outcome) -> Outcome:
-        """Keep an outcome."""
-        return self.scores.put(unit_id(self.identity, self.target, outcome.document), outcome)
 
 
 def write_scores(
@@ -309,12 +289,10 @@ class RunFolder:
     Attributes:
         responses: Answers; None keeps none.
         scores: Finished units; None keeps none.
-        identity: Of the running audit.
     """
 
     responses: ResponseStore | None = None
     scores: ScoreStore | None = None
-    identity: str | None = None
 
     @classmethod
     def of_run(cls, run: Path | None, identity: str | None) -> Self:
@@ -329,8 +307,8 @@ class RunFolder:
         """
         if run is None:
             return cls()
-        responses = ResponseStore(run / ANSWERS)
-        return cls(responses, ScoreStore(run / FINISHED) if identity else None, identity)
+        scores = ScoreStore(run / FINISHED, identity) if identity else None
+        return cls(ResponseStore(run / ANSWERS), scores)
 
     def worker(
         self, system: Target, in_flight: int, limiter: Spender | None = None, start: str = ""
@@ -343,11 +321,9 @@ class RunFolder:
             limiter: Lets queries pass; None where they cost nothing.
             start: From :func:`start_for`.
         """
-        scores = None
-        if self.scores and self.identity:
-            scores = UnitScores(self.scores, self.identity, system.name)
-        store = self.responses
-        return Worker(system, store, in_flight, limiter=limiter, scores=scores, start=start)
+        return Worker(
+            system, self.responses, in_flight, limiter=limiter, scores=self.scores, start=start
+        )
 
     def __enter__(self) -> Self:
         return self

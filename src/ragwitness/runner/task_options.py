@@ -276,16 +276,28 @@ class Reached:
     ] = None
     header: Headers = None
 
-    @property
-    def reach(self) -> Reach:
-        """The same as a target takes it.
+    def transport(
+        self, concurrency: int = 1, setback: Callable[[Setback], None] | None = None
+    ) -> TransportOptions:
+        """Return it as the target takes it.
+
+        Args:
+            concurrency: Connections at a time.
+            setback: Called with every request that brought no answer.
 
         Raises:
-            InputError: A number or the name of the variable cannot be used.
+            InputError: A number is out of range, or ``key_env`` is no name of a variable.
         """
-        reach = Reach(self.timeout, self.retries, self.key_env, tuple(self.header or ()))
-        reach.transport(1)  # refuses what cannot be used, before anything is written or sent
-        return reach
+        from ragwitness.targets.transport import RetryPolicy, TransportOptions
+
+        return TransportOptions(
+            read_timeout=self.timeout,
+            retry=RetryPolicy(retries=self.retries),
+            concurrency=concurrency,
+            key_env=self.key_env,
+            headers=tuple(self.header or ()),
+            setback=setback,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,10 +318,10 @@ class Sending(Caps, Reached):
         Args:
             folder: Of the run; None keeps nothing.
         """
-        from ragwitness.runner.rate_limiter import Pace, RateLimiter
+        from ragwitness.runner.rate_limiter import RateLimiter
 
-        with RateLimiter.of_run(folder, self.budget, Pace.up_to(self.at_once)) as limiter:
-            yield limiter, self.reach.transport(self.at_once, limiter.setback)
+        with RateLimiter.of_run(folder, self.budget, self.at_once, start=4) as limiter:
+            yield limiter, self.transport(self.at_once, limiter.setback)
 
 
 # Where results go.
@@ -392,46 +404,6 @@ class Computing:
         if self.engine == "local":
             return None
         return Cluster(self.workers, self.worker_gpus, self.ray_address)
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How the target is reached.
-
-    Attributes:
-        timeout: Seconds to wait for an answer.
-        retries: Further attempts after a failed request.
-        key_env: Name of the variable with the key; the key itself is never written down.
-        headers: Further headers, each as ``HEADER=VARIABLE``; values likewise.
-    """
-
-    timeout: float = ANSWER_SECONDS
-    retries: int = 5
-    key_env: str | None = None
-    headers: tuple[str, ...] = ()
-
-    def transport(
-        self, concurrency: int, setback: Callable[[Setback], None] | None = None
-    ) -> TransportOptions:
-        """Return it as the target takes it.
-
-        Args:
-            concurrency: Connections at a time.
-            setback: Called with every request that brought no answer.
-
-        Raises:
-            InputError: A number is out of range, or ``key_env`` is no name of a variable.
-        """
-        from ragwitness.targets.transport import RetryPolicy, TransportOptions
-
-        return TransportOptions(
-            read_timeout=self.timeout,
-            retry=RetryPolicy(retries=self.retries),
-            concurrency=concurrency,
-            key_env=self.key_env,
-            headers=self.headers,
-            setback=setback,
-        )
 
 
 # An option that was given and that nothing would read is refused.

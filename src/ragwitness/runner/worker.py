@@ -12,7 +12,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ragwitness.core.errors import (
@@ -176,25 +175,13 @@ class Spender(Protocol):
 
 
 class KeepsScores(Protocol):
-    """Where the scores of documents are kept."""
+    """Where the scores of an audit are kept: by system and document."""
 
-    def get(self, document: Document) -> Outcome | None:
+    def get(self, target: str, document: Document) -> Outcome | None:
         """Return the outcome of an earlier start, or None."""
 
-    def put(self, outcome: Outcome) -> Outcome:
+    def put(self, target: str, outcome: Outcome) -> Outcome:
         """Keep an outcome and return it as it will be read back."""
-
-
-def _in_turns(
-    stages: Mapping[str, Sequence[Document]], ahead: int | None, mixed: bool
-) -> list[tuple[str, int]]:
-    """The order of all documents; ``ahead`` and ``mixed`` as for :meth:`Worker.run_stages`."""
-    rows = [[(stage, i) for i in range(len(documents))] for stage, documents in stages.items()]
-    if ahead is None or not rows:
-        every = list(chain(*rows))
-        return random.SystemRandom().sample(every, len(every)) if mixed else every
-    start, rows[0] = rows[0][:ahead], rows[0][ahead:]
-    return start + [entry for turn in zip_longest(*rows) for entry in turn if entry]
 
 
 class _TargetReply(NamedTuple):
@@ -236,9 +223,9 @@ class Worker:
         start: str = "",
     ) -> None:
         if limiter is None:
-            from ragwitness.runner.rate_limiter import Pace, RateLimiter
+            from ragwitness.runner.rate_limiter import RateLimiter
 
-            limiter = RateLimiter(pace=Pace.at_most(in_flight))
+            limiter = RateLimiter(at_once=in_flight)
         self.target = target
         self.start = start
         self.responses = responses
@@ -270,7 +257,6 @@ class Worker:
         audit: Audit,
         stages: Mapping[str, Sequence[Document]],
         progress: Progress | None = None,
-        ahead: int | None = None,
         *,
         mixed: bool = False,
         patience: int | None = None,
@@ -281,9 +267,7 @@ class Worker:
             audit: The method.
             stages: Documents by stage.
             progress: Called after each document.
-            ahead: How many documents of the first stage are probed before the other stages join
-                in turns; None probes one stage after the other. Scores are the same.
-            mixed: With no ``ahead``, probe all in an unpredictable random order.
+            mixed: Probe all in an unpredictable random order, not one stage after the other.
             patience: Documents asked about now whose answers cannot be read, from the first one on,
                 before the rest is left unasked; None asks about all.
 
@@ -294,7 +278,7 @@ class Worker:
         quick: set[int] = set()
 
         async def outcome_of(document: Document, stage: str) -> Outcome:
-            if self.scores is not None and (stored := self.scores.get(document)) is not None:
+            if self.scores is not None and (stored := self.scores.get(self.target.name, document)):
                 return stored
             steps = Steps(probe_of(audit, document), quick)
             result = await self.follow(steps, document, stage)
@@ -302,7 +286,7 @@ class Worker:
             score = refused or result.result()
             rest = (result.queries, result.sent, result.capped, result.passing, result.starts)
             outcome = Outcome(document, score, *rest)
-            return outcome if self.scores is None else self.scores.put(outcome)
+            return outcome if self.scores is None else self.scores.put(self.target.name, outcome)
 
         outcomes: dict[str, dict[int, Outcome]] = {stage: {} for stage in stages}
 
@@ -324,7 +308,11 @@ class Worker:
             if progress:
                 progress(stage, len(outcomes[stage]), len(stages[stage]))
 
-        await self.each(_in_turns(stages, ahead, mixed), take)
+        places = [(stage, n) for stage, row in stages.items() for n in range(len(row))]
+        if mixed:
+            # A system that changes meanwhile must not look as if it held documents.
+            random.SystemRandom().shuffle(places)
+        await self.each(places, take)
         return {stage: [row[i] for i in range(len(row))] for stage, row in outcomes.items()}
 
     async def put(

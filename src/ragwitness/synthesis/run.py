@@ -26,7 +26,7 @@ from ragwitness.core.stored_names import stored_text
 from ragwitness.core.types import Answer, Document, Query, Target
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, QueryGenerator, Steps, Worker
 from ragwitness.synthesis.agents import ByRole
@@ -159,7 +159,7 @@ async def run_synthesis(
         )
     with ExitStack() as files:
         if limiter is None:
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=Pace.at_most(in_flight)))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=in_flight))
         responses = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         worker = Worker(model, responses, in_flight, limiter=limiter)
         work = _Synthesis(documents, guard, worker, progress, identity)

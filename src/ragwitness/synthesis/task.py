@@ -184,7 +184,7 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
 
         # 1. The options: questions, caps, and the conditions on a text.
         opt.refuse_types(self)
-        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        self.budget, self.transport()  # refuse what cannot be used
         roles = roles_of(self.model, {role: getattr(self, role) for role in ROLES})
         asking = Asking(self.answer_tokens, self.temperature, self.attempts, self.seed, roles=roles)
         conditions = GuardConfig(

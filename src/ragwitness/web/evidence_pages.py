@@ -10,7 +10,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
-from ragwitness.membership.methods.method_registry import SHOWS
+from ragwitness.membership.method_registry import AUDITS, AuditListing
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.response_store import StoredResponse
@@ -58,10 +58,11 @@ def explanation(result: AuditResult, verdict: Verdict) -> str:
     high = fmt.count(sum(score >= (verdict.score or 0.0) for score in scores))
     # Each verdict has its own reason, and its own error.
     if verdict.decision is Decision.IN:
-        shows = SHOWS.get(re.split(r"[ :]", result.method)[0], "its answers stand out")
+        # A plug-in's audit is not listed here.
+        method = AUDITS.get(re.split(r"[ :]", result.method)[0], AuditListing(None))
         return (
-            f"It is called in because {shows}: {high} of {fmt.documents(len(scores))} known to be"
-            f" outside scored as high. {how_often_wrong(result)}"
+            f"It is called in because {method.shows}: {high} of {fmt.documents(len(scores))} known"
+            f" to be outside scored as high. {how_often_wrong(result)}"
         )
     if verdict.decision is Decision.OUT:
         return (

@@ -20,7 +20,7 @@ from experiments.real.collect import (
     truth_of,
 )
 from ragwitness.core.types import Document, Query, TokenLogprob
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.response_store import decode_answer
 

@@ -27,7 +27,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.budget import Budget
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from tests.support.canary_model import ToyModel
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
@@ -148,19 +148,19 @@ def test_sampling_is_never_taken_by_itself(place: Path) -> None:
 
 
 def test_a_cap_leaves_nothing_decided_and_a_higher_one_goes_on(tmp_path: Path, place: Path) -> None:
-    plan, pace = _planted(place), Pace.at_most(2)
+    plan, at_once = _planted(place), 2
     other = shutil.copytree(place, tmp_path / "other")  # where nobody has looked yet
     model = _model(plan)
-    with RateLimiter.of_run(tmp_path, Budget(queries=35), pace) as limiter:
+    with RateLimiter.of_run(tmp_path, Budget(queries=35), at_once) as limiter:
         cut = _probe(place, Echoing(model), run=tmp_path, limiter=limiter)
     assert cut.finding is None
     assert cut.spent.stopped_by == "query"
-    with RateLimiter.of_run(tmp_path, Budget(queries=500), pace) as limiter:
+    with RateLimiter.of_run(tmp_path, Budget(queries=500), at_once) as limiter:
         whole = _probe(place, Echoing(model), run=tmp_path, limiter=limiter)
     assert whole.finding is not None
     assert model.asked == 2 + 2 * 22  # what the target can do, and each text once
     with (
-        RateLimiter.of_run(tmp_path / "none", Budget(queries=4), pace) as limiter,
+        RateLimiter.of_run(tmp_path / "none", Budget(queries=4), at_once) as limiter,
         pytest.raises((CapReachedError, InputError), match="cap"),
     ):
         _probe(other, Echoing(model), run=tmp_path / "none", limiter=limiter)

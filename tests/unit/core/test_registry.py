@@ -12,7 +12,7 @@ from ragwitness.cli.doctor import admitted
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry
 from ragwitness.core.types import Answer, Capability, Query, Target
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
 from ragwitness.rag.defenses.defense_registry import load_defense
 from ragwitness.targets.resolve import open_target, target_schemes
 from ragwitness.targets.transport import Address

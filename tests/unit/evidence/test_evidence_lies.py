@@ -42,7 +42,7 @@ from ragwitness.evidence.subject import (
     units_digest,
 )
 from ragwitness.evidence.verifier import verify_pack
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from tests.unit.evidence.forger import Forger, called, judged
 
 STRANGER = PrivateKey.generate("stranger")

@@ -23,7 +23,7 @@ from ragwitness.evidence.pack import ROWS
 from ragwitness.evidence.subject import seal_text
 from ragwitness.evidence.verifier import PACKAGED, verify_pack
 from ragwitness.evidence.verifiers import SEALED, sealed_kind
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.models.model_registry import load_embedder, load_language_model
 from tests.unit.evidence.forger import Forger
 

@@ -284,7 +284,7 @@ def test_words_are_compared_where_the_method_stops_reading(config, says) -> None
 
 
 def test_an_order_is_compared_as_its_own_method_reads() -> None:
-    from ragwitness.membership.methods.method_registry import configure
+    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.prepared import PreparedAudit
 
     rng = random.Random(5)

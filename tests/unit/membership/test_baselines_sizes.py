@@ -11,7 +11,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.membership.evaluation import BatteryPlan, run_battery
 from ragwitness.membership.measure import CorpusSplit, divide
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.models import model_registry as registry
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.pipeline import build_system

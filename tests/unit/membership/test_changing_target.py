@@ -16,7 +16,7 @@ from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.membership.run import run_audit
 from ragwitness.runner.budget import Budget
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.text.sample import load_sample
 
 
@@ -169,7 +169,7 @@ def test_a_cap_leaves_a_collection_undecided_and_a_higher_one_resumes(tmp_path) 
             return Answer("yes" if query.prompt in held else "no")
 
     def run(cap: int | None):
-        with RateLimiter.of_run(tmp_path, Budget(queries=cap), Pace.at_most(1)) as limiter:
+        with RateLimiter.of_run(tmp_path, Budget(queries=cap), 1) as limiter:
             audit = run_collection(plan, Holds(0), _Asks(), run=tmp_path, limiter=limiter)
             return asyncio.run(audit)
 
@@ -183,7 +183,7 @@ def test_a_cap_leaves_a_collection_undecided_and_a_higher_one_resumes(tmp_path) 
 
 
 def _resumed(plan: AuditPlan, target: _Turning, run, cap: int | None = None) -> AuditResult:
-    with RateLimiter.of_run(run, Budget(queries=cap), Pace.at_most(1)) as limiter:
+    with RateLimiter.of_run(run, Budget(queries=cap), 1) as limiter:
         audit = run_audit(plan, target, _Asks(), run=run, limiter=limiter, identity="asks")
         return asyncio.run(audit)
 
@@ -451,7 +451,7 @@ def test_an_audit_that_looks_once_has_the_whole_level(tmp_path, kept: bool) -> N
         found = _resumed(plan, _Turning(10**6), tmp_path)
         assert not (tmp_path / "look.json").exists()
     else:
-        with RateLimiter.of_run(None, Budget(queries=70), Pace.at_most(1)) as limiter:
+        with RateLimiter.of_run(None, Budget(queries=70), 1) as limiter:
             found = asyncio.run(run_audit(plan, _Turning(10**6), _Asks(), limiter=limiter))
         assert found.spent.stopped_by == "query"
     assert found.alpha == 0.05

@@ -9,7 +9,7 @@ import pytest
 
 from ragwitness.core.types import Answer, Capability, Document, Query, Score
 from ragwitness.membership.forecast import look_ahead
-from ragwitness.membership.methods.method_registry import AUDITS, build_audit
+from ragwitness.membership.method_registry import AUDITS, build_audit
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.results.forecast import Outlook
 from ragwitness.membership.run import run_audit

@@ -18,14 +18,14 @@ from ragwitness.membership.auto_select import (
     pilot_documents,
     run_pilot,
 )
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.capabilities import probe_capabilities
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.replay import read_recording
 from ragwitness.text.sample import load_sample
 
@@ -204,7 +204,7 @@ def test_answers_are_kept_in_a_journal_of_the_pilots_own(tmp_path) -> None:
 
 def test_a_pilot_that_costs_more_than_the_caps_is_named(tmp_path) -> None:
     with (
-        RateLimiter.of_run(tmp_path, Budget(queries=3), Pace.at_most(1)) as limiter,
+        RateLimiter.of_run(tmp_path, Budget(queries=3), 1) as limiter,
         pytest.raises(InputError, match="A cap ended the pilot of rag-mia"),
     ):
         _pilot(_Chat(), run=tmp_path, limiter=limiter)

@@ -8,7 +8,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
     AuditPlan,

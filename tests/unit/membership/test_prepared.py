@@ -8,12 +8,11 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.membership import prepared as order
-from ragwitness.membership.methods.method_registry import AUDITS, configure
+from ragwitness.membership.method_registry import AUDITS, configure
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.shadow import ShadowConfig
 from ragwitness.runner.budget import Budget
-from ragwitness.runner.task_options import Reach
 from tests.support.copier import Copier
 
 PLAN = AuditPlan(
@@ -27,16 +26,15 @@ PLAN = AuditPlan(
 
 
 def _order(method: str = "rag-mia", target: str = "http://127.0.0.1:9/v1#m") -> PreparedAudit:
-    reach = Reach(timeout=7.5, retries=2, key_env="MY_KEY", headers=("api-key=OTHER",))
     budget = Budget(queries=50, cost=0.3, price_in=1.0, price_out=2.0)
-    return PreparedAudit(target, PLAN, method, configure(method), "reader", reach, budget)
+    return PreparedAudit(target, PLAN, method, configure(method), "reader", budget)
 
 
 @pytest.mark.parametrize("method", AUDITS)
 def test_an_order_is_read_back_equal(method) -> None:
     made = _order(method)
     stored = json.loads(json.dumps(made.stored()))
-    assert PreparedAudit.from_stored(stored, made.parts()) == replace(made, reach=Reach())
+    assert PreparedAudit.from_stored(stored, made.parts()) == made
 
 
 def test_a_configuration_that_cannot_be_read_back_is_refused() -> None:

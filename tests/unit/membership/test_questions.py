@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Audit, Capability, Document, Probe, Query, Score
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.questions import open_questions, write_questions

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ragwitness.membership.methods.method_registry import AUDITS
+from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.results.forecast import RESULT_TYPE, Expected, Outlook, Spent, Workload
 from ragwitness.report.terminal import terminal
 from ragwitness.stats.power import AuditPower

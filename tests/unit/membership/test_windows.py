@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.types import Answer, Capability, Document, Evidence, Interval, Query, Score
-from ragwitness.membership.methods.method_registry import build_audit, configure
+from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import among
 from ragwitness.membership.verdicts import Judged, judge
 from ragwitness.membership.windows import (

@@ -63,10 +63,10 @@ _ELSEWHERE |= {"seal", "engine"}
 
 
 def _seen(task: AuditTask) -> str:
-    """Return everything that an order carries, as text."""
+    """Return everything that a task decides, as text."""
     order = task.order()
     plan = [(one.name, getattr(order.plan, one.name)) for one in fields(order.plan)]
-    return repr((order, plan, task.at_once, task.cluster))
+    return repr((order, plan, task.at_once, task.cluster, task.transport()))
 
 
 @pytest.mark.parametrize("method", ["rag-mia", "s-rag:paper"])

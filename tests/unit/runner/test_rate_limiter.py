@@ -8,7 +8,7 @@ import pytest
 from ragwitness.core.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.core.types import Answer, Query
 from ragwitness.runner.budget import Budget, UsageLog, Use, total_use, worst_case
-from ragwitness.runner.rate_limiter import Pace, RateLimiter, Throttle
+from ragwitness.runner.rate_limiter import RateLimiter, Throttle
 from ragwitness.targets.transport import Setback
 
 LOST = Setback(overload=False, refused=False, again=True)
@@ -40,7 +40,7 @@ class Counting:
 
 
 def test_no_more_queries_are_sent_than_the_cap_allows() -> None:
-    target, limiter = Counting(), RateLimiter(Budget(queries=7), Pace(4, 4))
+    target, limiter = Counting(), RateLimiter(Budget(queries=7), 4)
     replies = _together(limiter, target, 20)
     assert target.asked == 7
     assert target.most == 4
@@ -55,7 +55,7 @@ def test_no_more_queries_are_sent_than_the_cap_allows() -> None:
 def test_what_is_set_aside_and_not_used_serves_others() -> None:
     # A query may use 1 + 32 + 10 tokens and uses 7: the cap of 100 admits two at a time at
     # first, and all of ten in the end.
-    target, limiter = Counting(), RateLimiter(Budget(tokens=100), Pace(8, 8))
+    target, limiter = Counting(), RateLimiter(Budget(tokens=100), 8)
     replies = _together(limiter, target, 10)
     assert target.most == 2
     assert target.asked == sum(isinstance(reply, Answer) for reply in replies) == 9
@@ -73,7 +73,7 @@ def test_an_answer_that_does_not_count_is_settled_at_the_worst_case() -> None:
 def test_no_cap_is_passed_whatever_the_target_does(seed: int) -> None:
     rng = random.Random(seed)
     budget = Budget(queries=30, tokens=1500, cost=0.003, price_in=1.0, price_out=5.0)
-    limiter = RateLimiter(budget, Pace(1, 12))
+    limiter = RateLimiter(budget, 12, start=1)
     worked = 0
 
     async def rough(query: Query) -> Answer:
@@ -144,7 +144,7 @@ def test_what_the_target_adds_to_prompts_is_expected_again() -> None:
 
 
 def test_a_stopped_query_gives_its_place_back() -> None:
-    limiter = RateLimiter(pace=Pace(1, 1))
+    limiter = RateLimiter(at_once=1)
 
     async def main() -> Answer:
         first = asyncio.ensure_future(limiter.spend(Query("?"), _for_ever))
@@ -166,7 +166,7 @@ async def _for_ever(query: Query) -> Answer:
 
 
 def test_the_limit_grows_by_one_a_round_and_falls_by_a_fifth_once_a_round() -> None:
-    throttle = Throttle(Pace(2, 5))
+    throttle = Throttle(5, 2)
     for _ in range(2):
         throttle.answered(under_way=2)
     assert throttle.limit == 3
@@ -182,14 +182,14 @@ def test_the_limit_grows_by_one_a_round_and_falls_by_a_fifth_once_a_round() -> N
 
 
 def test_an_idle_limit_does_not_grow() -> None:
-    throttle = Throttle(Pace(4, 8))
+    throttle = Throttle(8, 4)
     for _ in range(50):
         throttle.answered(under_way=1)
     assert throttle.limit == 4
 
 
 def test_a_target_that_bears_three_is_asked_about_three() -> None:
-    limiter, seen = RateLimiter(pace=Pace(16, 16)), []
+    limiter, seen = RateLimiter(at_once=16), []
     now = 0
 
     async def bears_three(query: Query) -> Answer:
@@ -251,14 +251,18 @@ def test_unusable_caps_are_refused(caps, said) -> None:
         Budget(**caps)
 
 
-@pytest.mark.parametrize(("start", "ceiling"), [(0, 4), (5, 4), (1, 0)])
-def test_unusable_paces_are_refused(start: int, ceiling: int) -> None:
+@pytest.mark.parametrize("at_once", [0, -4])
+def test_a_limit_that_lets_nothing_pass_is_refused(at_once: int) -> None:
     with pytest.raises(InputError, match="under way"):
-        Pace(start, ceiling)
+        RateLimiter(at_once=at_once, start=1)
+
+
+def test_a_start_above_the_limit_begins_at_the_limit() -> None:
+    assert RateLimiter(at_once=2, start=4).limit == 2
 
 
 def test_after_an_answer_that_came_too_late_one_is_asked_at_a_time() -> None:
-    throttle = Throttle(Pace(8, 8))
+    throttle = Throttle(8, 8)
     first = throttle.round
     assert throttle.overloaded(first, late=True) == 1
     assert throttle.limit == 1
@@ -273,7 +277,7 @@ def test_after_an_answer_that_came_too_late_one_is_asked_at_a_time() -> None:
 
 
 def test_a_governor_counts_what_came_too_late() -> None:
-    limiter = RateLimiter(pace=Pace(4, 4))
+    limiter = RateLimiter(at_once=4)
 
     async def slow(query: Query) -> Answer:
         if limiter.late == 0:

@@ -69,10 +69,10 @@ def _run(run, target: Target, audit: Once, identity: str = "made so", **caps) ->
 
 def test_a_score_is_read_back_as_it_was_to_the_last_bit(tmp_path) -> None:
     outcome = Outcome(DOCUMENTS[0], SCORE, queries=3, sent=2)
-    with ScoreStore(tmp_path / FINISHED) as book:
-        first = book.put("unit", outcome)
-    with ScoreStore(tmp_path / FINISHED) as book:
-        again = book.get("unit", DOCUMENTS[0])
+    with ScoreStore(tmp_path / FINISHED, "made so") as book:
+        first = book.put("a system", outcome)
+    with ScoreStore(tmp_path / FINISHED, "made so") as book:
+        again = book.get("a system", DOCUMENTS[0])
     assert repr(first) == repr(outcome)  # by repr: NaN equals nothing
     assert repr(again.score) == repr(SCORE)
     assert (again.queries, again.sent) == (3, 0)  # nothing was sent now
@@ -127,10 +127,11 @@ def test_a_lasting_outcome_goes_before_a_passing_one(tmp_path) -> None:
     lasting = Outcome(DOCUMENTS[0], SCORE, 1, 1)
     passing = Outcome(DOCUMENTS[0], Score(None, reason="late"), 1, 1, passing=True)
     for name, outcomes in (("ab", (lasting, passing)), ("ba", (passing, lasting))):
-        with ScoreStore(tmp_path / name) as book:
+        with ScoreStore(tmp_path / name, "made so") as book:
             for outcome in outcomes:
-                book.put("unit", outcome)
-        assert not read_scores(tmp_path / name)["unit"].passing
+                book.put("a system", outcome)
+        (outcome,) = read_scores(tmp_path / name).values()
+        assert not outcome.passing
 
 
 def test_scores_are_written_in_the_order_of_the_audit(tmp_path) -> None:

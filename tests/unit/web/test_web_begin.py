@@ -444,9 +444,9 @@ def test_a_key_does_not_follow_to_another_system(
     again = form | {"job": job.key}
     browser.post("/begin/audit", data=again)
     until(lambda: job.stage is Stage.READY)
-    assert job.has_key
+    assert job._secret
     browser.post("/begin/audit", data=again | {"target": "http://evil.example/v1"})
-    assert not job.has_key
+    assert not job._secret
 
 
 # Start, stop, go on.

@@ -15,7 +15,7 @@ from ragwitness.membership.marks.key import MarksKey
 from ragwitness.membership.marks.questions import LotAnswers, ask_lots, holm, odds_of, tail
 from ragwitness.membership.results.marks import LotRow, MarksResult, MarksVerdict, chance
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked
-from ragwitness.runner.rate_limiter import Pace, RateLimiter
+from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import GeneratorResult, Progress, QueryGenerator, Steps, Worker
 
@@ -138,8 +138,7 @@ async def ask_about_marks(
     started = time.monotonic()
     with ExitStack() as files:
         if limiter is None:
-            pace = Pace.at_most(in_flight)
-            limiter = files.enter_context(RateLimiter.of_run(run, pace=pace))
+            limiter = files.enter_context(RateLimiter.of_run(run, at_once=in_flight))
         store = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         worker = Worker(target, store, in_flight, limiter=limiter)
 

@@ -197,7 +197,8 @@ class MarksTask(Sending, Sealing):
         refuse_types(self)
         check_target(self.target)
         reject_inapplicable_options(self, {"single", *(["sealed"] if self.seal else [])})
-        self.budget, self.reach  # noqa: B018  # refuse what cannot be used
+        _ = self.budget
+        self.transport()  # refuses what cannot be used, before anything is sent
         if not 0 < self.alpha < 1:
             raise InputError(f"alpha must lie between 0 and 1, not {self.alpha:g}.")
         key = read_key(Path(self.marks))

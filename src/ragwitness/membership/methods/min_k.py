@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least, one_of, ordered
 from ragwitness.core.types import Answer, Capability, Document, Probe, Score, TokenLogprob
-from ragwitness.membership.methods.response_parsing.probabilities import probability_at, token_at
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.probabilities import probability_at, token_at
+from ragwitness.membership.response_parsing.replies import (
     AUDIT_PROMPT,
     NO_LOGPROBS,
     UNSPELT,

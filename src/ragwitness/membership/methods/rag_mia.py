@@ -19,8 +19,8 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.probabilities import read_yes_no
-from ragwitness.membership.methods.response_parsing.replies import with_room
+from ragwitness.membership.response_parsing.probabilities import read_yes_no
+from ragwitness.membership.response_parsing.replies import with_room
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.words import core, cut_characters, split_words
 

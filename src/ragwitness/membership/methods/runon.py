@@ -30,12 +30,12 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.probabilities import (
+from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     beyond,
     next_probability,
 )
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     AnswerOutcome,
     read_answer,
     with_room,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least, one_of, ordered
 from ragwitness.core.types import Answer, Capability, Document, Probe, Score
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     NOTHING,
     REPEATED,
     AnswerOutcome,

@@ -29,14 +29,14 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
-from ragwitness.membership.methods.response_parsing.probabilities import (
+from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     log_odds,
     mean_log_odds,
     probability_at,
     word_probability,
 )
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     AUDIT_PROMPT,
     NO_LOGPROBS,
     AnswerOutcome,

@@ -176,7 +176,7 @@ def test_a_key_is_secret_and_read_back(key):
 
 
 def test_a_lost_key_is_named(tmp_path):
-    with pytest.raises(InputError, match="lost.json"):
+    with pytest.raises(InputError, match=r"lost\.json"):
         rw.audit_marks(lambda prompt: prompt, tmp_path / "lost.json")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score, TokenLogprob
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.min_k import (
     MinK,
     MinKConfig,
@@ -17,7 +17,7 @@ from ragwitness.membership.methods.min_k import (
     least,
     log_probabilities,
 )
-from ragwitness.membership.methods.response_parsing.replies import halve
+from ragwitness.membership.response_parsing.replies import halve
 from tests.support.copier import Copier
 
 _TEXT = (

@@ -8,7 +8,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score, TokenLogprob
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.rag_mia import TEMPLATES, RagMia, RagMiaConfig
 from ragwitness.text.words import cut_characters
 from tests.support.copier import Copier

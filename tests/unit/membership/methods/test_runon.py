@@ -12,8 +12,6 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Decision, Document, Query, TokenLogprob
-from ragwitness.membership.methods.response_parsing.probabilities import beyond, next_probability
-from ragwitness.membership.methods.response_parsing.replies import AnswerOutcome
 from ragwitness.membership.methods.runon import (
     Background,
     Place,
@@ -23,6 +21,8 @@ from ragwitness.membership.methods.runon import (
     read_place,
 )
 from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.response_parsing.probabilities import beyond, next_probability
+from ragwitness.membership.response_parsing.replies import AnswerOutcome
 from ragwitness.membership.run import run_audit
 from ragwitness.runner.worker import Worker
 from ragwitness.text.replies import plain_word

@@ -10,8 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score, TokenLogprob
-from ragwitness.membership.methods.method_registry import configure
-from ragwitness.membership.methods.response_parsing.replies import halve
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.s2mia import (
     S2Mia,
     S2MiaConfig,
@@ -20,6 +19,7 @@ from ragwitness.membership.methods.s2mia import (
     fit_thresholds,
     lexical_cosine,
 )
+from ragwitness.membership.response_parsing.replies import halve
 from tests.support.copier import Copier
 
 _TEXT = (

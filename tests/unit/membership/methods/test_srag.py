@@ -11,7 +11,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Evidence, Interval, Score, TokenLogprob
 from ragwitness.membership import shadow
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.srag import SRag, SRagConfig, said_odds, segment
 from ragwitness.membership.plan import SHADOW_STAGES, AuditPlan, among
 from ragwitness.membership.prepared import PreparedAudit

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragwitness.core.types import Interval
-from ragwitness.membership.methods.response_parsing.probabilities import UNREAD, log_odds
 from ragwitness.membership.methods.srag import counts
+from ragwitness.membership.response_parsing.probabilities import UNREAD, log_odds
 
 
 @given(st.lists(st.floats(0, 1), max_size=40), st.integers(1, 20))

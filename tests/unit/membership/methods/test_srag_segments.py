@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.membership.methods.method_registry import configure
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.srag import SRagConfig, hardest, segment
 from ragwitness.text.words import STOP_WORDS, core
 from tests.support.copier import Copier

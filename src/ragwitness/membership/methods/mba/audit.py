@@ -26,8 +26,8 @@ from ragwitness.membership.methods.mba.response_parsing import (
     read_answers,
 )
 from ragwitness.membership.methods.mba.spelling import load_speller
-from ragwitness.membership.methods.response_parsing.probabilities import UNREAD
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.probabilities import UNREAD
+from ragwitness.membership.response_parsing.replies import (
     AnswerOutcome,
     AnswerReading,
     read_answer,

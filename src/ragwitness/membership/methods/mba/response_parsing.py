@@ -69,7 +69,7 @@ def read_answers(text: str, masks: int, masked: str = "") -> dict[int, str]:
 
     Args:
         text: The target's answer, stripped by
-            :func:`~ragwitness.membership.methods.response_parsing.replies.read_answer`.
+            :func:`~ragwitness.membership.response_parsing.replies.read_answer`.
         masks: Number of masks in the question.
         masked: The masked text.
 

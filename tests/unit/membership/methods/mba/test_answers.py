@@ -9,7 +9,7 @@ from ragwitness.membership.methods.mba.response_parsing import (
     normalise,
     read_answers,
 )
-from ragwitness.membership.methods.response_parsing.replies import read_answer
+from ragwitness.membership.response_parsing.replies import read_answer
 
 _WORDS = {1: "pain", 2: "2.5", 3: "canestan", 4: "follow-up"}
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.core.types import Answer, Capability, Document, Score
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.mba.audit import Mba
 from ragwitness.membership.methods.mba.masks import MbaConfig
-from ragwitness.membership.methods.method_registry import configure
 from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 

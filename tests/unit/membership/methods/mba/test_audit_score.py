@@ -6,12 +6,12 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Interval
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.mba.audit import judge_masks, log_likelihood_ratio, score_masks
 from ragwitness.membership.methods.mba.masks import MASK_PROMPT, PUBLISHED_PROMPT, Mask, MbaConfig
 from ragwitness.membership.methods.mba.response_parsing import read_answers
 from ragwitness.membership.methods.mba.spelling import MaskUnit
-from ragwitness.membership.methods.method_registry import configure
-from ragwitness.membership.methods.response_parsing.replies import read_answer
+from ragwitness.membership.response_parsing.replies import read_answer
 
 _MASKS = [
     Mask(1, MaskUnit(6, "canestan", 0, 8, -9.0, 900), ("canestan",), 0.001, "tube of"),

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.core.types import Answer, Query, TokenLogprob
-from ragwitness.membership.methods.response_parsing import replies as reading
-from ragwitness.membership.methods.response_parsing.probabilities import read_yes_no
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing import replies as reading
+from ragwitness.membership.response_parsing.probabilities import read_yes_no
+from ragwitness.membership.response_parsing.replies import (
     AnswerOutcome,
     answer_tokens,
     read_answer,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragwitness.core.types import Interval, TokenLogprob
-from ragwitness.membership.methods.response_parsing.probabilities import (
+from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     unseen_bound,
     word_probability,

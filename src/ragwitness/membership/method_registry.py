@@ -11,6 +11,7 @@ published numbers: the class variable ``presets`` of its configuration lists the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ragwitness.core.registry import Listing, Registry, config_class
@@ -27,23 +28,58 @@ def _fits(kind: Any) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AuditListing(Listing):
+    """A membership audit.
+
+    Attributes:
+        shows: Reason why a document is called in, as a clause about "its text".
+    """
+
+    shows: str = "its answers stand out"
+
+
 # Addresses by name: a method is imported when it is used.
-_HERE = "ragwitness.membership.methods"
+_METHODS = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
     {
-        "s-rag": Listing(
-            f"{_HERE}.srag:SRag", "next-word probabilities of the words that tell most"
+        "s-rag": AuditListing(
+            f"{_METHODS}.srag:SRag",
+            "next-word probabilities of the words that tell most",
+            shows="where its telling words come, the system held them likelier than a model"
+            " without the database does",
         ),
-        "mba": Listing(f"{_HERE}.mba.audit:Mba", "fill in masked words"),
-        "runon": Listing(
-            f"{_HERE}.runon:Runon", "ten words of the document: does the answer run on past them"
+        "mba": AuditListing(
+            f"{_METHODS}.mba.audit:Mba",
+            "fill in masked words",
+            shows="the system filled in words that were left out of its text",
         ),
-        "rag-mia": Listing(f"{_HERE}.rag_mia:RagMia", "is this text in your context, yes or no"),
-        "s2mia": Listing(f"{_HERE}.s2mia:S2Mia", "likeness of the answer to the second half"),
-        "min-k": Listing(f"{_HERE}.min_k:MinK", "least probable tokens of the answer"),
-        "passages": Listing(
-            f"{_HERE}.passages:Passages", "the document's words in the passages that are shown"
+        "runon": AuditListing(
+            f"{_METHODS}.runon:Runon",
+            "ten words of the document: does the answer run on past them",
+            shows="shown a few of its words, the system went on with those that follow in it",
+        ),
+        "rag-mia": AuditListing(
+            f"{_METHODS}.rag_mia:RagMia",
+            "is this text in your context, yes or no",
+            shows="asked whether this text is in its context, the system said yes",
+        ),
+        "s2mia": AuditListing(
+            f"{_METHODS}.s2mia:S2Mia",
+            "likeness of the answer to the second half",
+            shows="given one half of its text, the system answered in words like those of the"
+            " other",
+        ),
+        "min-k": AuditListing(
+            f"{_METHODS}.min_k:MinK",
+            "least probable tokens of the answer",
+            shows="the system was surer of its answer than it is about texts outside",
+        ),
+        "passages": AuditListing(
+            f"{_METHODS}.passages:Passages",
+            "the document's words in the passages that are shown",
+            shows="the system retrieved passages that hold its own words in the same order",
         ),
     },
     group=GROUP,
@@ -52,18 +88,6 @@ AUDITS = Registry(
     "followed by Config.",
 )
 """Our own are the names for ``--method`` and ``--audits``; ``all`` means these."""
-
-SHOWS: Mapping[str, str] = {
-    "s-rag": "where its telling words come, the system held them likelier than a model without the"
-    " database does",
-    "mba": "the system filled in words that were left out of its text",
-    "runon": "shown a few of its words, the system went on with those that follow in it",
-    "rag-mia": "asked whether this text is in its context, the system said yes",
-    "s2mia": "given one half of its text, the system answered in words like those of the other",
-    "min-k": "the system was surer of its answer than it is about texts outside",
-    "passages": "the system retrieved passages that hold its own words in the same order",
-}
-"""Reasons why a document is called in, by the name of our method."""
 
 
 def configure(name: str, options: Mapping[str, object] | None = None) -> Any:

@@ -5,12 +5,12 @@ import math
 import pytest
 
 from ragwitness.core.types import Interval, TokenLogprob
-from ragwitness.membership.methods.response_parsing.probabilities import (
+from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     probability_at,
     token_at,
 )
-from ragwitness.membership.methods.response_parsing.replies import align
+from ragwitness.membership.response_parsing.replies import align
 from ragwitness.text.words import split_words
 
 _TEXT = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu"

@@ -1,15 +1,19 @@
-"""Configurations by name, with values as a command line gives them."""
+"""Configurations by name, with values as a command line gives them; what a method may import."""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ragwitness.core.errors import InputError
+from ragwitness.membership.method_registry import AUDITS, configure
 from ragwitness.membership.methods.mba.masks import MbaConfig
-from ragwitness.membership.methods.method_registry import AUDITS, configure
 from ragwitness.membership.methods.srag import SRagConfig
 
 
@@ -75,3 +79,55 @@ def test_a_preset_that_there_is_not_is_named(name: str, says: str) -> None:
         configure(name)
     with pytest.raises(InputError, match=says):
         AUDITS.load(name)
+
+
+# A package with the names of ours, so that the contracts of pyproject.toml are checked in seconds.
+_METHODS = "ragwitness.membership.methods"
+_FILES = {
+    "__init__": "",
+    "membership.__init__": "",
+    "membership.method_registry": "",
+    "membership.run": "import ragwitness.runner",
+    "membership.response_parsing": "",
+    "methods.__init__": "",
+    "methods.old": "import ragwitness.membership.response_parsing",
+    "methods.new": "import ragwitness.membership.response_parsing",
+    "runner": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "imports", "broken"),
+    [
+        ("methods.new", "ragwitness.core", 0),
+        ("membership.method_registry", f"{_METHODS}.new", 0),
+        ("methods.new", f"{_METHODS}.old", 2),
+        ("methods.new", "ragwitness.membership.run", 1),
+        ("membership.run", f"{_METHODS}.new", 1),
+    ],
+)
+def test_the_contracts_cover_a_method_that_no_list_names(tmp_path, name, imports, broken) -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    contracts = [
+        contract
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if f"{_METHODS}.*" in str(contract)
+    ]
+    assert len(contracts) == 3
+    lines = ["[tool.importlinter]", 'root_package = "ragwitness"']
+    for contract in contracts:
+        lines += ["[[tool.importlinter.contracts]]"]
+        lines += [f"{key} = {value!r}" for key, value in contract.items()]
+    (tmp_path / "pyproject.toml").write_text("\n".join(lines))
+    for module, text in (_FILES | {"core": "", name: f"import {imports}"}).items():
+        place = module.replace("methods.", "membership.methods.").replace(".", "/")
+        file = tmp_path / "ragwitness" / f"{place}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    command = "import sys; from importlinter.cli import lint_imports_command as main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "--no-cache"],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert f"{3 - broken} kept, {broken} broken." in done.stdout, done.stdout + done.stderr
+    assert (done.returncode != 0) == bool(broken)

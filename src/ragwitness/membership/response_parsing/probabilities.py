@@ -13,11 +13,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
+from operator import eq
 
 import numpy as np
 
 from ragwitness.core.types import Answer, Evidence, Interval, TokenLogprob
-from ragwitness.membership.methods.response_parsing.replies import (
+from ragwitness.membership.response_parsing.replies import (
     NO_LOGPROBS,
     UNSPELT,
     AnswerOutcome,
@@ -59,7 +60,7 @@ def word_probability(tokens: Sequence[TokenLogprob], word: str, before: str = ""
 
     Returns:
         The largest value of :func:`probability_at` at the places of the word
-        (:func:`~ragwitness.membership.methods.response_parsing.replies.said_at`).
+        (:func:`~ragwitness.membership.response_parsing.replies.said_at`).
     """
     tokens = spelt(tokens)
     text = "".join(token.token for token in tokens)
@@ -208,15 +209,8 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
     """
     # Words in a row that agree, behind each occurrence.
     keys = [plain_word(word.text) for word in _words_of(text)]
-    counts = [
-        sum(1 for _ in takewhile(_equal, zip(keys[end:], following, strict=False)))
-        for end in _ends(keys, tail)
-    ]
+    counts = [len([*takewhile(bool, map(eq, keys[end:], following))]) for end in _ends(keys, tail)]
     return max(counts, default=None)
-
-
-def _equal(pair: tuple[str, str]) -> bool:
-    return pair[0] == pair[1]
 
 
 def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: str) -> Interval:
