@@ -61,10 +61,10 @@ def reader(
     """Return a system that goes on past what a question quotes, or chooses among what it names.
 
     Args:
-        texts: What it holds.
+        texts: Its documents.
         prior: How it chooses among alternatives that it does not know; None declines.
         says: Its words for a choice.
-        filtered: Withhold answers with so many words of a text in a row; 0 none.
+        filtered: Withhold answers with this number of words of a text in a row; 0 none.
     """
     held = [dense_tokens(text) for text in texts]
     runs = {tuple(t[at : at + filtered]) for t in held for at in range(len(t))} if filtered else ()

@@ -57,8 +57,8 @@ def audit(
     Args:
         collection: Ask whether the documents as a whole are inside, one by one until the evidence
             suffices.
-        marks: Ask about the marked documents of this key. With --documents, which name what was
-            published, it says how many drawn words stand there still.
+        marks: Ask about the marked documents of this key. With --documents, the published texts,
+            it also says how many drawn words are in them still.
         accounts: Ask about each document as an account that must not reach it, with the key in this
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.

@@ -1,4 +1,4 @@
-"""An audit of marked documents as evidence: what it commits to, and how it is recomputed.
+"""An audit of marked documents as evidence: its commitment, and the recomputation.
 
 Questions and verdicts follow from the key and the answers, so both are recomputed. A pack that
 opens the texts opens the key: its lots prove nothing to those who come later.
@@ -53,7 +53,7 @@ def subject_of(audit: MarksAudit, task: MarksTask) -> SealSubject:
 
 
 def rows_of(run: SealedRun) -> list[dict[str, Any]]:
-    """Return a row for each document; what was found about it follows from the answers."""
+    """Return a row for each document; the findings follow from the answers."""
     return [{"stage": STAGE, "document": t.id} for t in run.texts if t.part == "marked"]
 
 
@@ -64,10 +64,8 @@ def _audit(case: PackCase) -> MarksAudit:
             "lots and verdicts were not recomputed: texts are hidden", needed=True
         )
     settings = pack.seal.settings
-    texts = [(text.part, json.loads(str(text.text))) for text in pack.texts]
-    secret = next(fields for part, fields in texts if part == "key")
+    secret, *documents = (json.loads(str(text.text)) for text in pack.texts)
     public = {name: settings[name] for name in ("commitment", "beacon_source", "beacon")}
-    documents = [fields for part, fields in texts if part == "marked"]
     key = MarksKey.from_stored({**secret, **public, "documents": documents})
     return MarksAudit(key, float(settings["alpha"]))
 

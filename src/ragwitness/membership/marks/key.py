@@ -2,11 +2,11 @@
 
 ::
 
-    secret seed ─┐ committed to, with texts and alternatives, before anything is shared
-                 ├─HKDF─► which alternative stands at each lot, how each is asked about
-    beacon ──────┘ public randomness that nobody knew at that time; without one, nothing
+    secret seed ──┐ committed to, with texts and alternatives
+                  ├─HKDF─► the drawn alternatives; wording and order of questions
+    beacon ───────┘ public randomness of later, if it was promised
 
-The owner keeps the key secret until its last audit. Whoever reads it can name every lot.
+The key stays secret until the last audit: its reader can name every lot.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.files import read_object, replace_file
 from ragwitness.crypto.hashing import Opening, canonical, commit, draw_blinding, verify_opening
-from ragwitness.membership.marks.lots import Lot, MarkedDocument
+from ragwitness.membership.marks.lots import MarkedDocument
 from ragwitness.privacy.sampler import Bits, uniform
 from ragwitness.privacy.streams import SEED_BYTES, beacon_bits, beacon_bytes
+from ragwitness.runner.hash_chain import dense
 
 VERSION = "ragwitness/marks-key/v1"
 _DOMAIN = "ragwitness/marks/v1"
 _STREAM = "ragwitness/marks-stream/v1"
 _LOST = (
-    "ragwitness mark writes such a key once. Restore it from a copy: without it nobody can say"
-    " which words were drawn."
+    "ragwitness mark writes such a key once. Restore it from a copy: the drawn words are in it"
+    " alone."
 )
 
 
 @dataclass(frozen=True)
 class MarksKey:
-    """Everything that marked documents follow from.
+    """The source of marked documents.
 
     Attributes:
         documents: With their lots.
@@ -64,17 +67,9 @@ class MarksKey:
         return replace(key, commitment=commit(key._opening()))
 
     def _opening(self) -> Opening:
-        documents = [
-            {
-                "id": document.id,
-                "text": hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest(),
-                "lots": [
-                    asdict(lot) | {"alternatives": list(lot.alternatives)} for lot in document.lots
-                ],
-            }
-            for document in self.documents
-        ]
-        fields = {"beacon": self.beacon_source, "documents": documents, "seed": self.seed.hex()}
+        documents = dense([asdict(document) for document in self.documents])
+        digest = hashlib.sha256(documents).hexdigest()
+        fields = {"beacon": self.beacon_source, "documents": digest, "seed": self.seed.hex()}
         return Opening(_DOMAIN, canonical(fields), self.blinding)
 
     def bits(self, label: str) -> Bits:
@@ -92,7 +87,7 @@ class MarksKey:
 
     @cached_property
     def drawn(self) -> tuple[tuple[int, ...], ...]:
-        """Which alternative was drawn at each lot of each document."""
+        """The alternative that was drawn at each lot of each document."""
         rows = []
         for number, document in enumerate(self.documents):
             bits = self.bits(f"lots {number}")
@@ -144,16 +139,8 @@ class MarksKey:
         Raises:
             KeyError, TypeError, ValueError: A field is missing or malformed.
         """
-        documents = tuple(
-            MarkedDocument(
-                row["id"],
-                row["text"],
-                tuple(
-                    Lot(**lot | {"alternatives": tuple(lot["alternatives"])}) for lot in row["lots"]
-                ),
-            )
-            for row in fields["documents"]
-        )
+        rows = json.dumps(fields["documents"])
+        documents = TypeAdapter(tuple[MarkedDocument, ...]).validate_json(rows, strict=True)
         names = ("seed", "blinding", "commitment")
         seed, blinding, commitment = (bytes.fromhex(fields[name]) for name in names)
         source, beacon = str(fields["beacon_source"]), str(fields["beacon"])
@@ -194,6 +181,6 @@ def read_key(path: Path) -> MarksKey:
         if fields["drawn"] and [list(row) for row in key.drawn] != fields["drawn"]:
             raise ValueError("the lots do not follow from the seed")
     except (KeyError, TypeError, ValueError, AttributeError, RagwitnessError) as error:
-        why = error.message if isinstance(error, RagwitnessError) else repr(error)
-        raise InputError(f"{path} was changed since it was written: {why}.", _LOST) from error
+        reason = error.message if isinstance(error, RagwitnessError) else repr(error)
+        raise InputError(f"{path} was changed since it was written: {reason}.", _LOST) from error
     return key

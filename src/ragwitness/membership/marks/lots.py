@@ -1,7 +1,7 @@
-"""The lots of a document: where they stand, what they are drawn from, and what each asks.
+"""The lots of a document: their places, their alternatives, and the words before them.
 
 A lot replaces a stretch of the text by one of its alternatives. The owner writes ``{a|b|c}``;
-others are found where a word stands that a packaged list, or a model, knows equals of.
+other lots are words of which a packaged list, or a model, knows equals.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ import random
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Document
+from ragwitness.core.types import Document, Message, Role
 from ragwitness.membership.methods.runon import Background, shape_of
+from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.words import UNSPACED, Word, core, dense_tokens, language_of, split_words
 
 LEFT = 10
 """Words before a lot that a question quotes; twice as many signs of a script without blanks."""
 
 LEAST_LEFT = 5
-"""The fewest words that must stand before a lot, none of them drawn by lot."""
+"""The fewest of them; none of them is drawn by lot."""
 
-_BEFORE = 3  # words before a lot that an answer may repeat
+_REPEATED = 3  # words before a lot that an answer may repeat
 _APART = 12  # words around a lot that hold none of its alternatives
-_BREAKS = re.compile('["\u201c\u201d\u201e\u00ab\u00bb{}]|\n[ \t]*\n')
+_BRACE = re.compile(r"[{}]")
 _BRACED = re.compile(r"\{[^{}]*\|")
-_RULE = re.compile(r"([!+=-])(\w+)")
+_BREAKS = re.compile('["\u201c\u201d\u201e\u00ab\u00bb{}]|\n[ \t]*\n')
+_RULE = re.compile(r"[!+=-]\w+")
+_WORDS = re.compile(r"[^\W\d_]+( [^\W\d_]+)*")
 
 Proposer = Callable[[str, str], Sequence[str]]
-"""Takes the words around a place, with the word itself in braces, and the word; returns others."""
+"""Takes a passage with a word in braces, and the word; returns words that can replace it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Lot:
     Attributes:
         start: Its first character in the unmarked text.
         end: One past its last.
-        alternatives: What may stand there; the owner's own comes first.
+        alternatives: The words to draw from, the owner's own first.
         left: The words before it, none of them drawn.
         altered: The same with one word exchanged; empty where none can be.
     """
@@ -62,7 +65,7 @@ class MarkedDocument:
 
     Attributes:
         id: Of the document.
-        text: Unmarked: the first alternative stands at each lot.
+        text: Unmarked, with the first alternative of each lot.
         lots: In the order of the text.
     """
 
@@ -72,11 +75,14 @@ class MarkedDocument:
 
     def copy(self, drawn: Sequence[int]) -> str:
         """Return the text to share."""
-        parts, end = list[str](), 0
+        pieces, end = list[str](), 0
         for lot, choice in zip(self.lots, drawn, strict=True):
-            parts += [self.text[end : lot.start], lot.alternatives[choice]]
+            pieces += [self.text[end : lot.start], lot.alternatives[choice]]
             end = lot.end
-        return "".join([*parts, self.text[end:]])
+        return "".join([*pieces, self.text[end:]])
+
+
+# The packaged words and questions.
 
 
 @functools.cache
@@ -86,61 +92,80 @@ def table() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
+@functools.lru_cache(maxsize=16)
+def _language(text: str) -> str:
+    signs = len(re.findall(f"[{UNSPACED}]", text))
+    return "Chinese" if 2 * signs > len(text) else language_of(text) or "English"
+
+
+def wording(text: str) -> dict[str, Any]:
+    """Return the questions in the language of a text; in English for one without questions."""
+    questions: dict[str, Any] = table()["ask"]
+    return dict(questions.get(_language(text), questions["English"]))
+
+
 @functools.cache
-def _equals(language: str) -> dict[str, list[tuple[tuple[str, ...], list[tuple[str, str]]]]]:
-    """The groups and rules of each word that is replaced where it stands."""
-    words: dict[str, list[tuple[tuple[str, ...], list[tuple[str, str]]]]] = {}
+def _equals(language: str) -> dict[str, list[tuple[tuple[str, ...], frozenset[str]]]]:
+    """Return the alternatives of each listed word, and the rules for its neighbours."""
+    words: dict[str, list[tuple[tuple[str, ...], frozenset[str]]]] = {}
     for line in table()["words"].get(language, "").strip().splitlines():
-        own, _, others = line.partition(" / ")
-        group = [_RULE.sub("", word).replace("_", " ") for word in (*own.split(), *others.split())]
-        for word in own.split():
+        replaced = line.partition(" / ")[0].split()
+        group = [_RULE.sub("", w).replace("_", " ") for w in line.replace(" / ", " ").split()]
+        for word in replaced:
             plain = _RULE.sub("", word)
-            alternatives = (plain, *(other for other in group if other != plain))
-            words.setdefault(plain, []).append((alternatives, _RULE.findall(word)))
+            alternatives = (plain, *(w for w in group if w != plain))
+            words.setdefault(plain, []).append((alternatives, frozenset(_RULE.findall(word))))
     return words
 
 
-def read_braces(document: Document) -> tuple[str, list[Lot]]:
-    """Return a text without the owner's braces, and the lots that they are.
+def _listed(language: str, stem: str, before: str, behind: str) -> Sequence[str]:
+    """Return a word and its equals in the packaged list, if its neighbours admit them."""
+    near = {f"!{behind}", f"+{behind}", f"-{before}", f"={before}"}
+    for alternatives, rules in _equals(language).get(stem, ()):
+        signs = {sign: {rule for rule in rules if rule[0] == sign} for sign in "!+=-"}
+        barred = (signs["!"] | signs["-"]) & near
+        if not barred and all(not signs[s] or signs[s] & near for s in "+="):
+            return alternatives
+    return ()
 
-    A text in which no brace is followed by a bar is returned as it is.
+
+# Finding lots.
+
+
+def read_braces(document: Document) -> tuple[str, list[Lot]]:
+    """Return a text without the owner's braces, and the lots in them.
+
+    A text without a bar inside braces is returned unchanged.
 
     Raises:
         InputError: A mark is nested or unclosed, has one alternative, an empty one, or two that
             read alike.
     """
-    text, lots = document.text, list[Lot]()
+    text, plain, end, lots = document.text, "", 0, list[Lot]()
     if not _BRACED.search(text):
         return text, lots
-    plain, end = "", 0
-    while brace := re.compile(r"[{}]").search(text, end):
+    while brace := _BRACE.search(text, end):
+        closing = _BRACE.search(text, brace.end())
         plain += text[end : brace.start()]
-        closing = re.compile(r"[{}]").search(text, brace.end())
-        mark = text[brace.start() : closing.end() if closing else len(text)][:60]
-        if brace[0] == "}":
-            raise _bad(document.id, text[max(0, brace.start() - 20) : brace.end()], "is not opened")
-        if closing is None:
-            raise _bad(document.id, mark, "is not closed")
-        if closing[0] == "{":
-            raise _bad(document.id, mark, "holds another brace")
-        alternatives = tuple(text[brace.end() : closing.start()].split("|"))
-        keys = [tuple(dense_tokens(alternative)) for alternative in alternatives]
-        if len(alternatives) < 2:
-            raise _bad(document.id, mark, "has one alternative")
-        if () in keys:
-            raise _bad(document.id, mark, "has an alternative without a word")
-        if len({*keys}) < len(keys):
-            raise _bad(document.id, mark, "has two alternatives that read alike")
+        end = closing.end() if closing else len(text)
+        alternatives = tuple(text[brace.end() : end - 1].split("|"))
+        keys = [tuple(dense_tokens(word)) for word in alternatives]
+        faults = {
+            "is not opened": brace[0] == "}",
+            "is not closed": closing is None,
+            "holds another brace": closing is not None and closing[0] == "{",
+            "has one alternative": len(keys) < 2,
+            "has an alternative without a word": () in keys,
+            "has two alternatives that read alike": len({*keys}) < len(keys),
+        }
+        if fault := next((name for name, true in faults.items() if true), None):
+            raise InputError(
+                f"{document.id}: the mark {text[brace.start() : end][:60]!r} {fault}.",
+                "Write {one|another|a third}, or --no-braces where braces are part of the text.",
+            )
         lots.append(Lot(len(plain), len(plain) + len(alternatives[0]), alternatives))
-        plain, end = plain + alternatives[0], closing.end()
+        plain += alternatives[0]
     return plain + text[end:], lots
-
-
-def _bad(document: str, mark: str, why: str) -> InputError:
-    return InputError(
-        f"{document}: the mark {mark!r} {why}.",
-        "Write {one|another|a third}, or --no-braces where braces are part of the text.",
-    )
 
 
 def find_lots(
@@ -158,194 +183,164 @@ def find_lots(
 
     Args:
         document: The text, with the owner's braces.
-        most: Lots of a document, unless its owner has written more.
-        background: Words of all documents, from which questions take a word to exchange.
-        draw: Decides which places are taken, and which words are exchanged.
+        most: Lots of a document, unless its owner wrote more.
+        background: Words of all documents. Questions take a word from it to exchange.
+        draw: Chooses the words to mark, and the words to exchange.
         braces: Whether braces are read.
         propose: A model that knows other words; None takes the packaged list.
 
     Raises:
-        InputError: A mark of the owner's is malformed or has too few words before it.
+        InputError: A mark of the owner is malformed or has too few words before it.
     """
-    text, owners = read_braces(document) if braces else (document.text, [])
+    text, chosen = read_braces(document) if braces else (document.text, [])
     words = split_words(text)
-    # 1. The places of other lots, those with many alternatives first.
-    places: list[tuple[int, Lot]] = []
     order = list(range(LEAST_LEFT, len(words)))
     draw.shuffle(order)
-    for at in order:
-        # A model is asked only about places that would be taken.
-        taken = [*owners, *(lot for _, lot in places)] if propose else owners
-        if propose and len(taken) >= most:
-            break
-        if _free(words, at, taken) and (lot := _lot_at(text, words, at, propose)):
-            places.append((at, lot))
-    # Those with many alternatives first, then those where no comma stands before.
-    places.sort(
-        key=lambda place: (
-            -len(place[1].alternatives),
-            not text[: place[1].start].rstrip()[-1:].isalnum(),
+    # 1. Other lots. A model is asked only about words that will be taken.
+    if propose is not None:
+        for at in order:
+            free = len(chosen) < most and _free(words, at, chosen)
+            if free and (lot := _lot_at(text, words, at, propose)):
+                chosen.append(lot)
+    else:
+        able = [(at, lot) for at in order if (lot := _lot_at(text, words, at))]
+        # Those with many alternatives first, and those behind a comma last.
+        able.sort(
+            key=lambda pair: (-len(pair[1].alternatives), text[: pair[1].start][-2:-1] == ",")
         )
-    )
-    # 2. As many as fit, each with words of its own before it.
-    chosen = list(owners)
-    for at, lot in places:
-        if len(chosen) < most and _free(words, at, chosen):
-            chosen.append(lot)
+        for at, lot in able:
+            if len(chosen) < most and _free(words, at, chosen):
+                chosen.append(lot)
     chosen.sort(key=lambda lot: lot.start)
-    # 3. What is quoted of each: the words before it, up to the lot before.
+    # 2. The words that a question quotes: those between a lot and the one before it.
     lots: list[Lot] = []
-    for lot, before in zip(chosen, (None, *chosen), strict=False):
-        left = _quoted(text, words, lot.start, before.end if before else 0)
-        if not left:
+    for lot, previous in zip(chosen, (None, *chosen), strict=False):
+        quoted = _quoted(text, words, lot.start, previous.end if previous else 0)
+        if not quoted:
             mark = "|".join(lot.alternatives)[:60]
             raise InputError(
-                f"{document.id}: fewer than {LEAST_LEFT} words stand before the mark {{{mark}}},"
+                f"{document.id}: fewer than {LEAST_LEFT} words come before the mark {{{mark}}},"
                 " behind a quotation mark, a blank line or another mark.",
                 "A question quotes these words. Move the mark, or leave it out.",
             )
-        altered = _altered(left, text, background, draw)
-        lots.append(Lot(lot.start, lot.end, lot.alternatives, left, altered))
+        altered = _altered(quoted, text, background, draw)
+        lots.append(replace(lot, left=quoted, altered=altered))
     return MarkedDocument(document.id, text, tuple(lots))
 
 
-def _quoted(text: str, words: Sequence[Word], end: int, start: int = 0) -> str:
-    """Return the words before a place in one line, from ``start`` on; empty if too few can be.
+def _span(text: str, at: int) -> int:
+    """Return the number of words before a place that are quoted."""
+    return LEFT * (1 + bool(re.search(f"[{UNSPACED}]$", text[max(0, at - 2) : at].rstrip())))
 
-    What stands in quotation marks cannot be quoted again, and a quotation is of one paragraph.
+
+def _quoted(text: str, words: Sequence[Word], end: int, start: int = 0) -> str:
+    """Return the words before a place in one line, from ``start`` on; empty if they are too few.
+
+    A quotation holds no quotation mark, and is of one paragraph.
     """
-    breaks = [match.end() for match in _BREAKS.finditer(text, start, end)]
-    start = max([start, *breaks])
     last = bisect.bisect_left(words, end, key=lambda word: word.start)
-    first = max(last - _span(text, end), 0)
-    near = [word for word in words[first:last] if word.start >= start]
+    near = words[max(last - _span(text, end), 0) : last]
+    start = max(start, near[0].start) if near else end
+    start = max([start, *(match.end() for match in _BREAKS.finditer(text, start, end))])
+    near = [word for word in near if word.start >= start]
     return " ".join(text[near[0].start : end].split()) if len(near) >= LEAST_LEFT else ""
 
 
-def _language(text: str) -> str:
-    signs = len(re.findall(f"[{UNSPACED}]", text))
-    return "Chinese" if 2 * signs > len(text) else language_of(text) or "English"
+def _free(words: Sequence[Word], at: int, lots: Sequence[Lot]) -> bool:
+    """Whether there are enough words between a place and each lot."""
+    start = words[max(0, at - LEAST_LEFT - 1)].start
+    end = words[min(len(words) - 1, at + LEAST_LEFT + 1)].end
+    return not any(start < lot.end and lot.start < end for lot in lots)
 
 
-def wording(text: str) -> dict[str, Any]:
-    """Return the questions in the language of a text; in English for one without questions."""
-    ask: dict[str, Any] = table()["ask"]
-    return dict(ask.get(_language(text), ask["English"]))
-
-
-def _span(text: str, at: int) -> int:
-    """How many words before a place are quoted."""
-    return LEFT * (1 + bool(re.search(f"[{UNSPACED}]$", text[:at].rstrip())))
-
-
-def _free(words: Sequence[Word], at: int, taken: Sequence[Lot]) -> bool:
-    """Whether enough words stand between a place and each lot."""
-    before = words[max(0, at - LEAST_LEFT - 1)].start
-    behind = words[min(len(words) - 1, at + LEAST_LEFT + 1)].end
-    return not any(before < lot.end and lot.start < behind for lot in taken)
-
-
-def _lot_at(text: str, words: Sequence[Word], at: int, propose: Proposer | None) -> Lot | None:
-    """Return the lot of a word; None where nothing can take its place."""
-    word = words[at]
-    stem = core(word.text)
-    start = word.start + word.text.find(stem)
-    if re.fullmatch(f"[{UNSPACED}]", stem):  # signs stand alone, and words of two are listed
+def _lot_at(
+    text: str, words: Sequence[Word], at: int, propose: Proposer | None = None
+) -> Lot | None:
+    """Return the lot of a word; None where no other word can take its place."""
+    stem = core(words[at].text)
+    start = words[at].start + words[at].text.find(stem)
+    if re.fullmatch(f"[{UNSPACED}]", stem):  # each sign is a word, and words of two are listed
         stem = text[start : start + 2]
     end = start + len(stem)
     # A quotation would end with the sentence, and a word in capitals has no equals.
     quoted = _quoted(text, words, start)
     if not stem or not re.search(r"[\w,;]$", quoted) or (stem.isupper() and len(stem) > 1):
         return None
-    near = [core(w.text).lower() for w in (words[at - 1], *words[at + 1 : at + 2])]
-    before, behind = near[0], near[1] if len(near) > 1 else ""
+    before, behind = (
+        core(w.text).lower() for w in (words[at - 1], words[min(at + 1, len(words) - 1)])
+    )
     if propose is None:
-        others = _listed(_language(text), stem.lower(), before, behind)
+        equals = _listed(_language(text), stem.lower(), before, behind)
     elif stem.isalpha() and len(stem) > 3:
-        sides = text[words[max(0, at - 25)].start : start], text[end : end + 80]
-        others = (stem.lower(), *propose(f"{sides[0]}{{{stem}}}{sides[1]}", stem))
+        passage = f"{text[max(0, start - 150) : start]}{{{stem}}}{text[end : end + 80]}"
+        equals = (stem.lower(), *propose(passage, stem))
     else:
         return None
-    # As the own word: a capital, and after "a" or "an" the same kind of first letter.
+    # As the owner's word: a capital, and after "a" or "an" the same kind of first letter.
     if before in ("a", "an"):
-        others = [w for w in others if (w[0] in "aeiou") == (stem[0].lower() in "aeiou")]
+        equals = [w for w in equals if (w[0] in "aeiou") == (stem[0].lower() in "aeiou")]
     if stem[:1].isupper():
-        others = [w[:1].upper() + w[1:] for w in others]
-    # An answer that goes on says the words around: none of them may be an alternative.
-    around = text[words[max(0, at - _APART)].start : start], text[end:][: _APART * 8]
-    said = f" {' '.join(dense_tokens(' '.join(around)))} "
-    keys = {f" {' '.join(dense_tokens(w))} ": w for w in reversed(others)}
-    apart = [w for key, w in reversed(keys.items()) if key not in said]
-    return Lot(start, end, tuple(apart)) if apart[1:] and apart[0].lower() == stem.lower() else None
+        equals = [w[:1].upper() + w[1:] for w in equals]
+    # An answer that goes on repeats the words around: none of them may be an alternative.
+    sides = text[words[max(0, at - _APART)].start : start], text[end : end + 8 * _APART]
+    around = _key(" ".join(sides))
+    keys = {_key(w): w for w in reversed(equals)}
+    able = [w for key, w in reversed(keys.items()) if key not in around]
+    return Lot(start, end, tuple(able)) if able[1:] and _key(able[0]) == _key(stem) else None
 
 
-def _listed(language: str, stem: str, before: str, behind: str) -> Sequence[str]:
-    """Return a word and its equals in the packaged list, as far as its neighbours admit them."""
-
-    def admits(
-        rules: Sequence[tuple[str, str]], neighbour: str, required: str, barred: str
-    ) -> bool:
-        wanted = {word for sign, word in rules if sign == required}
-        return (barred, neighbour) not in rules and (not wanted or neighbour in wanted)
-
-    groups = _equals(language).get(stem, ())
-    able = (
-        alternatives
-        for alternatives, rules in groups
-        if admits(rules, behind, "+", "!") and admits(rules, before, "=", "-")
-    )
-    return next(able, ())
-
-
-def _altered(left: str, text: str, background: Background, draw: random.Random) -> str:
+def _altered(quoted: str, text: str, background: Background, draw: random.Random) -> str:
     """Return the words before a lot with one of them exchanged; empty where none can be."""
-    words = split_words(left)
     present = {*dense_tokens(text)}
-    for word in reversed(words[2:-3]):
+    for word in reversed(split_words(quoted)[2:-3]):
         stem = core(word.text)
         able = [w for w in background.alternatives(shape_of(stem)) if w.casefold() not in present]
         if able:
             start = word.start + word.text.find(stem)
-            return left[:start] + draw.choice(able) + left[start + len(stem) :]
+            return quoted[:start] + draw.choice(able) + quoted[start + len(stem) :]
     return ""
 
 
-def named(answer: str, alternatives: Sequence[str], left: str = "") -> int | None:
-    """Return which alternative an answer names; None where it names none, or several.
+def proposer(model: LanguageModel) -> Proposer:
+    """Return a function that asks a chat model for other words."""
 
-    One behind the words before the lot counts first, since an answer may quote more of the text.
-    The longest is looked for first: "cat flap" does not name "cat". Nothing here knows the lot.
-
-    Args:
-        answer: What was said.
-        alternatives: Of the lot.
-        left: The words before it.
-    """
-    for before in (dense_tokens(left)[-_BEFORE:], ()):
-        keys = [f" {' '.join([*before, *dense_tokens(one)])} " for one in alternatives]
-        said, places = f" {' '.join(dense_tokens(answer))} ", set[int]()
-        for place in sorted(range(len(keys)), key=lambda place: -len(keys[place])):
-            while keys[place] in said:
-                said, places = said.replace(keys[place], " \0 "), places | {place}
-        if len(places) == 1:
-            return places.pop()
-    return None
-
-
-def proposer(model: Any) -> Proposer:
-    """Return what asks a chat model for other words."""
-    from ragwitness.core.types import Message, Role
-    from ragwitness.models.base import ChatPrompt
-
-    def propose(around: str, word: str) -> list[str]:
+    def propose(passage: str, word: str) -> list[str]:
         request = (
-            f"Text: {around}\n\nName six other words or phrases that could stand in place of"
+            f"Text: {passage}\n\nName six other words or phrases that could take the place of"
             f" {{{word}}} without changing the meaning or the grammar. Separate them by commas and"
             " write nothing else."
         )
-        prompt = ChatPrompt((Message(Role.USER, request),))
-        (reply,) = model.generate([prompt], max_tokens=48)
-        offered = (part.strip(" .\n{}\"'") for part in re.split(r"[,;\n]", reply.text))
-        return [o.lower() for o in offered if re.fullmatch(r"[^\W\d_]+( [^\W\d_]+)*", o)]
+        (reply,) = model.generate([ChatPrompt((Message(Role.USER, request),))], max_tokens=48)
+        offered = (piece.strip(" .{}\"'") for piece in re.split(r"[,;\n]", reply.text))
+        return [words.lower() for words in offered if _WORDS.fullmatch(words)]
 
     return propose
+
+
+# Reading answers.
+
+
+def _key(text: str) -> str:
+    return f" {' '.join(dense_tokens(text))} "
+
+
+def named(answer: str, alternatives: Sequence[str], quoted: str = "") -> int | None:
+    """Return the alternative that an answer names; None where it names none, or several.
+
+    An alternative behind the words before the lot counts first: an answer may quote more of the
+    text. The longest is searched first: "cat flap" does not name "cat".
+
+    Args:
+        answer: The answer.
+        alternatives: Of the lot.
+        quoted: The words before it.
+    """
+    for words in (dense_tokens(quoted)[-_REPEATED:], ()):
+        text, choices = _key(answer), set[int]()
+        keys = [_key(" ".join([*words, alternative])) for alternative in alternatives]
+        for choice in sorted(range(len(keys)), key=lambda choice: -len(keys[choice])):
+            while keys[choice] in text:
+                text, choices = text.replace(keys[choice], " \0 "), choices | {choice}
+        if len(choices) == 1:
+            return choices.pop()
+    return None

@@ -12,7 +12,7 @@ from pathlib import Path
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Decision, Document, Target
 from ragwitness.membership.marks.key import MarksKey
-from ragwitness.membership.marks.questions import LotAnswers, ask_lots, holm, odds_of, tail
+from ragwitness.membership.marks.questions import LotAnswers, ask_lots, holm, odds_of
 from ragwitness.membership.results.marks import LotRow, MarksResult, MarksVerdict, chance
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked
 from ragwitness.runner.rate_limiter import RateLimiter
@@ -45,8 +45,8 @@ class MarksAudit:
         document, drawn = self.key.documents[number], self.key.drawn[number]
         level = self.alpha / len(self.key.documents)
 
-        def going(asked: LotAnswers) -> bool:
-            odds = odds_of(document, drawn, asked)
+        def going(answers: LotAnswers) -> bool:
+            odds = odds_of(document, drawn, answers)
             return odds.p_value > level and odds.best <= self.alpha
 
         return ask_lots(document, self.key.bits(f"questions {number}"), going)
@@ -56,38 +56,29 @@ class MarksAudit:
     ) -> MarksResult:
         """Return the result of all answers."""
         verdicts = [self._verdict(n, outcome) for n, outcome in enumerate(outcomes)]
-        # Documents that a cap left out count, with the largest p-value.
-        adjusted = holm([1.0 if v.p_value is None else v.p_value for v in verdicts])
+        adjusted = holm([verdict.p_value for verdict in verdicts])
         decided = [
-            verdict
-            if verdict.p_value is None
-            else replace(verdict, adjusted=level, decision=Decision.IN, reason=None)
-            if level <= self.alpha
-            else replace(verdict, adjusted=level)
-            for verdict, level in zip(verdicts, adjusted, strict=True)
+            replace(v, adjusted=p, decision=Decision.IN if p <= self.alpha else v.decision)
+            for v, p in zip(verdicts, adjusted, strict=True)
         ]
-        beacon = f"{self.key.beacon_source}: {self.key.beacon}" if self.key.beacon else ""
         return MarksResult(
             target=target,
             alpha=self.alpha,
             commitment=self.key.commitment.hex(),
             documents=tuple(decided),
-            log10_e=sum(math.log10(v.e_value) for v in verdicts if v.e_value),
+            log10_e=sum(math.log10(verdict.e_value) for verdict in verdicts),
             queries=sum(outcome.queries for outcome in outcomes),
             seconds=round(seconds, 3),
             spent=spent,
             warnings=(*unasked(spent, len(outcomes)), *answers_kept(outcomes)),
-            settings={"Beacon": beacon} if beacon else {},
+            beacon=f"{self.key.beacon_source}: {self.key.beacon}" * bool(self.key.beacon),
         )
 
     def _verdict(self, number: int, outcome: GeneratorResult[LotAnswers]) -> MarksVerdict:
         document, drawn = self.key.documents[number], self.key.drawn[number]
-        verdict = (document.id, Decision.INCONCLUSIVE, len(document.lots))
-        if outcome.refusal is not None:
-            reason = outcome.refusal.message
-            return MarksVerdict(*verdict, 0, 0, outcome.queries, reason=reason)
-        asked = outcome.result()
-        odds = odds_of(document, drawn, asked)
+        # A document that a cap left half asked has no answers that count.
+        answers = outcome.value or LotAnswers()
+        odds = odds_of(document, drawn, answers)
         evidence = tuple(
             LotRow(
                 lot.left,
@@ -96,21 +87,28 @@ class MarksAudit:
                 None if answer.named is None else lot.alternatives[answer.named],
                 answer.way,
             )
-            for answer in asked.answers
+            for answer in answers.answers
             for lot in [document.lots[answer.lot]]
         )
-        undecided = None
-        if not asked.answers:
-            by_chance = chance(
-                tail([1 / len(lot.alternatives) for lot in document.lots], len(drawn))
-            )
-            undecided = f"not asked about: all of its words are right by chance {by_chance}"
-        elif not asked.said:
-            undecided = "no answer names one of the words, or each names several"
+        reason = None
+        if outcome.refusal is not None:
+            reason = outcome.refusal.message
+        elif not answers.answers:
+            reason = f"not asked about: all of its words are right by chance {chance(odds.best)}"
+        elif not answers.named:
+            reason = "no answer names one of the words, or each names several"
         return MarksVerdict(
-            *verdict, odds.answered, odds.right, outcome.queries, odds.p_value,
-            e_value=odds.e_value, reason=undecided, evidence=evidence,
-        )  # fmt: skip
+            document=document.id,
+            decision=Decision.INCONCLUSIVE,
+            lots=len(document.lots),
+            answered=odds.answered,
+            right=odds.right,
+            queries=outcome.queries,
+            p_value=odds.p_value,
+            e_value=odds.e_value,
+            reason=reason,
+            evidence=evidence,
+        )
 
 
 async def ask_about_marks(

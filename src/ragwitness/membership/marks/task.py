@@ -52,9 +52,9 @@ class MarkTask(HowRead):
 
     Attributes:
         documents: The documents: files, or folders of them. Where a text says {one|another|a
-            third}, one of these is drawn; first stands your own. Not needed with --beacon-value.
-        key: The key: what was drawn, and the secret seed. It must be new. Whoever reads it can
-            name every word, and without it nothing can be shown.
+            third}, one of these is drawn; your own comes first. Not needed with --beacon-value.
+        key: The file for the key, which must be new: the drawn words and the secret seed. Keep it
+            secret, and keep a copy: without it nothing can be shown.
         out: The folder of the copies to share, to be made.
         lots: The most words that are drawn in a document, unless you wrote more. 0 draws your own
             alone.
@@ -116,17 +116,19 @@ class MarkTask(HowRead):
         from ragwitness.models.model_registry import load_language_model
         from ragwitness.text.sample import load_sample
 
-        documents = [d for one in self.documents or () for d in as_documents(one, self, note=note)]
+        documents = [
+            d for path in self.documents or () for d in as_documents(path, self, note=note)
+        ]
         if twice := [name for name, n in Counter(d.id for d in documents).items() if n > 1]:
             raise InputError(f"Two documents are called {twice[0]!r}.", "Rename one.")
         propose = proposer(load_language_model(self.writer)) if self.writer else None
         background, draw = Background([*documents, *load_sample()]), random.SystemRandom()
         marked = []
         for document in documents:
-            found = find_lots(
+            candidate = find_lots(
                 document, self.lots, background, draw, braces=self.braces, propose=propose
             )
-            chances = [1 / len(lot.alternatives) for lot in found.lots]
+            chances = [1 / len(lot.alternatives) for lot in candidate.lots]
             least = tail(chances, len(chances))
             if least > _LEVEL:
                 note(
@@ -134,7 +136,7 @@ class MarkTask(HowRead):
                     f" by chance {chance(least)}. Write more alternatives: {{one|another|a third}}"
                 )
             else:
-                marked.append(found)
+                marked.append(candidate)
         if not marked:
             raise InputError(
                 "No document has enough words that can be drawn.",
@@ -168,7 +170,7 @@ class MarksTask(Sending, Sealing):
         target: The system under audit: an address (docs/targets.md), a target, or any RAG system
             in Python.
         marks: The key that ragwitness mark wrote.
-        documents: What was published: it is said how many drawn words stand in it still. No
+        documents: The published texts. The audit says how many drawn words are in them still; no
             verdict rests on that.
         alpha: The probability that any document is wrongly called in.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
@@ -227,7 +229,7 @@ class MarksTask(Sending, Sealing):
 
 
 def standing(key: MarksKey, published: Sequence[Document]) -> str:
-    """Say how many drawn words stand in what was published, each behind the words before it.
+    """Say how many drawn words are in the published texts, each behind the words before it.
 
     Raises:
         InputError: None does: the key is of other texts.
@@ -241,7 +243,7 @@ def standing(key: MarksKey, published: Sequence[Document]) -> str:
     ]  # fmt: skip
     if not any(rows):
         raise InputError(
-            "None of the key's words stands in these documents: it is the key of other texts.",
+            "None of the key's words is in these documents: it is the key of other texts.",
             "Give the key that was made with them, or the copies that were shared.",
         )
-    return f"{sum(rows)} of {len(rows)} drawn words stand in the documents that were given."
+    return f"{sum(rows)} of {len(rows)} drawn words are in the documents that were given."

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ragwitness.core.types import Decision, Shown
-from ragwitness.membership.results.audit import LABELS, verdict_mark
+from ragwitness.membership.results.audit import verdict_mark
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Block,
     Cell,
-    Column,
     Fold,
     Name,
+    Paragraph,
     ReportDocument,
     Section,
     Style,
@@ -40,9 +39,9 @@ class LotRow:
 
     Attributes:
         before: The words before it.
-        alternatives: What it was drawn from.
-        drawn: What stands in the copy.
-        named: What the answer names; None for none or several.
+        alternatives: The words to draw from.
+        drawn: The one in the copy.
+        named: The one in the answer; None for none or several.
         way: ``continue`` names no alternative in the question, ``choose`` names all.
     """
 
@@ -64,11 +63,11 @@ class MarksVerdict:
         answered: Those of which the system named an alternative.
         right: Those that it named rightly.
         queries: Questions, stored answers included.
-        p_value: Probability that a system without the document names so many rightly.
-        adjusted: The same corrected for the number of documents (Holm).
+        p_value: Probability that a system without the document names this number rightly, or more.
         e_value: Winnings of a bet on each answer.
+        adjusted: The same corrected for the number of documents (Holm).
         reason: Why nothing is decided, in one line.
-        evidence: The questions and what was named.
+        evidence: The questions and their answers.
     """
 
     document: str
@@ -77,9 +76,9 @@ class MarksVerdict:
     answered: int
     right: int
     queries: int
-    p_value: float | None = None
-    adjusted: float | None = None
-    e_value: float | None = None
+    p_value: float
+    e_value: float
+    adjusted: float = 1.0
     reason: str | None = None
     evidence: tuple[LotRow, ...] = ()
 
@@ -98,7 +97,7 @@ class MarksResult(Shown):
         seconds: Wall time.
         spent: Spending of the run folder.
         warnings: Cautions before a verdict is relied on.
-        settings: How it was asked, label and value.
+        beacon: Source and value of the public randomness; empty without one.
     """
 
     target: str
@@ -110,13 +109,11 @@ class MarksResult(Shown):
     seconds: float
     spent: Spending | None = None
     warnings: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
+    beacon: str = ""
 
 
-def chance(p_value: float | None) -> str:
-    """Return a probability as how often something happens."""
-    if p_value is None:
-        return fmt.MISSING
+def chance(p_value: float) -> str:
+    """Return a probability in words, as a frequency."""
     if p_value > 0.5:
         return "more often than not"
     times = int(1 / max(p_value, 1e-300) + 1e-9)
@@ -140,29 +137,23 @@ def _rows(result: MarksResult) -> list[Row]:
 
 
 def _verdicts(result: MarksResult) -> Table:
-    """The verdicts as a table for both media."""
-    columns = (
-        Column("Document", "name", "document"),
-        Column("Verdict", "text", "verdict"),
-        Column("Right of named of lots", "text", "right of named of lots"),
-        Column("By chance", "text", "by chance"),
-        Column("p for all", "value", "p for all"),
-        Column("e-value", "value"),
-        Column("", "text", ""),
-    )
-
-    def cells(verdict: MarksVerdict) -> Iterable[Cell]:
-        yield Name(verdict.document)
-        yield verdict_mark(verdict.decision)
-        yield f"{verdict.right} of {verdict.answered} of {verdict.lots}"
-        yield chance(verdict.p_value)
-        yield from (verdict.adjusted, verdict.e_value, verdict.reason or "")
-
-    return Table("The verdicts", columns, tuple(tuple(cells(v)) for v in result.documents))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Name(verdict.document),
+            verdict_mark(verdict.decision),
+            f"{verdict.right} of {verdict.answered} of {verdict.lots}",
+            chance(verdict.p_value),
+            verdict.adjusted,
+            verdict.e_value,
+        )
+        for verdict in result.documents
+    ]
+    names = ("document", "verdict", "right of named of lots", "by chance", "p for all", "e-value")
+    return plain_table("", names, rows)
 
 
 def _words(verdict: MarksVerdict) -> Fold:
-    """The questions about a document, for the page alone: they give its lots away."""
+    """Return the questions about a document, for the page alone: they give its lots away."""
     names = ("the words before", "drawn from", "drawn", "named", "asked")
     rows = (
         (
@@ -174,48 +165,52 @@ def _words(verdict: MarksVerdict) -> Fold:
         )
         for row in verdict.evidence
     )
-    share = f"{verdict.right} of {verdict.answered} right"
     style: Style = "in" if verdict.decision is Decision.IN else "inconclusive"
-    return Fold(verdict.document, (plain_table("", names, rows),), share, style)
+    share = f"{verdict.right} of {verdict.answered} right"
+    blocks = Paragraph(verdict.reason or ""), plain_table("", names, rows)
+    return Fold(verdict.document, blocks, share, style)
 
 
 def _report(result: MarksResult) -> ReportDocument:
-    texts, level, counts = prose("marks"), fmt.percent(result.alpha), _counts(result)
-    words = "; ".join(f"{fmt.count(counts[d])} {LABELS[d]}" for d in Decision if counts[d])
-    answered = sum(verdict.answered for verdict in result.documents)
-    right = sum(verdict.right for verdict in result.documents)
-    lots = sum(verdict.lots for verdict in result.documents)
-    facts = (
+    texts, level = prose("marks"), fmt.percent(result.alpha)
+    lots, named, right = (
+        fmt.count(sum(getattr(verdict, name) for verdict in result.documents))
+        for name in ("lots", "answered", "right")
+    )
+    facts: tuple[tuple[str, str], ...] = (
         ("System", result.target),
-        ("Lots", f"{fmt.count(answered)} of {fmt.count(lots)} named, {fmt.count(right)} rightly"),
+        ("Lots", f"{named} of {lots} named, {right} rightly"),
         ("All documents together", f"e-value {fmt.e_text(result.log10_e)}"),
         ("Level", level),
-        ("Commitment", result.commitment),
         ("Queries", fmt.count(result.queries)),
+        ("Commitment", result.commitment),
+        ("Beacon", result.beacon),
         ("Time", fmt.duration(result.seconds)),
         ("Spent", fmt.spent_text(result.spent)),
-        *result.settings.items(),
     )
-    asked = [verdict for verdict in result.documents if verdict.evidence]
-    sections: list[Section] = [Section("verdicts", "The verdicts", (_verdicts(result),))]
-    if asked:
-        folds: tuple[Block, ...] = tuple(map(_words, asked))
-        sections.append(Section("words", "The words, which give the lots away", folds, "page"))
+    facts = tuple(row for row in facts if row[1])
+    documents = fmt.documents(len(result.documents))
+    reasons = sorted({f"{v.document}: {v.reason}" for v in result.documents if v.reason})
+    brief = [Paragraph(line, brief=True, page=False) for line in reasons]
+    folds = tuple(_words(verdict) for verdict in result.documents)
     return ReportDocument(
         RESULT_TYPE.words,
-        f"{fmt.count(counts['in'])} of {fmt.documents(len(result.documents))}: in the system",
-        f"Of {fmt.documents(len(result.documents))}: {words}.",
+        f"{fmt.count(_counts(result)['in'])} of {documents}: in the system",
+        f"{named} of {lots} words were named, {right} of them rightly.",
         method="marks",
         target=result.target,
         queries=result.queries,
-        facts=tuple(row for row in facts[:6] if row[1]),
-        brief=tuple(row for row in facts if row[1]),
+        facts=facts[:5],
+        brief=facts,
         warnings=result.warnings,
         claimed=tuple(line.format(level=level) for line in texts["claimed"]),
         not_claimed=tuple(texts["not_claimed"]),
         rests_on=(("Lots", texts["rests"]), ("Their secrecy", texts["sealed"])),
-        sections=tuple(sections),
-        settings=tuple(row for row in facts if row[1]),
+        sections=(
+            Section("verdicts", "The verdicts", (_verdicts(result), *brief)),
+            Section("words", "The words, which give the lots away", folds, "page"),
+        ),
+        settings=facts,
         reading=tuple((term, text.format(level=level)) for term, text in texts["reading"].items()),
     )
 

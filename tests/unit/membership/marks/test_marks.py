@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -23,7 +24,6 @@ from ragwitness.membership.marks.questions import LotAnswer, LotAnswers, holm, o
 from ragwitness.membership.marks.run import MarksAudit
 from ragwitness.membership.methods.runon import Background
 from ragwitness.membership.results.marks import MarksResult, chance
-from ragwitness.report.formatting import MISSING
 from ragwitness.runner.worker import Done, advance
 from ragwitness.text.words import dense_tokens
 from tests.support.marked import copies, document, marked, reader
@@ -41,7 +41,7 @@ def lots_of(text: str, most: int = 12, **options: object) -> MarkedDocument:
     return find_lots(one, most, Background([one]), random.Random(0), **options)
 
 
-# What is drawn.
+# Drawing.
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_braces_without_a_bar_and_with_no_braces_are_text():
     ],
 )
 def test_a_mark_without_words_of_its_own_before_it_is_refused(text):
-    with pytest.raises(InputError, match="fewer than 5 words stand before the mark"):
+    with pytest.raises(InputError, match="fewer than 5 words come before the mark"):
         lots_of(text)
 
 
@@ -157,13 +157,13 @@ def test_an_answer_names_one_alternative_or_none(answer, alternatives, left, whi
     assert named(answer, alternatives, left) == which
 
 
-# What is kept.
+# The key.
 
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     path = tmp_path / "marks.json"
-    write_key(path, marked([document(n) for n in range(3)]))
+    write_key(path, MarksKey.fresh(twenty().documents[:3]))
     return path
 
 
@@ -224,7 +224,7 @@ def test_a_key_of_other_texts_is_named(key):
 
 
 def test_lots_are_uniform_and_follow_from_seed_and_beacon():
-    base = marked([document(0)])
+    base = MarksKey.fresh(twenty().documents[:1])
     drawn = [replace(base, seed=bytes([n % 256, n // 256]) * 16).drawn[0] for n in range(400)]
     counts = [sum(row[lot] == choice for row in drawn for lot in range(9)) for choice in range(4)]
     assert chisquare(counts).pvalue > 1e-4
@@ -261,14 +261,14 @@ def _document(*sizes: int) -> MarkedDocument:
 
 def test_the_bets_win_nothing_on_average():
     one = _document(2, 3, 4)
-    asked = LotAnswers(said={0: 1, 1: 0, 2: 3})
+    asked = LotAnswers(named={0: 1, 1: 0, 2: 3})
     every = list(itertools.product(range(2), range(3), range(4)))
     winnings = [odds_of(one, drawn, asked).e_value for drawn in every]
     assert sum(winnings) == pytest.approx(len(every))
     assert odds_of(one, (1, 0, 3), asked).e_value > 15
     # Lots that may still be named count as wrong, and those that cannot be do not count.
-    assert odds_of(one, (1, 0, 3), LotAnswers(said={2: 3})).p_value == pytest.approx(0.75)
-    closed = LotAnswers(said={2: 3}, closed=frozenset({0, 1}))
+    assert odds_of(one, (1, 0, 3), LotAnswers(named={2: 3})).p_value == pytest.approx(0.75)
+    closed = LotAnswers(named={2: 3}, closed=frozenset({0, 1}))
     assert odds_of(one, (1, 0, 3), closed).p_value == pytest.approx(0.25)
 
 
@@ -282,7 +282,6 @@ def test_chances_are_said_in_plain_words():
     assert chance(1 / 41_234) == "once in 41,000 times"
     assert chance(0.25) == "once in 4 times"
     assert chance(0.75) == "more often than not"
-    assert chance(None) == MISSING
 
 
 Answerer = Callable[[str, int, random.Random], str]
@@ -294,7 +293,7 @@ def _first(prompt: str, _asked: int, _draw: random.Random) -> str:
 
 
 def _likely(prompt: str, _asked: int, draw: random.Random) -> str:
-    """Guesses, or goes on with what it remembers of a like text."""
+    """Guesses, or goes on with its memory of a like text."""
     words = ("poor", "meagre", "quickly", "swiftly", "claimed", "stated")
     return draw.choice([w for w in words if w in prompt] or words)
 
@@ -320,7 +319,8 @@ def _driven(key: MarksKey, number: int, answer: Answerer, alpha: float = 0.05) -
 
 @pytest.mark.parametrize("answer", [_first, _likely, _tires, _both])
 def test_a_system_without_the_copy_is_called_in_no_more_often_than_alpha(answer):
-    base, wrong, winnings = marked([document(0, 6)]), 0, 0.0
+    base = MarksKey.fresh(twenty().documents[:1])
+    wrong, winnings = 0, 0.0
     draws = 750  # of each, 3,000 in all
     for n in range(draws):
         key = replace(base, seed=n.to_bytes(32, "big"))
@@ -332,17 +332,17 @@ def test_a_system_without_the_copy_is_called_in_no_more_often_than_alpha(answer)
 
 
 def test_one_answer_for_all_names_nothing():
-    key = marked([document(0)])
+    key = twenty()
     asked = _driven(
         key, 0, lambda prompt, *_: "poor meagre thin scant quickly swiftly claimed stated"
     )
-    assert asked.said == {}
+    assert asked.named == {}
     assert len(asked.closed) >= 7  # enough that nothing could be decided any more
     assert {answer.way for answer in asked.answers} == {"continue", "choose"}
     assert all(isinstance(answer, LotAnswer) for answer in asked.answers)
 
 
-# What is found.
+# Verdicts.
 
 
 def _audited(tmp_path: Path, key: MarksKey, system: Callable[[str], str]) -> MarksResult:
@@ -359,7 +359,9 @@ def _calls(result: MarksResult) -> tuple[int, int]:
     return sum(called[:half]), sum(called[half:])
 
 
-TWENTY = [document(n) for n in range(20)]
+@functools.cache
+def twenty() -> MarksKey:
+    return marked([document(n) for n in range(20)])
 
 
 @pytest.mark.parametrize(
@@ -374,23 +376,23 @@ TWENTY = [document(n) for n in range(20)]
     ],
 )
 def test_a_reader_of_the_copies_is_found_in_every_manner(tmp_path, manner):
-    key = marked(TWENTY)
+    key = twenty()
     assert _calls(_audited(tmp_path, key, reader(copies(key)[:10], **manner))) == (10, 0)
 
 
 def test_a_reader_of_the_unmarked_texts_is_not_found(tmp_path):
-    key = marked(TWENTY)
+    key = twenty()
     result = _audited(tmp_path, key, reader([one.text for one in key.documents]))
     assert _calls(result) == (0, 0)
     assert result.log10_e < 2
 
 
 def test_an_editor_costs_lots_and_a_normaliser_all_of_them(tmp_path):
-    key = marked(TWENTY)
+    key = twenty()
     draw = random.Random(5)
 
     def edited(share: float) -> list[str]:
-        """The copies after somebody took so many drawn words back."""
+        """The copies after an editor took this share of drawn words back."""
         return [
             one.copy([0 if draw.random() < share else choice for choice in drawn])
             for one, drawn in zip(key.documents, key.drawn, strict=True)
@@ -403,7 +405,7 @@ def test_an_editor_costs_lots_and_a_normaliser_all_of_them(tmp_path):
 
 
 def test_marks_of_two_owners_in_one_text(tmp_path):
-    first = marked([document(n) for n in range(10)])
+    first = MarksKey.fresh(twenty().documents[:10])
     shared = copies(first)
     # The second owner draws other words of the first one's copy.
     second = MarksKey.fresh(
