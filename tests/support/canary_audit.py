@@ -27,7 +27,7 @@ def planted(place: Path, patch: pytest.MonkeyPatch, command: Command) -> Path:
         for d in load_sample()[:30]
     ]
     Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    args = "canary", "plan", "examples.jsonl", "-o", "audit", "--probes", 2
+    args = "canary", "draw", "examples.jsonl", "-o", "audit", "--probes", 2
     with patch.context() as urandom:
         urandom.setattr("os.urandom", bytes)
         code, said = command(*args, "--candidates", CANDIDATES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragwitness.canary.task import ProbeTask
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview, sealed
+from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
 
 if TYPE_CHECKING:
@@ -64,15 +64,13 @@ def probe(
         # Step 4, the asking; the look is counted when it is finished, not when it is begun.
         result = ask(
             open_deployed(target, transport, plan.design.shown),
-            sealed(
-                folder,
-                lambda: task.subject(plan, config, folder),
-                task,
-                lambda opened, progress: task.asked(opened, config, limiter, folder, progress),
-            ),
+            lambda opened, progress: task.asked(opened, config, limiter, folder, progress),
             folder,
             limiter,
             "examples",
+            lambda system: seal_first(
+                folder, lambda: task.subject(plan, config, folder), task, system
+            ),
         )
     # Step 5, the conclusion.
     conclude(result, outputs, store=folder)

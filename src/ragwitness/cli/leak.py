@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragwitness.cli.common import console, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
-from ragwitness.cli.steps import ask, preview, sealed
+from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
 from ragwitness.leakage.task import LeakTask
 
@@ -57,15 +57,11 @@ def leak(
         with task.limited(folder) as (limiter, transport):
             run = ask(
                 open_target(str(task.target), transport),
-                sealed(
-                    folder,
-                    lambda: work.subject(plan),
-                    task,
-                    lambda opened, progress: work.asked(opened, limiter, folder, progress),
-                ),
+                lambda opened, progress: work.asked(opened, limiter, folder, progress),
                 folder,
                 limiter,
                 "prompts",
+                lambda system: seal_first(folder, lambda: work.subject(plan), task, system),
             )
     # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
     transcripts = work.transcripts(run)

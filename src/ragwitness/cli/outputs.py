@@ -15,7 +15,6 @@ from ragwitness.core.run_files import REPORT, RESULT, SEAL, finding, keep_finish
 
 if TYPE_CHECKING:
     from ragwitness.report.document import ReportDocument
-    from ragwitness.report.result_type import ResultType
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +55,6 @@ class Outputs:
         conditions = result_type_named(kind).conditions(fail_on or ())
         return cls(files or Files(), conditions)
 
-    def write(self, kind: ResultType[Any, Any], result: object) -> None:
-        """Write every file that is wanted.
-
-        Raises:
-            InputError: One cannot be written.
-        """
-        from ragwitness.report.files import write
-
-        for name, path in self.files.items():
-            write(name, kind, result, path, self.fail_on)
-
-
-def _end_sealed(store: Path) -> None:
-    """Log that a sealed run has its result."""
-    if (store / SEAL).exists():
-        from ragwitness.evidence.seal import end
-
-        end(store)
-
 
 def conclude(
     result: object,
@@ -112,12 +92,17 @@ def conclude(
             earlier.unlink()
         elif earlier is not None:
             screen.print(f"the earlier result is kept: {earlier}", markup=False, soft_wrap=True)
-        _end_sealed(store)
+        # The log of a sealed run says that it came to its end.
+        if (store / SEAL).exists():
+            from ragwitness.evidence.seal import end
+
+            end(store)
     # Step 2: one report for page and terminal, so that both say the same.
     document = report or kind.report(result)
     write_page(document, page)
     # Step 3: the files that were asked for, while the run folder is whole already.
-    chosen.write(kind, result)
+    for name, path in chosen.files.items():
+        write(name, kind, result, path, chosen.fail_on)
     screen.print(terminal(document, where=str(page), width=screen.width))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
     # Step 4: what was appended to under way is complete now, and shrinks.

@@ -45,6 +45,7 @@ def ask(
     folder: Path,
     limiter: RateLimiter,
     items: str = "documents",
+    before: Callable[[str], None] | None = None,
 ) -> Result:
     """Open a target, do ``work`` with it under progress bars, and close it.
 
@@ -54,6 +55,7 @@ def ask(
         folder: Where the answers are kept.
         limiter: Lets queries to the target pass.
         items: The things that the bars count.
+        before: Called with the target's name before it is asked.
 
     Raises:
         TargetError: The target cannot be reached or does not speak the protocol.
@@ -63,24 +65,21 @@ def ask(
     from ragwitness.runner.capabilities import remarks_of
 
     async def life() -> Result:
-        # Opened inside the event loop that closes it: a client must not outlive its loop.
-        target = None if opening is None else await opening
+        target, setbacks = None, asyncio.ensure_future(_tell_setbacks(limiter))
         try:
+            # Opened inside the event loop that closes it: a client must not outlive its loop.
+            target = None if opening is None else await opening
             with progress_bars(console(), spent_so_far(limiter), items) as progress:
+                if before is not None and target is not None:
+                    before(target.name)
                 return await work(target, progress)
         finally:
+            setbacks.cancel()
             if target is not None:
                 print_lines(console(), *(f"note: {line}" for line in remarks_of(target)))
                 await target.close()
 
-    async def told() -> Result:
-        setbacks = asyncio.ensure_future(_tell_setbacks(limiter))
-        try:
-            return await life()
-        finally:
-            setbacks.cancel()
-
-    return wait(told(), folder)
+    return wait(life(), folder)
 
 
 async def _tell_setbacks(limiter: RateLimiter) -> None:
@@ -197,45 +196,30 @@ def audited(task: AuditTask, order: PreparedAudit, folder: Path) -> AuditResult:
         with task.limited(folder) as (limiter, transport):
             return ask(
                 open_target(order.target, transport),
-                sealed(
-                    folder,
-                    lambda: subject_of(order),
-                    task,
-                    lambda opened, progress: run_prepared(order, opened, limiter, folder, progress),
-                ),
+                lambda opened, progress: run_prepared(order, opened, limiter, folder, progress),
                 folder,
                 limiter,
+                before=lambda system: seal_first(folder, lambda: subject_of(order), task, system),
             )
 
 
 # A run that is to be evidence: sealed before its first query.
 
 
-def sealed(
-    folder: Path,
-    subject: Callable[[], SealSubject],
-    sealing: Sealing,
-    asking: Callable[[Target, Progress], Awaitable[Result]],
-) -> Callable[[Target, Progress], Awaitable[Result]]:
-    """Return an asking that seals its run first, where that is asked for, and says what to publish.
+def seal_first(
+    folder: Path, subject: Callable[[], SealSubject], sealing: Sealing, system: str
+) -> None:
+    """Seal a run, where that is asked for, and say what to publish.
 
     Args:
         folder: Of the run.
         subject: Makes the subject of the commitment, if it is needed.
         sealing: With which key, log of runs and timestamp authority; without a key, not at all.
-        asking: Called with the opened target then.
+        system: Name of the opened target.
+
+    Raises:
+        InputError: The run is sealed, and no key was given; or it cannot be sealed.
     """
-
-    def sealed_asking(target: Target, progress: Progress) -> Awaitable[Result]:
-        _seal_first(folder, subject, sealing, target.name)
-        return asking(target, progress)
-
-    return sealed_asking
-
-
-def _seal_first(
-    folder: Path, subject: Callable[[], SealSubject], sealing: Sealing, system: str
-) -> None:
     key = sealing.seal
     if key is None:
         if (folder / SEAL).exists():
