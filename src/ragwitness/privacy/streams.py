@@ -265,7 +265,7 @@ def beacon_bits(seed: bytes, beacon: str, domain: str, label: str) -> Bits:
     Args:
         seed: 32 secret bytes.
         beacon: The public randomness as text; empty for none.
-        domain: What is drawn, e.g. ``"ragwitness/canary-stream/v1"``.
+        domain: Kind of the draw, e.g. ``"ragwitness/canary-stream/v1"``.
         label: Which of the draws.
 
     Raises:
