@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.results.collection import CollectionResult
-    from ragwitness.membership.results.marks import MarksResult
     from ragwitness.runner.worker import Progress
 
 
@@ -160,7 +159,7 @@ def _audit_marks(task: MarksTask, outputs: Outputs, *, dry_run: bool) -> None:
     """Ask about every marked document of a key."""
     from ragwitness.cli.common import run_folder, say_error
     from ragwitness.cli.outputs import conclude
-    from ragwitness.cli.steps import ask, preview, sealed
+    from ragwitness.cli.steps import ask, preview, seal_first
     from ragwitness.membership.marks.evidence import subject_of
     from ragwitness.membership.marks.run import ask_about_marks
     from ragwitness.targets.resolve import open_target
@@ -173,15 +172,18 @@ def _audit_marks(task: MarksTask, outputs: Outputs, *, dry_run: bool) -> None:
         preview([line], folder, task.budget)
         return
     with task.limited(folder) as (limiter, transport):
-
-        def work(opened: Target, progress: Progress) -> Awaitable[MarksResult]:
-            return ask_about_marks(
+        result = ask(
+            open_target(target, transport),
+            lambda opened, progress: ask_about_marks(
                 marked, opened, run=folder, progress=progress, limiter=limiter,
                 in_flight=task.at_once,
-            )  # fmt: skip
-
-        asking = sealed(folder, lambda: subject_of(marked, task), task, work)
-        result = ask(open_target(target, transport), asking, folder, limiter)
+            ),
+            folder,
+            limiter,
+            before=lambda system: seal_first(
+                folder, lambda: subject_of(marked, task), task, system
+            ),
+        )  # fmt: skip
     conclude(result, outputs, store=folder)
 
 
