@@ -53,17 +53,10 @@ class SlotScores:
             raise InputError(f"There is no candidate {self.chosen} among {scores.size}.")
 
 
-def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
-    """Return the drawn candidate's rank, 1 being the highest.
-
-    Args:
-        slot: Scores.
-        ties_against: Whether equal scores count as higher ones, else as lower ones.
-    """
+def rank_of(slot: SlotScores) -> int:
+    """Return the drawn candidate's rank, 1 being the highest; equal scores count as higher ones."""
     planted = slot.scores[slot.chosen]
-    if ties_against:
-        return int((slot.scores >= planted - TIE).sum())  # itself included
-    return 1 + int((slot.scores > planted + TIE).sum())
+    return int((slot.scores >= planted - TIE).sum())  # itself included
 
 
 def standing(scores: ArrayLike) -> Values:
