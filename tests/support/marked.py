@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ragwitness.core.types import Document
 from ragwitness.membership.marks.key import MarksKey
-from ragwitness.membership.marks.lots import find_lots
-from ragwitness.membership.methods.runon import Background
+from ragwitness.membership.marks.lots import find_lots, word_pool
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import dense_tokens
 
@@ -37,10 +36,8 @@ def document(number: int, sentences: int = 9) -> Document:
 
 def marked(documents: Sequence[Document]) -> MarksKey:
     """Return a key with the owner's marks alone."""
-    background = Background([*documents, *load_sample()])
-    return MarksKey.fresh(
-        [find_lots(one, 0, background, random.Random(one.id)) for one in documents]
-    )
+    pool = word_pool([*documents, *load_sample()])
+    return MarksKey.fresh([find_lots(one, 0, pool, random.Random(one.id)) for one in documents])
 
 
 def copies(key: MarksKey) -> list[str]:

@@ -11,15 +11,15 @@ import functools
 import random
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document, Message, Role
-from ragwitness.membership.methods.runon import Background, shape_of
 from ragwitness.models.base import ChatPrompt, LanguageModel
+from ragwitness.text.replies import shape_of
 from ragwitness.text.words import UNSPACED, Word, core, dense_tokens, language_of, split_words
 
 LEFT = 10
@@ -35,6 +35,8 @@ _BRACED = re.compile(r"\{[^{}]*\|")
 _BREAKS = re.compile('["\u201c\u201d\u201e\u00ab\u00bb{}]|\n[ \t]*\n')
 _RULE = re.compile(r"[!+=-]\w+")
 _WORDS = re.compile(r"[^\W\d_]+( [^\W\d_]+)*")
+
+Pool = Mapping[tuple[bool, int | str], Sequence[str]]
 
 Proposer = Callable[[str, str], Sequence[str]]
 """Takes a passage with a word in braces, and the word; returns words that can replace it."""
@@ -129,6 +131,16 @@ def _listed(language: str, stem: str, before: str, behind: str) -> Sequence[str]
     return ()
 
 
+def word_pool(documents: Iterable[Document]) -> Pool:
+    """Return the words of documents by their form."""
+    pool: dict[tuple[bool, int | str], set[str]] = {}
+    for document in documents:
+        for stem in {core(word.text) for word in split_words(document.text)}:
+            if stem and (shape := shape_of(stem)) is not None:
+                pool.setdefault(shape, set()).add(stem)
+    return {shape: sorted(words) for shape, words in pool.items()}
+
+
 # Finding lots.
 
 
@@ -171,7 +183,7 @@ def read_braces(document: Document) -> tuple[str, list[Lot]]:
 def find_lots(
     document: Document,
     most: int,
-    background: Background,
+    pool: Pool,
     draw: random.Random,
     *,
     braces: bool = True,
@@ -184,7 +196,7 @@ def find_lots(
     Args:
         document: The text, with the owner's braces.
         most: Lots of a document, unless its owner wrote more.
-        background: Words of all documents. Questions take a word from it to exchange.
+        pool: Words of all documents. Questions take a word from it to exchange.
         draw: Chooses the words to mark, and the words to exchange.
         braces: Whether braces are read.
         propose: A model that knows other words; None takes the packaged list.
@@ -223,7 +235,7 @@ def find_lots(
                 " behind a quotation mark, a blank line or another mark.",
                 "A question quotes these words. Move the mark, or leave it out.",
             )
-        altered = _altered(quoted, text, background, draw)
+        altered = _altered(quoted, text, pool, draw)
         lots.append(replace(lot, left=quoted, altered=altered))
     return MarkedDocument(document.id, text, tuple(lots))
 
@@ -289,12 +301,14 @@ def _lot_at(
     return Lot(start, end, tuple(able)) if able[1:] and _key(able[0]) == _key(stem) else None
 
 
-def _altered(quoted: str, text: str, background: Background, draw: random.Random) -> str:
+def _altered(quoted: str, text: str, pool: Pool, draw: random.Random) -> str:
     """Return the words before a lot with one of them exchanged; empty where none can be."""
     present = {*dense_tokens(text)}
     for word in reversed(split_words(quoted)[2:-3]):
         stem = core(word.text)
-        able = [w for w in background.alternatives(shape_of(stem)) if w.casefold() not in present]
+        able = [
+            w for w in pool.get(shape_of(stem) or (False, -1), ()) if w.casefold() not in present
+        ]
         if able:
             start = word.start + word.text.find(stem)
             return quoted[:start] + draw.choice(able) + quoted[start + len(stem) :]

@@ -109,9 +109,8 @@ class MarkTask(HowRead):
 
     def _marked(self, note: Note) -> list[MarkedDocument]:
         """Return the documents with their lots; those with too few for any verdict are left out."""
-        from ragwitness.membership.marks.lots import find_lots, proposer
+        from ragwitness.membership.marks.lots import find_lots, proposer, word_pool
         from ragwitness.membership.marks.questions import tail
-        from ragwitness.membership.methods.runon import Background
         from ragwitness.membership.results.marks import chance
         from ragwitness.models.model_registry import load_language_model
         from ragwitness.text.sample import load_sample
@@ -122,11 +121,11 @@ class MarkTask(HowRead):
         if twice := [name for name, n in Counter(d.id for d in documents).items() if n > 1]:
             raise InputError(f"Two documents are called {twice[0]!r}.", "Rename one.")
         propose = proposer(load_language_model(self.writer)) if self.writer else None
-        background, draw = Background([*documents, *load_sample()]), random.SystemRandom()
+        pool, draw = word_pool([*documents, *load_sample()]), random.SystemRandom()
         marked = []
         for document in documents:
             candidate = find_lots(
-                document, self.lots, background, draw, braces=self.braces, propose=propose
+                document, self.lots, pool, draw, braces=self.braces, propose=propose
             )
             chances = [1 / len(lot.alternatives) for lot in candidate.lots]
             least = tail(chances, len(chances))

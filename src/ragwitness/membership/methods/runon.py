@@ -42,7 +42,7 @@ from ragwitness.membership.response_parsing.replies import (
 )
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.replies import plain_word
+from ragwitness.text.replies import plain_word, shape_of
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
@@ -144,18 +144,6 @@ class Background:
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
         """Return the words of one form, sorted; none without a form."""
         return sorted(self._alike[shape]) if shape is not None else []
-
-
-def shape_of(stem: str) -> tuple[bool, int | str] | None:
-    """The form that a word and its replacement share; None where nothing can replace it."""
-    if stem.isdigit():
-        return False, len(stem)
-    if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
-        return None
-    # A single sign of an unspaced script has no ending; short words are grammar.
-    if len(stem) == 1:
-        return (False, "") if not stem.isascii() else None
-    return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None
 
 
 # Places: runs of words of the document behind which rare words follow.

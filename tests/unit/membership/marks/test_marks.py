@@ -19,10 +19,9 @@ import ragwitness as rw
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document
 from ragwitness.membership.marks.key import MarksKey, read_key, write_key
-from ragwitness.membership.marks.lots import Lot, MarkedDocument, find_lots, named, table
+from ragwitness.membership.marks.lots import Lot, MarkedDocument, find_lots, named, table, word_pool
 from ragwitness.membership.marks.questions import LotAnswer, LotAnswers, holm, odds_of, tail
 from ragwitness.membership.marks.run import MarksAudit
-from ragwitness.membership.methods.runon import Background
 from ragwitness.membership.results.marks import MarksResult, chance
 from ragwitness.runner.worker import Done, advance
 from ragwitness.text.words import dense_tokens
@@ -38,7 +37,7 @@ TALE = (
 
 def lots_of(text: str, most: int = 12, **options: object) -> MarkedDocument:
     one = Document("letter.txt", text)
-    return find_lots(one, most, Background([one]), random.Random(0), **options)
+    return find_lots(one, most, word_pool([one]), random.Random(0), **options)
 
 
 # Drawing.
@@ -412,7 +411,7 @@ def test_marks_of_two_owners_in_one_text(tmp_path):
         [
             find_lots(
                 Document(f"second {n}", text.replace(" winter", " {winter|autumn|spring|summer}")),
-                0, Background([]), random.Random(n),
+                0, word_pool([]), random.Random(n),
             )
             for n, text in enumerate(shared)
         ]
