@@ -32,6 +32,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.evidence.task import VerifyTask
 from ragwitness.leakage.task import LeakTask
 from ragwitness.membership.evaluation_task import EvaluateTask
+from ragwitness.membership.marks.task import MarksTask, MarkTask
 from ragwitness.membership.task import AuditTask, as_accounts
 from ragwitness.runner.task_options import Texts
 from ragwitness.runner.task_runtime import own_folder
@@ -71,6 +72,8 @@ def _carried(task: Callable[_P, _Task[_R]]) -> Callable[_P, _R]:
 
 
 audit = _carried(AuditTask)
+audit_marks = _carried(MarksTask)
+mark = _carried(MarkTask)
 leak = _carried(LeakTask)
 plan_canaries = _carried(DrawTask)
 probe_canaries = _carried(ProbeTask)

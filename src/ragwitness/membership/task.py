@@ -108,7 +108,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
             " with a field text.",
         ),
-    ]
+    ] = ""
     _: KW_ONLY
     known_out: Annotated[
         Texts | None,
@@ -212,6 +212,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
         check_target(self.target)
+        if isinstance(self.documents, str) and not self.documents:
+            raise InputError("There are no documents in question.", "Give them: --documents FILE")
         budget, cluster = self.budget, self.cluster
         self.transport()  # refuses what cannot be used, before anything is written or sent
         method, settings = self.method, key_values(self.options)

@@ -14,16 +14,18 @@ of the others (``docs/design/mechanism.md``).
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from hashlib import shake_256
+from hashlib import sha256, shake_256
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ragwitness.core.errors import InputError
 from ragwitness.crypto import hashing as jcs
-from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.sampler import Bits, ShakeBits
 
 SEED_BYTES = 32
 """Length of a window's seed, of a record's, and of a key."""
@@ -231,3 +233,47 @@ def _seed(seed: bytes) -> bytes:
             f"A seed has {SEED_BYTES} bytes, not {len(seed)}.", "Draw one with os.urandom(32)."
         )
     return seed
+
+
+# A stream that follows from a seed, which was committed to, and from a beacon that came later.
+
+_HEX = re.compile(r"(?:0x)?((?:[0-9a-f]{2})+)")
+
+
+def beacon_bits(seed: bytes, beacon: str, domain: str, label: str) -> Bits:
+    """Return a stream of bytes that hangs on seed, beacon, domain and label alone.
+
+    Args:
+        seed: 32 secret bytes.
+        beacon: The public randomness as text; empty for none.
+        domain: Kind of the draw, e.g. ``"ragwitness/canary-stream/v1"``.
+        label: Which of the draws.
+
+    Raises:
+        InputError: The seed has another length than 32 bytes.
+    """
+    salt = sha256(beacon_value(beacon).encode("utf-8", "surrogatepass")).digest()
+    info = jcs.canonical({"domain": domain, "label": label})
+    return ShakeBits(hkdf_sha256(_seed(seed), info, salt=salt))
+
+
+def beacon_value(text: str) -> str:
+    """Return what counts of a beacon's value: its letters and digits, in one case."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in plain if char.isalnum())
+
+
+def beacon_bytes(text: str) -> str:
+    """Return a beacon's bytes in hex, small letters, without ``0x`` and blanks.
+
+    Raises:
+        InputError: It is no whole number of bytes in hex.
+    """
+    match = _HEX.fullmatch("".join(text.split()).lower())
+    if match is None:
+        raise InputError(
+            f"The beacon {text!r} is not bytes in hex.",
+            "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
+            " number that its source prints is given as the hex of its bytes.",
+        )
+    return match[1]

@@ -44,7 +44,7 @@ from ragwitness.membership.response_parsing.replies import (
 )
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.replies import plain_word
+from ragwitness.text.replies import plain_word, shape_of
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import STOP_WORDS, Word, core, split_words
 
@@ -133,7 +133,7 @@ class Background:
             stems = [stem for word in split_words(text) if (stem := core(word.text))]
             self._holding.update({plain_word(stem) for stem in stems})
             for stem in stems:
-                if (shape := _shape(stem)) is not None:
+                if (shape := shape_of(stem)) is not None:
                     self._alike[shape].add(stem)
 
     def information(self, key: str) -> float:
@@ -146,18 +146,6 @@ class Background:
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
         """Return the words of one form, sorted; none without a form."""
         return sorted(self._alike[shape]) if shape is not None else []
-
-
-def _shape(stem: str) -> tuple[bool, int | str] | None:
-    """The form that a word and its replacement share; None where nothing can replace it."""
-    if stem.isdigit():
-        return False, len(stem)
-    if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
-        return None
-    # A single sign of an unspaced script has no ending; short words are grammar.
-    if len(stem) == 1:
-        return (False, "") if not stem.isascii() else None
-    return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None
 
 
 # Places: runs of words of the document behind which rare words follow.
@@ -231,7 +219,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         # The word behind the lead, or one near it that occurs once in the document.
         for n in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
             stem = core(words[n].text)
-            if counts[keys[n]] > 1 or not (candidates := replacements(_shape(stem))):
+            if counts[keys[n]] > 1 or not (candidates := replacements(shape_of(stem))):
                 continue
             # As rare as the true word, as far as there are such.
             rarity = background.information(keys[n])
