@@ -493,3 +493,15 @@ def plain_word(word: str) -> str:
     """Return a word without case, punctuation around it, and the kind of its letters' codes."""
     plain = normalize("NFKC", word).replace("\u00ad", "")
     return (core(plain) or plain).casefold().replace("\u2019", "'")
+
+
+def shape_of(stem: str) -> tuple[bool, int | str] | None:
+    """Return the form that a word shares with its replacements; None where it has none."""
+    if stem.isdigit():
+        return False, len(stem)
+    if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
+        return None
+    # A single sign of an unspaced script has no ending; short words are grammar.
+    if len(stem) == 1:
+        return (False, "") if not stem.isascii() else None
+    return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None
