@@ -57,7 +57,7 @@ CORE = {
     "service": "service/meters.py service/policy.py service/retrieval.py",
     "stats": "stats",
     "synthesis": "synthesis/guard.py synthesis/private",
-    "text": "text/words.py text/secrets.py text/overlap.py text/canonical.py",
+    "text": "text/words.py text/secrets.py text/overlap.py",
 }
 """The core of each room: modules whose faults make a verdict or a promise wrong."""
 
