@@ -44,6 +44,11 @@ _METHODS = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
     {
+        "joint": AuditListing(
+            "ragwitness.membership.joint:Joint",
+            "several kinds of questions about each document, and one score",
+            shows="asked in several ways, the system answered as if it could read its text",
+        ),
         "s-rag": AuditListing(
             f"{_METHODS}.srag:SRag",
             "next-word probabilities of the words that tell most",

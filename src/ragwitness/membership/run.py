@@ -40,6 +40,7 @@ from ragwitness.membership.assumptions import (
     doubts,
     take_back,
 )
+from ragwitness.membership.blind_spots import blind_spots
 from ragwitness.membership.e_values import Guesser, Guesses, e_value, references_of, test_mean_pay
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
@@ -459,6 +460,7 @@ def conclude(
     )
     spent = spending(effort.spent, effort.budget, effort.stopped_by, every)
     warnings = (
+        *blind_spots(audit, every, inside, calibrating),
         *notes_of(plan.left_out),
         *([APART] if apart else []),
         *([before.told] if before.told else []),
