@@ -1,4 +1,4 @@
-"""What an audit cannot see at a target: warnings that come first in its result."""
+"""Blind spots of an audit at a target: warnings that come first in its result."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def blind_spots(
         )
     # 2. Every answer of one kind.
     details = [o.score.details for o in outcomes]
-    asked = sum(row.get("asked", row.get("declined", 0.0)) for row in details)
-    if asked >= _FEWEST and asked == sum(row.get("declined", 0.0) for row in details):
+    questions = sum(row.get("asked", row.get("declined", 0.0)) for row in details)
+    if questions >= _FEWEST and questions == sum(row.get("declined", 0.0) for row in details):
         warnings.append(
-            f"All {asked:.0f} answers declined, so nothing can be seen by {audit.name}. {_OTHER}"
+            f"All {questions:.0f} answers declined, so nothing can be seen by {audit.name}. {_OTHER}"
         )
     elif len(details) >= _FEWEST and all(row.get("said again") == 0 for row in details):
         warnings.append(

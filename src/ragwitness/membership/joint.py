@@ -1,8 +1,8 @@
 """Joint: several kinds of questions about each document, and one score.
 
-A method that suits one target sees nothing at another: a quotation filter stops answers that go on
-with a text, a target that ignores texts in a question never says yes. So each document is asked a
-few questions of each kind. The sum of the kinds' scores, each on a scale that was fixed beforehand,
+A method that suits one target sees nothing at another. A filter of quotations stops answers that
+go on with a text. A target that ignores texts in a question never says yes. So each document is
+asked a few questions of each kind. The sum of the kinds' scores, each on a scale that was fixed beforehand,
 is ranked. Known documents and those in question are asked and scored by one rule, so ranks stay
 exact. E-values rest on the kinds whose bets need no test (``e_values``). See
 ``docs/design/joint.md``.
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least
 from ragwitness.core.types import Audit, Capability, Document, Probe, Query, Score
-from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.models.base import LanguageModel
 
 SCALES = {"runon": 8.0, "s-rag:few": 12.0, "mba": 1.0, "rag-mia": 1.0}
@@ -76,6 +75,11 @@ class JointConfig:
         """The kinds, in order."""
         return tuple(filter(None, (kind.strip() for kind in self.kinds.split(","))))
 
+    @property
+    def parts(self) -> dict[str, dict[str, object]]:
+        """The audits that are joined, with their settings."""
+        return {kind: _OPTIONS.get(kind, {}) for kind in self.listed}
+
 
 class Joint:
     """Several kinds of questions about each document.
@@ -83,7 +87,7 @@ class Joint:
     Args:
         proxy: The auditor's own model, for the kinds that need one.
         config: The kinds.
-        audits: Those of the kinds, where they were made for a set of documents.
+        audits: Those of the kinds.
     """
 
     stored_name: ClassVar[str] = "ragwitness.membership.joint.Joint"
@@ -93,15 +97,10 @@ class Joint:
     def __init__(
         self,
         proxy: LanguageModel,
-        config: JointConfig | None = None,
-        audits: dict[str, Audit] | None = None,
+        config: JointConfig,
+        audits: Mapping[str, Audit],
     ) -> None:
-        self.proxy = proxy
-        self.config = config or JointConfig()
-        self._audits = audits or {
-            kind: build_audit(kind, proxy, configure(kind, _OPTIONS.get(kind)))
-            for kind in self.config.listed
-        }
+        self.proxy, self.config, self._audits = proxy, config, audits
 
     @property
     def requires(self) -> frozenset[Capability]:
@@ -147,10 +146,10 @@ class Joint:
         """Return the generator that audits one document; its value is the :class:`Score`."""
         scores: dict[str, Score] = {}
         kinds = self.config.listed
-        for place, kind in enumerate(kinds):
+        for index, kind in enumerate(kinds):
             scores[kind] = yield from self._audit(kind).probe(document)
             # Full marks for the kinds that are not asked any more.
-            if _marks(scores, kinds) >= self.config.enough - (len(kinds) - 1 - place):
+            if _marks(scores, kinds) >= self.config.enough - (len(kinds) - 1 - index):
                 break
         return _joined(scores, kinds)
 

@@ -186,6 +186,7 @@ _VERSIONS = (
     " system answers them from the version that it holds ({})."
 )
 _LEAST_VERSION = 0.5  # ROUGE-L F1 above which texts of one kind rarely are
+_SHORTEST = 20  # words of a text that may be a version
 _FURTHER = 0.1  # how far versions are above that, or above any two known documents
 _NAMED = 3
 
@@ -202,6 +203,7 @@ def versions(
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import cdist
 
+    known_out = tuple(d for d in known_out if len(d.text.split()) >= _SHORTEST)
     if not known_out or not documents:
         return ()
     words = Vocabulary().tokenize(d.text[:_READ] for d in (*known_out, *documents))

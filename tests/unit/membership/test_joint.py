@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Decision, Query, Score
-from ragwitness.membership.joint import SCALES, Joint, JointConfig, _joined
+from ragwitness.membership.joint import SCALES, JointConfig, _joined
 from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.run import run_audit
@@ -119,7 +119,7 @@ def test_kinds_that_cannot_be_joined_are_refused(kinds: str) -> None:
 
 def test_each_kind_asks_as_it_would_alone() -> None:
     proxy = load_language_model("reader")
-    joint = Joint(proxy, JointConfig(questions=2))
+    joint = build_audit("joint", proxy, configure("joint", {"questions": 2}))
     document = _SAMPLE[0]
     alone = build_audit("runon", proxy, configure("runon", {"questions": 2}))
     assert joint.questions(document) == alone.questions(document)
