@@ -1,16 +1,16 @@
-"""The secret draw: what was committed to, how everything follows from it, and how it is checked.
+"""The secret draw: its commitment, the values that follow from it, and its verification.
 
 ::
 
     secret seed ─┐ committed to before anything is sent
-                 ├─HKDF─► canaries, candidates, which of them is planted, who gets which trace
-    beacon ──────┘ public randomness that nobody knew at that time
+                 ├─HKDF─► canaries, candidates, the planted one, the trace of each example
+    beacon ──────┘ public randomness, unknown at that time
 
 The p-value of :mod:`ragwitness.canary` is a statement about one draw: the planted trigger
 is as likely to be any of the M candidates. The commitment shows that seed and settings were fixed
-before planting. A beacon named beforehand and drawn afterwards (a round of a public randomness
-service, a lottery, a block hash) shows besides that the auditor could not look for a seed whose
-draw it likes. Without a beacon a checker has to take the auditor's word for the seed being random.
+before planting. A beacon may be named beforehand and drawn afterwards (a round of a public
+randomness service, a lottery, a block hash). It shows that the auditor could not search for a seed
+with a favourable draw. Without a beacon only the auditor's word says that the seed is random.
 A beacon's value is bytes, written in hex with or without ``0x``: a hash has millions of spellings,
 and an auditor who could pick one would pick the draw.
 """

@@ -39,6 +39,8 @@ class AuditPlan:
         accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
             in question; they are not exact then.
         left_out: Files and rows that could not be read.
+        references: Models that have not read the documents, whose guesses put evidence on an
+            absolute scale (``membership.e_values``); without any, documents are ranked alone.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -54,11 +56,19 @@ class AuditPlan:
     # These decide no answer, so they name no run folder.
     accept_unlike: bool = field(default=False, repr=False)
     left_out: Reading = field(default=(), repr=False)
+    references: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def every_document(self) -> tuple[Document, ...]:
-        """The documents in question, those that are known, and those that may calibrate."""
-        return (*self.documents, *(self.known_out or auxiliary_of(self)), *self.known_in)
+        """The documents in question, those that are known, and those that may calibrate.
+
+        They show which words are rare or shared. A few known ones show too little of that, so the
+        auxiliary documents are added where reference models are asked.
+        """
+        known_out: Sequence[Document] = self.known_out
+        if self.references or not known_out:
+            known_out = (*known_out, *auxiliary_of(self))
+        return (*self.documents, *known_out, *self.known_in)
 
     def __post_init__(self) -> None:
         """Refuse a plan that cannot give a verdict."""
@@ -69,7 +79,7 @@ class AuditPlan:
         for row in (self.documents, self.known_out, self.known_in):
             ids = Counter(name for name, _ in {(d.id, d.text) for d in row})
             if twice := next((name for name, times in ids.items() if times > 1), None):
-                raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
+                raise InputError(f"Two texts have the id {twice!r}.", "Give each a separate id.")
         # Compared by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}
@@ -183,6 +193,8 @@ def choose_reference(
             "P-values hold if the audited documents that are outside are like the --known-out"
             " ones in kind.",
         )
+    if not spare:
+        return CalibrationSet((), "none", False, "No document was ranked among others.")
     source = "auxiliary" if auxiliary_given else "generated"
     return CalibrationSet(
         tuple(spare[:_MOST]),
@@ -340,6 +352,8 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     # The shadow takes its share first; calibration uses documents that it never saw.
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
+    if plan.references and not plan.known_out and not split:
+        spare = ()  # the absolute scale needs no other document
     reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
     warning = " ".join(filter(None, (reference.warning, *folded(plan))))
     reference = replace(reference, warning=warning or None)

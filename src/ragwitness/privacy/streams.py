@@ -127,12 +127,8 @@ def record_key(seed: bytes, record: NoiseRecord) -> bytes:
     return hkdf_sha256(_seed(seed), canonical(info))
 
 
-def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> bytes:
+def public_coins(beacon: bytes, record: NoiseRecord, number: int) -> bytes:
     """Return an answer's public coins, which its provider could not know when it committed.
-
-    The one place where they are derived: the key of a noise whose sub-seed is opened
-    (:func:`mixed_key`) takes the first 32 bytes, a noise that is proved without being opened takes
-    as many as its slots need.
 
     Args:
         beacon: The public value that was drawn after the commitment, 32 bytes; none (a window
@@ -140,11 +136,9 @@ def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> 
         record: The request: nonce and checkpoint are the client's, under its signature where it
             has a key, and ``query`` is the SHA-256 of the question.
         number: See :func:`sub_seed_number`.
-        size: Bytes.
 
     Returns:
-        ``size`` bytes of SHAKE256 over the canonical JSON of all of it; a longer run begins with a
-        shorter one.
+        32 bytes of SHAKE256 over the canonical JSON of all of it.
 
     Raises:
         InputError: The beacon has another length, a number is no unsigned 64-bit integer, or a
@@ -158,22 +152,7 @@ def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> 
         "beacon": beacon.hex(),
         "domain": _COINS,
     }
-    return shake_256(canonical(info)).digest(size)
-
-
-def mixed_key(seed: bytes, coins: bytes) -> bytes:
-    """Return the key of one answer's noise: the provider's sub-seed under the public coins.
-
-    Args:
-        seed: The record's :func:`sub_seed`, 32 bytes.
-        coins: First 32 bytes of :func:`public_coins`.
-
-    Raises:
-        InputError: Seed or coins have another length.
-    """
-    if len(coins) != SEED_BYTES:
-        raise InputError(f"A key takes {SEED_BYTES} bytes of coins, not {len(coins)}.")
-    return hkdf_sha256(_seed(seed), canonical({"coins": coins.hex(), "domain": _MIXED}))
+    return shake_256(canonical(info)).digest(SEED_BYTES)
 
 
 def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:
@@ -190,7 +169,9 @@ def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b""
     """
     if not beacon:
         return record_key(seed, record)
-    return mixed_key(seed, public_coins(beacon, record, number, SEED_BYTES))
+    # The public coins are context and the secret is the key: neither side chooses the result.
+    coins = public_coins(beacon, record, number).hex()
+    return hkdf_sha256(_seed(seed), canonical({"coins": coins, "domain": _MIXED}))
 
 
 def answer_key(window_seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least
 from ragwitness.core.types import (
@@ -30,6 +31,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
+from ragwitness.membership.e_values import bets_on, next_words, with_gap
 from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     beyond,
@@ -319,6 +321,18 @@ def read_place(place: Place, answer: Answer) -> PlaceReading:
     return PlaceReading(place, AnswerOutcome.ANSWERED, True, words, probability)
 
 
+def bets_on_place(place: Place, question: str, answer: Answer, document: str) -> list[Bet]:
+    """Return the bets that an answer goes on with the document's words behind a run."""
+    text = _plain(document)
+    start = text.find(place.true)
+    if start < 0:  # a run of a text that was cut elsewhere
+        return []
+    behind = start + len(place.true)
+    ahead = next_words(text[behind:], len(place.following))
+    gap = with_gap(text, behind, behind + sum(map(len, ahead)))
+    return bets_on(question, read_answer(answer).text, place.tail, ahead, gap)
+
+
 # The audit of one document.
 
 _SHOWN = 4  # words before the deciding ones
@@ -335,6 +349,7 @@ class Runon:
 
     stored_name: ClassVar[str] = "ragwitness.membership.runon.Runon"
     name = "runon"
+    stands_alone: ClassVar[bool] = True
     requires = frozenset({Capability.TEXT})
 
     def __init__(
@@ -394,11 +409,19 @@ class Runon:
                 " one that can be exchanged and a rare word behind them",
                 details={"places": 0.0},
             )
-        # One question after the other, until the evidence is strong.
+        # One question after the other, until the evidence is strong. A place at which the target
+        # went on is not bet on again: its next answer would say the same.
         readings: list[PlaceReading] = []
+        bets: list[Bet] = []
+        won: set[str] = set()
         for place, query in turns:
             (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
+            if place.true not in won:
+                opened = bets_on_place(place, query.prompt, answer, document.text)
+                bets += opened
+                if any(bet.words for bet in opened):
+                    won.add(place.true)
             if _total(readings) >= self.config.enough:
                 break
         readable = [r for r in readings if r.outcome is not AnswerOutcome.FAILED]
@@ -414,8 +437,10 @@ class Runon:
         # A target without the words declines, or changes the subject: both are answers. The pilot
         # checks whether a target that has them repeats them.
         if 2 * len(readable) < len(readings):
-            return Score(None, reason=readings[-1].reason or "no answer", details=details)
-        return Score(_total(readable), evidence=tuple(_evidence(readable)), details=details)
+            reason = readings[-1].reason or "no answer"
+            return Score(None, reason=reason, details=details, bets=tuple(bets))
+        evidence = tuple(_evidence(readable))
+        return Score(_total(readable), evidence=evidence, details=details, bets=tuple(bets))
 
 
 def _total(readings: Sequence[PlaceReading]) -> float:
