@@ -38,7 +38,7 @@ def blind_spots(
     questions = sum(row.get("asked", row.get("declined", 0.0)) for row in details)
     if questions >= _FEWEST and questions == sum(row.get("declined", 0.0) for row in details):
         warnings.append(
-            f"All {questions:.0f} answers declined, so nothing can be seen by {audit.name}. {_OTHER}"
+            f"All {questions:.0f} answers declined: {audit.name} sees nothing here. {_OTHER}"
         )
     elif len(details) >= _FEWEST and all(row.get("said again") == 0 for row in details):
         warnings.append(

@@ -2,9 +2,9 @@
 
 A method that suits one target sees nothing at another. A filter of quotations stops answers that
 go on with a text. A target that ignores texts in a question never says yes. So each document is
-asked a few questions of each kind. The sum of the kinds' scores, each on a scale that was fixed beforehand,
-is ranked. Known documents and those in question are asked and scored by one rule, so ranks stay
-exact. E-values rest on the kinds whose bets need no test (``e_values``). See
+asked a few questions of each kind. The sum of the kinds' scores is ranked, each on a scale that was
+fixed beforehand. Known documents and those in question are asked and scored by one rule, so ranks
+stay exact. E-values rest on the kinds whose bets need no test (``e_values``). See
 ``docs/design/joint.md``.
 """
 
