@@ -40,6 +40,7 @@ from ragwitness.membership.assumptions import (
     doubts,
     take_back,
 )
+from ragwitness.membership.blind_spots import blind_spots
 from ragwitness.membership.e_values import Guesser, Guesses, e_value, references_of, test_mean_pay
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
@@ -56,7 +57,7 @@ from ragwitness.membership.plan import (
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
 from ragwitness.membership.results.assumptions import VerdictPower, VerdictReach
 from ragwitness.membership.results.audit import AuditResult
-from ragwitness.membership.results.odds import Odds
+from ragwitness.membership.results.odds import OddsScale
 from ragwitness.membership.shadow import (
     AuditClassifier,
     Shadow,
@@ -459,6 +460,7 @@ def conclude(
     )
     spent = spending(effort.spent, effort.budget, effort.stopped_by, every)
     warnings = (
+        *blind_spots(audit, every, inside, calibrating),
         *notes_of(plan.left_out),
         *([APART] if apart else []),
         *([before.told] if before.told else []),
@@ -534,13 +536,13 @@ def _odds(
     outside: Sequence[Outcome],
     in_question: Sequence[Outcome],
     alpha: float,
-) -> tuple[Odds, Guesses]:
+) -> tuple[OddsScale, Guesses]:
     """Ask for the guesses, and test the assumption on documents known to be outside."""
     bets = [bet for o in (*outside, *in_question) for bet in o.score.bets if bet.words]
     models, guesses = guess(bets)
     pays = [e_value(outcome.score.bets, guesses) for outcome in outside]
     test = test_mean_pay(pays)
-    return Odds(
+    return OddsScale(
         models,
         alpha,
         tuple(guesses[bet] for bet in bets),

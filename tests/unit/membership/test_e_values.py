@@ -27,7 +27,7 @@ from ragwitness.membership.e_values import (
 from ragwitness.membership.methods.runon import Runon
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json
-from ragwitness.membership.results.odds import Odds, rarity
+from ragwitness.membership.results.odds import OddsScale, rarity
 from ragwitness.membership.run import run_audit
 from ragwitness.membership.verdicts import with_odds
 from ragwitness.models.base import EchoModel, TextScores
@@ -255,7 +255,7 @@ def test_odds_are_said_in_plain_words(nats: float, words: str) -> None:
 
 
 def test_the_scale_is_refused_where_known_documents_pay_or_a_needed_test_is_missing() -> None:
-    odds = Odds(("m",), 0.05, (), known=12, mean_pay=9.0, against=400.0)
+    odds = OddsScale(("m",), 0.05, (), known=12, mean_pay=9.0, against=400.0)
     assert odds.refused
     assert "without the document" in odds.refusal
     assert not replace(odds, against=1.0).refused

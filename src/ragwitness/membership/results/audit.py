@@ -13,7 +13,7 @@ import numpy as np
 
 from ragwitness.core.types import Decision, LeftOut, Shown, Verdict
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower
-from ragwitness.membership.results.odds import Odds
+from ragwitness.membership.results.odds import OddsScale
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
@@ -154,7 +154,7 @@ class AuditResult(Shown):
     ragwitness: str = ""
     spent: Spending | None = None
     left_out: tuple[LeftOut, ...] = ()
-    odds: Odds | None = None
+    odds: OddsScale | None = None
 
     @property
     def own(self) -> tuple[Verdict, ...]:
