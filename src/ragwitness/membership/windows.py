@@ -311,9 +311,10 @@ def _joined(document: Document, windows: Sequence[Document], scores: Sequence[Sc
         n = len(values) + len(windows) - count_asked if further else 1
         details[name] = sum(values) / n
     readable = [score for score in scores if score.value is not None]
+    bets = tuple(bet for score in scores for bet in score.bets)
     if not readable:
-        return replace(scores[-1], details=details)
+        return replace(scores[-1], details=details, bets=bets)
     # 3. The words of the most telling window first.
     order = sorted(readable, key=lambda score: -(score.value or 0.0))
     evidence = tuple(word for score in order for word in score.evidence)
-    return Score(means[-1], readable[0].features, evidence, details=details)
+    return Score(means[-1], readable[0].features, evidence, details=details, bets=bets)
