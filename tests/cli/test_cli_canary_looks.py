@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) ->
 def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
     folder: Path, command: Command
 ) -> None:
-    args = "canary", "plan", "examples.jsonl", "-o", "two", "--probes", 2, "--candidates", _M
+    args = "canary", "draw", "examples.jsonl", "-o", "two", "--probes", 2, "--candidates", _M
     assert command(*args, "--releases", 2)[0] == 0
     assert command("canary", "plant", "two")[0] == 0
     two = Path("two")
@@ -89,7 +89,7 @@ def test_the_same_command_is_the_same_look(folder: Path, command: Command) -> No
 
 
 def test_a_look_is_not_spent_on_what_was_not_planted(folder: Path, command: Command) -> None:
-    args = "canary", "plan", "examples.jsonl", "-o", "new", "--probes", 2, "--candidates", _M
+    args = "canary", "draw", "examples.jsonl", "-o", "new", "--probes", 2, "--candidates", _M
     assert command(*args)[0] == 0
     code, said = command("canary", "probe", "http://127.0.0.1:9/v1", "--plan", "new")
     assert code == 2
