@@ -127,7 +127,8 @@ def test_answers_that_quoted_a_trigger_are_told_beside_the_verdict(
     code, said = command("canary", "plant", folder, "--answers", "answers.jsonl")
     assert code == 0
     assert f"3 answers, {len(sent) - 3} missing" in said
-    said = probed(folder, command, "a", violating=True)
+    # No answer held the canary, so no vote is due: a look would be refused.
+    said = probed(folder, command, "a", "--anyway", violating=True)
     assert "3 of 3 answers to planted traces quoted a trigger" in said
     assert "the p-value does not hold" in said
 
