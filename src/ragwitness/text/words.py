@@ -150,7 +150,7 @@ _AHEAD = 1.2  # times the share of the next language
 def same_language(first: str, second: str) -> bool:
     """Whether two texts may be in one language; True if unknown."""
     scripts = {_script(first), _script(second)} - {""}
-    languages = {_language(first), _language(second)} - {None}
+    languages = {language_of(first), language_of(second)} - {None}
     return len(scripts) < 2 and len(languages) < 2
 
 
@@ -160,7 +160,8 @@ def _script(text: str) -> str:
     return scripts.most_common(1)[0][0] if scripts else ""
 
 
-def _language(text: str) -> str | None:
+def language_of(text: str) -> str | None:
+    """Return the English name of a text's language; None if unknown."""
     words = plain_tokens(text)
     if len(words) < _FEWEST:
         return None
