@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.bet import Bet
-from ragwitness.core.errors import CapabilityError
+from ragwitness.core.errors import CapabilityError, ModelError
 from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
@@ -317,6 +317,22 @@ def test_a_few_documents_get_verdicts_without_any_other(references: Guessing) ->
     title, sentence = report.title, report.claimed[0]
     assert title == "4 of 8 documents: in the database"
     assert "reference models guess" in sentence
+
+
+def test_a_reference_model_that_cannot_be_had_is_refused_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(spec: str = "") -> Any:
+        raise ModelError(f"{spec} cannot be reached.")
+
+    monkeypatch.setattr("ragwitness.models.model_registry.load_language_model", load)
+    sample = load_sample()
+    target = LabTarget(build_system(sample[:40], RagConfig(k=2), generator=EchoModel()))
+    monkeypatch.setattr(target, "ask", None)  # nothing may be sent
+    plan = AuditPlan(documents=tuple(sample[:2]), references=("guessing",))
+    audit = among(Runon(EchoModel()), plan.every_document)
+    with pytest.raises(ModelError, match="guessing cannot be reached"):
+        asyncio.run(run_audit(plan, target, audit))
 
 
 def test_known_outside_documents_of_any_kind_test_the_scale(references: Guessing) -> None:
