@@ -221,7 +221,7 @@ class ServiceTarget:
         return body
 
     def _secrets(self, kept: Mapping[str, object]) -> tuple[str, ...]:
-        """What opened the session: keys, and kept values that went into a header."""
+        """Return the keys of a session, and the kept values that went into its headers."""
         used = {name for step in self._service.steps for name in places(dict(step.headers))}
         tokens = (str(value) for name, value in kept.items() if name in used)
         return (*tokens, *self._clients[-1].failures.secrets)
@@ -242,8 +242,8 @@ class ServiceTarget:
             # Some send a text in parts.
             text = (content_text(text) or text) if isinstance(text, list) else text
         elif values:
-            parts = (value for value in values if isinstance(value, str | list))
-            text = join_texts([content_text(part) or "" for part in parts])
+            pieces = (value for value in values if isinstance(value, str | list))
+            text = join_texts([content_text(piece) or "" for piece in pieces])
         else:
             raise _misread(step, f"response.text ({reading.text})", "nothing in its stream")
         if not isinstance(text, str):

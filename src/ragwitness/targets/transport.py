@@ -264,7 +264,7 @@ class JsonClient:
         self._route = f" through the proxy of {proxy[0]}" if proxy else ""
         self._http = httpx2.AsyncClient(
             headers=key.sent(),
-            # Each question has a session of its own, so that none finds what another one left.
+            # Each question has a separate session; the client itself takes no cookie.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             timeout=httpx2.Timeout(
                 options.read_timeout, connect=options.connect_timeout, pool=None
@@ -361,19 +361,19 @@ class JsonClient:
             late += _late(reply)
             last = attempt == policy.retries or late == 2
             # The rate limiter gets every setback before the wait, and may end the attempts.
-            asked = self._asked(reply)
-            again = not last and (asked or 0.0) <= self._options.read_timeout
-            self._report(_setback(reply, overload=asked is not None, again=again))
+            wait = self._asked(reply)
+            again = not last and (wait or 0.0) <= self._options.read_timeout
+            self._report(_setback(reply, overload=wait is not None, again=again))
             if last:
                 if isinstance(reply, _Silence):
                     raise self.failures.unreachable(reply.reason, attempt + 1)
                 raise self.failures.overloaded(reply.status, reply.body, attempt + 1)
             if isinstance(reply, _HttpReply) and not again:
-                raise self.failures.asks_too_long(reply.status, asked or 0.0)
+                raise self.failures.asks_too_long(reply.status, wait or 0.0)
             # "0" is no reason to come back together at once.
-            seconds = max(asked or 0.0, policy.wait(attempt, self._clock.rng))
-            why = reply.reason if isinstance(reply, _Silence) else f"status {reply.status}"
-            _log.info("%s: %s; attempt %d in %.1f s", self._base, why, attempt + 2, seconds)
+            seconds = max(wait or 0.0, policy.wait(attempt, self._clock.rng))
+            reason = reply.reason if isinstance(reply, _Silence) else f"status {reply.status}"
+            _log.info("%s: %s; attempt %d in %.1f s", self._base, reason, attempt + 2, seconds)
             await self._clock.sleep(seconds)
             attempt += 1
 
@@ -388,9 +388,9 @@ class JsonClient:
         return requested_wait(reply.headers, reply.body, self._clock.now())
 
     def _unreadable(self, reply: _HttpReply, why: Exception) -> TargetResponseError:
-        known = f"identity, {self._http.headers['accept-encoding']}"
+        readable = f"identity, {self._http.headers['accept-encoding']}"
         coding = reply.headers.get("content-encoding", "").lower()
-        strange = [name for name in coding.split(",") if name.strip() not in known]
+        strange = [name for name in coding.split(",") if name.strip() not in readable]
         return self.failures.not_json(reply.content_type, reply.body, why, ",".join(strange))
 
     async def _attempt(self, request: _HttpRequest) -> _HttpReply | _Silence:

@@ -42,9 +42,8 @@ def requested_wait(headers: Mapping[str, str], body: bytes, now: float) -> float
         if (wait := seconds_until(f"{headers.get(name, '').strip()}ms", now)) is not None:
             return wait
     wait = seconds_until(headers.get("retry-after"), now)
-    return next(
-        (asked for asked in (wait, _in_body(body), _reset(headers, now)) if asked is not None), None
-    )
+    hints = (wait, _in_body(body), _reset(headers, now))
+    return next((hint for hint in hints if hint is not None), None)
 
 
 def seconds_until(text: str | None, now: float) -> float | None:
@@ -70,10 +69,10 @@ def seconds_until(text: str | None, now: float) -> float | None:
 
 
 def _length(span: str) -> float:
-    parts = ((float(number), unit.lower()) for number, unit in _PART.findall(span))
+    amounts = ((float(number), unit.lower()) for number, unit in _PART.findall(span))
     return sum(
         number * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS.get(unit[0], 1.0))
-        for number, unit in parts
+        for number, unit in amounts
     )
 
 

@@ -89,17 +89,17 @@ def join_chunks(events: Sequence[object]) -> dict[str, Any]:
     }
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(pieces: Sequence[Any]) -> Any:
     """Join a field's pieces: texts and lists go on, objects by field; else the last one counts."""
-    parts = [part for part in parts if part is not None]
-    if parts and all(isinstance(part, dict) for part in parts):
-        names = dict.fromkeys(name for part in parts for name in part)
-        return {name: _joined([part.get(name) for part in parts]) for name in names}
-    if parts and all(isinstance(part, list) for part in parts):
-        return [entry for part in parts for entry in part]
-    if parts and all(isinstance(part, str | list) for part in parts):
-        return join_texts([content_text(part) or "" for part in parts])
-    return parts[-1] if parts else None
+    pieces = [piece for piece in pieces if piece is not None]
+    if pieces and all(isinstance(piece, dict) for piece in pieces):
+        names = dict.fromkeys(name for piece in pieces for name in piece)
+        return {name: _joined([piece.get(name) for piece in pieces]) for name in names}
+    if pieces and all(isinstance(piece, list) for piece in pieces):
+        return [entry for piece in pieces for entry in piece]
+    if pieces and all(isinstance(piece, str | list) for piece in pieces):
+        return join_texts([content_text(piece) or "" for piece in pieces])
+    return pieces[-1] if pieces else None
 
 
 def join_texts(pieces: Sequence[str]) -> str:
@@ -110,12 +110,12 @@ def join_texts(pieces: Sequence[str]) -> str:
     """
     pieces = [piece for piece in pieces if piece]
     *before, last = pieces or [""]
-    whole = len(last) > 7 and last == "".join(before)
+    repeated = len(last) > 7 and last == "".join(before)
     # Two short pieces may begin alike by chance.
     if len(before) > 1 or len("".join(before)) > 2:
         grown = all(after.startswith(piece) for piece, after in pairwise(pieces))
-        whole = whole or (grown and len(last) > min(len(pieces[0]), 7))
-    return last if whole else "".join(pieces)
+        repeated = repeated or (grown and len(last) > min(len(pieces[0]), 7))
+    return last if repeated else "".join(pieces)
 
 
 def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
@@ -423,7 +423,7 @@ def _marks(value: object) -> Iterator[bool]:
 def read_body(content_type: str, body: bytes) -> Any:
     """Return the JSON of a reply, or the events of a stream, whatever it calls itself.
 
-    What names an error, as a whole or in an event or choice, becomes an object of that ``error``.
+    An error in the reply, an event or a choice is returned as an object with the field ``error``.
 
     Args:
         content_type: The header, with its ``charset`` where it has one.
