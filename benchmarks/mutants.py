@@ -57,7 +57,7 @@ CORE = {
     "service": "service/meters.py service/policy.py service/retrieval.py",
     "stats": "stats",
     "synthesis": "synthesis/guard.py synthesis/private",
-    "text": "text/words.py text/secrets.py text/overlap.py text/canonical.py",
+    "text": "text/words.py text/secrets.py text/overlap.py",
 }
 """The core of each room: modules whose faults make a verdict or a promise wrong."""
 
@@ -172,6 +172,12 @@ def candidates(room: str) -> list[Mutant]:
     for file in core_files(room):
         source = file.read_text(encoding="utf-8")
         nodes, executed = list(ast_nodes(get_ast(source))), statement_lines(source)
+        annotations = [
+            ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+            for statement in ast.walk(ast.parse(source))
+            if isinstance(statement, ast.AnnAssign)
+            for node in [statement.annotation]
+        ]
         module = file.relative_to(HOME).as_posix()
         for name in (name for name in operator_names() if "Variable" not in name):
             operator = get_operator(name)()
@@ -180,6 +186,7 @@ def candidates(room: str) -> list[Mutant]:
                 Mutant(room, module, name, occurrence, start[0])
                 for occurrence, start in enumerate(places)
                 if start[0] in executed
+                and not any(first <= start < end for first, end in annotations)
             ]
     return mutants
 

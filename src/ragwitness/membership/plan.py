@@ -181,6 +181,42 @@ def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
     return np.asarray(np.where(similarity < _NEAR, similarity, 0.0).max(axis=1, initial=0.0))
 
 
+_VERSIONS = (
+    "{} known-outside documents are versions of documents in question, and calibrate nothing: a"
+    " system answers them from the version that it holds ({})."
+)
+_LEAST_VERSION = 0.5  # ROUGE-L F1 above which texts of one kind rarely are
+_SHORTEST = 20  # words of a text that may be a version
+_FURTHER = 0.1  # how far versions are above that, or above any two known documents
+_NAMED = 3
+
+
+@functools.lru_cache(maxsize=2)  # each step of an audit asks again
+def versions(
+    known_out: tuple[Document, ...], documents: tuple[Document, ...]
+) -> tuple[Document, ...]:
+    """Return the known-outside documents that are versions of documents in question.
+
+    They are more alike than any two known documents are to each other: texts of one template are
+    alike in both ways, and stay.
+    """
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import cdist
+
+    known_out = tuple(d for d in known_out if len(d.text.split()) >= _SHORTEST)
+    if not known_out or not documents:
+        return ()
+    words = Vocabulary().tokenize(d.text[:_READ] for d in (*known_out, *documents))
+    spelled = ["".join(map(chr, words[at] % 0x10FFFF)) for at in range(len(words))]
+    similarity = Indel.normalized_similarity
+    own_kind, others = spelled[: len(known_out)], spelled[len(known_out) :]
+    across = cdist(own_kind, others, scorer=similarity).max(axis=1)
+    within = cdist(own_kind, own_kind, scorer=similarity)
+    np.fill_diagonal(within, 0.0)
+    bar = max(_LEAST_VERSION, float(within.max())) + _FURTHER
+    return tuple(d for d, alike in zip(known_out, across.tolist(), strict=True) if alike > bar)
+
+
 def choose_reference(
     known_out: Sequence[Document], auxiliary_given: bool, spare: Sequence[Document]
 ) -> CalibrationSet:
@@ -354,8 +390,17 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     spare: Sequence[Document] = split.spare if split else auxiliary
     if plan.references and not plan.known_out and not split:
         spare = ()  # the absolute scale needs no other document
-    reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
-    warning = " ".join(filter(None, (reference.warning, *folded(plan))))
+    same = set(versions(plan.known_out, plan.documents))
+    known_out = [document for document in plan.known_out if document not in same]
+    if plan.known_out and not known_out:
+        raise InputError(
+            "All known-outside documents are versions of documents in question.",
+            "Give documents that are no versions of these, or none.",
+        )
+    reference = choose_reference(known_out, bool(plan.auxiliary), spare)
+    names = ", ".join([d.id for d in plan.known_out if d in same][:_NAMED])
+    named = [_VERSIONS.format(len(same), names)] if same else []
+    warning = " ".join(filter(None, (reference.warning, *named, *folded(plan))))
     reference = replace(reference, warning=warning or None)
     documents = (
         dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}

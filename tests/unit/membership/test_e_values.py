@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.bet import Bet
-from ragwitness.core.errors import CapabilityError
+from ragwitness.core.errors import CapabilityError, ModelError
 from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
@@ -27,7 +27,7 @@ from ragwitness.membership.e_values import (
 from ragwitness.membership.methods.runon import Runon
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json
-from ragwitness.membership.results.odds import Odds, rarity
+from ragwitness.membership.results.odds import OddsScale, rarity
 from ragwitness.membership.run import run_audit
 from ragwitness.membership.verdicts import with_odds
 from ragwitness.models.base import EchoModel, TextScores
@@ -255,7 +255,7 @@ def test_odds_are_said_in_plain_words(nats: float, words: str) -> None:
 
 
 def test_the_scale_is_refused_where_known_documents_pay_or_a_needed_test_is_missing() -> None:
-    odds = Odds(("m",), 0.05, (), known=12, mean_pay=9.0, against=400.0)
+    odds = OddsScale(("m",), 0.05, (), known=12, mean_pay=9.0, against=400.0)
     assert odds.refused
     assert "without the document" in odds.refusal
     assert not replace(odds, against=1.0).refused
@@ -317,6 +317,22 @@ def test_a_few_documents_get_verdicts_without_any_other(references: Guessing) ->
     title, sentence = report.title, report.claimed[0]
     assert title == "4 of 8 documents: in the database"
     assert "reference models guess" in sentence
+
+
+def test_a_reference_model_that_cannot_be_had_is_refused_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load(spec: str = "") -> Any:
+        raise ModelError(f"{spec} cannot be reached.")
+
+    monkeypatch.setattr("ragwitness.models.model_registry.load_language_model", load)
+    sample = load_sample()
+    target = LabTarget(build_system(sample[:40], RagConfig(k=2), generator=EchoModel()))
+    monkeypatch.setattr(target, "ask", None)  # nothing may be sent
+    plan = AuditPlan(documents=tuple(sample[:2]), references=("guessing",))
+    audit = among(Runon(EchoModel()), plan.every_document)
+    with pytest.raises(ModelError, match="guessing cannot be reached"):
+        asyncio.run(run_audit(plan, target, audit))
 
 
 def test_known_outside_documents_of_any_kind_test_the_scale(references: Guessing) -> None:

@@ -276,10 +276,10 @@ def test_unusable_caps_are_refused(caps, said) -> None:
         Budget(**caps)
 
 
-@pytest.mark.parametrize("at_once", [0, -4])
-def test_a_limit_that_lets_nothing_pass_is_refused(at_once: int) -> None:
+@pytest.mark.parametrize(("at_once", "start"), [(0, 1), (-4, 1), (0, None), (4, 0), (4, -1)])
+def test_a_limit_that_lets_nothing_pass_is_refused(at_once: int, start: int | None) -> None:
     with pytest.raises(InputError, match="under way"):
-        RateLimiter(at_once=at_once, start=1)
+        RateLimiter(at_once=at_once, start=start)
 
 
 def test_a_start_above_the_limit_begins_at_the_limit() -> None:

@@ -28,10 +28,9 @@ from ragwitness.runner.worker import Done, GeneratorResult, advance
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
-    from ragwitness.membership.marks.task import MarksTask
 
 
-def subject_of(audit: MarksAudit, task: MarksTask) -> SealSubject:
+def subject_of(audit: MarksAudit, task: Any) -> SealSubject:
     """Return the commitment of an audit of marks before its first query.
 
     Raises:

@@ -75,9 +75,11 @@ class RunonConfig:
         top_logprobs: Alternatives asked for per token; 0 of a target that gives none.
         question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
         sentence: Wording of the questions between; the same.
+        natural: Further wordings, one of which every third question has; none by default.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
+    later: ClassVar[tuple[str, ...]] = ("natural",)
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -91,6 +93,7 @@ class RunonConfig:
     top_logprobs: int = 20
     question: str = QUESTION
     sentence: str = SENTENCE
+    natural: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
@@ -99,9 +102,9 @@ class RunonConfig:
         at_least(self, 0, "top_logprobs")
         if not self.enough > 0:
             raise InputError(f"enough must be above 0 nats, not {self.enough:g}.")
-        for wording in (self.question, self.sentence):
+        for wording in (self.question, self.sentence, *self.natural):
             if "{altered}" not in wording or "{true}" not in wording:
-                raise InputError("Both questions must hold {altered} and {true}.")
+                raise InputError("All questions must hold {altered} and {true}.")
 
 
 # The words of an audit's documents: how rare each is, and which could replace it.
@@ -198,7 +201,8 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     keys = [plain_word(core(word.text)) for word in words]
     counts = Counter(keys)
     length = config.lead + 1 + config.tail
-    wording = {plain_word(w.text) for w in split_words(f"{config.question} {config.sentence}")}
+    templates = " ".join((config.question, config.sentence, *config.natural))
+    wording = {plain_word(w.text) for w in split_words(templates)}
     ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
 
     @functools.cache  # a text with every word of a form would try them all at every place
@@ -271,6 +275,11 @@ def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+def draw_wording(place: Place, wordings: Sequence[str]) -> str:
+    """Draw the wording of a question; the place decides."""
+    return random.Random(place.true).choice(wordings)
 
 
 # One answer: the words behind the run.
@@ -382,11 +391,11 @@ class Runon:
         # A document alone still tells which of its words are function words.
         background = self.elsewhere or Background([document, *load_sample()])
         runs = find_places(document.text, config, background)
-        # Once through all places with the wordings in turn, then again with the other one.
-        wordings = (config.question, config.sentence)
+        # Once through all places with the wordings in turn, then again with another one.
+        wordings = [(config.question,), (config.sentence,), *filter(None, (config.natural,))]
         turns = [
-            (run, run.question(wordings[(number + turn) % 2]))
-            for turn in range(2)
+            (run, run.question(draw_wording(run, wordings[(number + turn) % len(wordings)])))
+            for turn in range(len(wordings))
             for number, run in enumerate(runs)
         ]
         return [

@@ -12,7 +12,7 @@ FEWEST_KNOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
+class OddsScale:
     """Bets on words that were never sent, at the guesses of reference models.
 
     Attributes:
