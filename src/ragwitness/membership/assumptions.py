@@ -283,6 +283,12 @@ def beforehand(
     return tuple(remarks), reach.hardly or wrong
 
 
+def ranks_decide(plan: AuditPlan, reference: CalibrationSet) -> bool:
+    """Whether known-outside documents are enough for ranks to decide at half of the level."""
+    votes = votes_of([document.group for document in reference.documents])
+    return not VerdictReach(plan.alpha / 2, len(without_copies(plan.documents)), votes).hardly
+
+
 def _by_odds(plan: AuditPlan) -> tuple[str, ...]:
     """Remark on an audit whose evidence is put on an absolute scale."""
     models = " and ".join(plan.references)

@@ -19,7 +19,9 @@ from typing import Any, TypeAlias
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import PILOT
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
+from ragwitness.membership.assumptions import ranks_decide
 from ragwitness.membership.forecast import refuse_all_unscorable, rehearse
+from ragwitness.membership.joint import NATURAL
 from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
 from ragwitness.membership.prepared import fitted_config
@@ -246,6 +248,13 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 )
 """Methods with their options, the best first; the last asks least."""
 
+ALONE: tuple[tuple[str, Mapping[str, object]], ...] = (
+    CANDIDATES[0],
+    ("runon", {"natural": NATURAL, "enough": 20.0}),
+)
+"""The same where e-values decide alone: other kinds of questions add nothing to these, and asking
+ends when two places or so were continued."""
+
 USUAL = CANDIDATES[1]
 """The method of a forecast without a target: few systems show their passages."""
 
@@ -323,7 +332,10 @@ async def choose(
         return Choice(method, config, "; ".join((cost, evidence, *passed)) + ".", spent)
 
     # 1. In the order given; candidates beyond a cap are set aside.
-    for method, options in CANDIDATES:
+    candidates = CANDIDATES
+    if plan.references and not ranks_decide(plan, stages.reference):
+        candidates = ALONE
+    for method, options in candidates:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
         use, unusable = await _use_of(audit, stages, seen, proxy)

@@ -24,19 +24,16 @@ from ragwitness.models.base import LanguageModel
 SCALES = {"runon": 8.0, "s-rag:few": 12.0, "mba": 1.0, "rag-mia": 1.0}
 """Kinds that may be joined, and the score of each that counts as one."""
 
-_OPTIONS: dict[str, dict[str, object]] = {
-    "runon": {
-        "natural": (
-            "I remember reading something like this. Was it \u201c\u2026{altered} \u2026\u201d or"
-            " \u201c\u2026{true} \u2026\u201d?",
-            "A colleague quoted this to me, and I am not sure of the words: \u201c\u2026{altered}"
-            " \u2026\u201d or \u201c\u2026{true} \u2026\u201d?",
-            "How does it go on: \u201c\u2026{altered} \u2026\u201d or \u201c\u2026{true}"
-            " \u2026\u201d?",
-        )
-    }
-}
-"""Settings of a kind: questions that a person might ask, for targets that refuse odd ones."""
+NATURAL = (
+    "I remember reading something like this. Was it \u201c\u2026{altered} \u2026\u201d or"
+    " \u201c\u2026{true} \u2026\u201d?",
+    "A colleague quoted this to me, and I am not sure of the words: \u201c\u2026{altered}"
+    " \u2026\u201d or \u201c\u2026{true} \u2026\u201d?",
+    "How does it go on: \u201c\u2026{altered} \u2026\u201d or \u201c\u2026{true} \u2026\u201d?",
+)
+"""Questions of ``runon`` that a person might ask, for targets that refuse odd ones."""
+
+_OPTIONS: dict[str, dict[str, object]] = {"runon": {"natural": NATURAL}}
 
 
 @dataclass(frozen=True, slots=True)

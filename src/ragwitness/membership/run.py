@@ -38,6 +38,7 @@ from ragwitness.membership.assumptions import (
     PlanLikeness,
     calibration_of,
     doubts,
+    ranks_decide,
     take_back,
 )
 from ragwitness.membership.blind_spots import blind_spots
@@ -55,7 +56,7 @@ from ragwitness.membership.plan import (
     stages_of,
 )
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
-from ragwitness.membership.results.assumptions import VerdictPower, VerdictReach
+from ragwitness.membership.results.assumptions import VerdictPower
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.membership.results.odds import OddsScale
 from ragwitness.membership.shadow import (
@@ -77,8 +78,8 @@ from ragwitness.runner.worker import (
     Worker,
 )
 from ragwitness.stats.evaluation import Evaluation, evaluate
-from ragwitness.stats.p_values import documents_needed, votes_of
-from ragwitness.text.overlap import same_text, without_copies
+from ragwitness.stats.p_values import documents_needed
+from ragwitness.text.overlap import same_text
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -276,7 +277,7 @@ def _cautions(
     reference: CalibrationSet,
     known: Sequence[Outcome],
     judged: Sequence[Judged],
-    ranks_decide: bool,
+    by_ranks: bool,
 ) -> list[str]:
     """Return warnings about missing scores.
 
@@ -285,12 +286,12 @@ def _cautions(
         reference: Documents outside.
         known: Their outcomes.
         judged: Documents in question.
-        ranks_decide: Whether verdicts rest on documents outside.
+        by_ranks: Whether verdicts rest on documents outside.
     """
     cautions = [reference.warning] if reference.warning else []
     calibrated = sum(outcome.score.value is not None for outcome in known)
     needed, given_out = documents_needed(alpha), len(reference.documents)
-    if calibrated < needed and ranks_decide:
+    if calibrated < needed and by_ranks:
         # More documents help only where documents can be scored.
         hint = " Give more with --known-out."
         if 2 * calibrated < given_out:
@@ -417,9 +418,9 @@ def conclude(
     """
     ordered, total = plan.alpha, plan.alpha * 0.5**looks
     reference, scaled = stages.reference, guess is not None
-    ranks_decide = not scaled or _ranks_decide(plan, total, reference)
+    by_ranks = not scaled or ranks_decide(replace(plan, alpha=total), reference)
     # Ranks and e-values share the level, as fixed before any answer.
-    alpha = total / 2 if scaled and ranks_decide else total
+    alpha = total / 2 if scaled and by_ranks else total
     plan = replace(plan, alpha=alpha)
     seen = seen or PlanLikeness.of(plan, reference, getattr(audit, "config", None))
     outcomes = drop_duplicate_questions(audit, at_target(outcomes))
@@ -466,8 +467,8 @@ def conclude(
         *([before.told] if before.told else []),
         *unasked(spent, len(every)),
         *([LOOKS.format(looks, alpha, ordered)] if looks else []),
-        *(doubts(plan, calibration, tested, seen) if ranks_decide else []),
-        *_cautions(alpha, reference, calibrating, judged, ranks_decide),
+        *(doubts(plan, calibration, tested, seen) if by_ranks else []),
+        *_cautions(alpha, reference, calibrating, judged, by_ranks),
         *answers_kept([*statistic.asked, *every]),
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; verdicts that rest
@@ -488,11 +489,12 @@ def conclude(
         if odds.refused:
             warnings = (odds.refusal, *warnings)
         verdicts = with_odds(
-            verdicts if ranks_decide else _undecided(verdicts),
+            verdicts if by_ranks else _undecided(verdicts),
             {outcome.document.id: outcome.score for outcome in in_question},
             guesses,
             alpha,
             refused=odds.refused,
+            alone=not by_ranks,
             withheld=frozenset(before.withheld),
         )
     return AuditResult(
@@ -514,12 +516,6 @@ def conclude(
         spent=spent,
         odds=odds,
     )
-
-
-def _ranks_decide(plan: AuditPlan, alpha: float, reference: CalibrationSet) -> bool:
-    """Whether known-outside documents are enough for ranks to decide at half of the level."""
-    votes = votes_of([document.group for document in reference.documents])
-    return not VerdictReach(alpha / 2, len(without_copies(plan.documents)), votes).hardly
 
 
 def _undecided(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -644,6 +640,8 @@ async def run_audit(
         if run is None
         else sent_before(run, target.name, in_question, calibrating)
     )
+    # Reference models are loaded before anything is sent: without them nothing could be decided.
+    guess = await asyncio.to_thread(references_of, plan.references) if plan.references else None
     # 2. Ask: the auditor's own shadow system first, then the target.
     with ExitStack() as files:
         if limiter is None:
@@ -667,7 +665,6 @@ async def run_audit(
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, limiter.spent, limiter.budget, limiter.cap)
     looks = _looks_at(run, identity or audit.name, outcomes, plan.alpha)
-    guess = await asyncio.to_thread(references_of, plan.references) if plan.references else None
     return await asyncio.to_thread(
         conclude, plan, audit, target.name, stages, statistic, outcomes, effort,
         looks=looks, before=before, guess=guess,

@@ -55,6 +55,15 @@ def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
     )
 
 
+def test_where_e_values_decide_alone_every_question_serves_them(plan) -> None:
+    alone = replace(plan, known_out=(), references=("smollm2",))
+    found = _chosen(alone, _TEXT)
+    assert found.method == "runon"
+    assert found.config.natural
+    one = replace(plan, documents=plan.documents[:1], references=("smollm2",))
+    assert _chosen(one, _TEXT).method == "joint"  # forty known-outside documents rank one
+
+
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
     turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
