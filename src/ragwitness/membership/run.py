@@ -494,6 +494,7 @@ def conclude(
             guesses,
             alpha,
             refused=odds.refused,
+            alone=not by_ranks,
             withheld=frozenset(before.withheld),
         )
     return AuditResult(

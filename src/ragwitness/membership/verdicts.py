@@ -117,6 +117,7 @@ def with_odds(
     alpha: float,
     *,
     refused: bool,
+    alone: bool = True,
     withheld: Set[str] = frozenset(),
 ) -> tuple[Verdict, ...]:
     """Add each document's e-value, and call those ``in`` that e-BH rejects at ``alpha``.
@@ -127,6 +128,7 @@ def with_odds(
         guesses: Of every won bet.
         alpha: Level of the verdicts by e-values.
         refused: Whether the target says such words anyway: then nothing rests on e-values.
+        alone: Whether nothing rests on ranks.
         withheld: Ids of documents whose words the target may have been sent before.
     """
     e_values = [e_value(scores[v.document].bets, guesses) for v in verdicts]
@@ -143,7 +145,7 @@ def with_odds(
             out = decision is Decision.OUT
             decision = Decision.INCONCLUSIVE if out else Decision.IN
             reason = _CONFLICT if out else _said_so(scores[verdict.document].bets, guesses)
-        elif decision is Decision.INCONCLUSIVE and verdict.p_value is None:
+        elif decision is Decision.INCONCLUSIVE and alone:
             needed = len(verdicts) / alpha
             reason = reason if verdict.score is None else _WEAK.format(e, needed)
         evidence = _guessed(verdict.evidence, scores[verdict.document].bets, guesses)

@@ -168,6 +168,11 @@ class AuditResult(Shown):
         return sum(verdict.decision is decision for verdict in self.own)
 
     @property
+    def ranked(self) -> bool:
+        """Whether verdicts may rest on ranks; else the whole level belongs to e-values."""
+        return self.odds is None or self.odds.alpha < self.alpha
+
+    @property
     def unscorable(self) -> int:
         """Number of documents without a score."""
         return sum(verdict.score is None for verdict in self.own)
@@ -521,7 +526,7 @@ def _ties(calibration: Calibration) -> str:
 
 
 def _correction(result: AuditResult) -> str:
-    return result.settings.get("correction", "none")
+    return result.settings.get("correction", "none") if result.ranked else "e-BH"
 
 
 def _report(result: AuditResult) -> ReportDocument:
@@ -544,7 +549,7 @@ def _report(result: AuditResult) -> ReportDocument:
     ties = _ties(calibration) if calibration.largest_tie > 1 else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
     # Rows without a value are left out.
-    ranked = calibration.n > 0 or result.odds is None
+    ranked = result.ranked
     odds = "" if result.odds is None else result.odds.summary
     brief = (
         ("target", result.target),
@@ -554,7 +559,7 @@ def _report(result: AuditResult) -> ReportDocument:
         ("evidence", odds),
         ("calibration", f"{basis}; smallest possible p {smallest}" * ranked),
         ("", f"{exact} {calibration.note}" * ranked),
-        ("", ties),
+        ("", ties * ranked),
         ("power", power * ranked),
         ("", "" if result.count(Decision.OUT) else power_out),
         ("cost", cost),
@@ -567,7 +572,7 @@ def _report(result: AuditResult) -> ReportDocument:
         ("Calibrated on", basis * ranked),
         ("Smallest p-value possible", smallest * ranked),
         ("Guarantee", f"{exact} {calibration.note}" * ranked),
-        ("Equal scores", ties),
+        ("Equal scores", ties * ranked),
         ("Possible decisions", power * ranked),
         ("When there is “no sign of it”", power_out),
     )
@@ -636,7 +641,7 @@ def _telling(result: AuditResult) -> Table:
     if len(listed) > _ALL:
         listed = sorted(listed, key=strength)[:_TELLING]
     # A terminal has room for five columns.
-    unranked = result.odds is not None and not result.calibration.n
+    unranked = not result.ranked
     columns = (
         Column("Document", "name", "document"),
         Column("Verdict", "text", "verdict"),
