@@ -18,11 +18,22 @@ from functools import cache
 from typing import Any, Self
 from unicodedata import normalize
 
-from ragwitness.text.words import STOP_WORDS, core, expression, read_table, split_words
+import regex
 
-_ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
-_SENTENCE = re.compile(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
-_CLAUSE = re.compile(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
+from ragwitness.text.words import (
+    SENTENCE_END,
+    STOP_WORDS,
+    core,
+    expression,
+    read_table,
+    script_pattern,
+    split_words,
+    without_points,
+)
+
+_ENDS, _PAUSES = rf"{SENTENCE_END}\n", r";:,\uff1b\uff1a\uff0c\u3001\u060c\u061b"
+_SENTENCE = script_pattern(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
+_CLAUSE = script_pattern(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
 _QUOTED = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]*)[\"\u201d\u00bb]")
 _HEDGED = re.compile(
     r"\b(?:perhaps|maybe|might|may|could|possibly|vielleicht|möglich\w*|peut-être|quizás?|tal vez"
@@ -63,17 +74,17 @@ class Tongue:
     name: str
     yes: tuple[str, ...]
     no: tuple[str, ...]
-    opening: re.Pattern[str]
-    single: re.Pattern[str]
-    both: re.Pattern[str]
-    verdict: re.Pattern[str]
-    speaker: re.Pattern[str]
-    source: re.Pattern[str]
-    subject: re.Pattern[str]
-    holds: re.Pattern[str]
-    negation: re.Pattern[str]
-    denied: re.Pattern[str]
-    bare: re.Pattern[str]
+    opening: regex.Pattern[str]
+    single: regex.Pattern[str]
+    both: regex.Pattern[str]
+    verdict: regex.Pattern[str]
+    speaker: regex.Pattern[str]
+    source: regex.Pattern[str]
+    subject: regex.Pattern[str]
+    holds: regex.Pattern[str]
+    negation: regex.Pattern[str]
+    denied: regex.Pattern[str]
+    bare: regex.Pattern[str]
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -84,7 +95,7 @@ class Tongue:
         content = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
-        def words(text: str) -> re.Pattern[str]:
+        def words(text: str) -> regex.Pattern[str]:
             return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
 
         return cls(
@@ -225,7 +236,7 @@ def declines(text: str) -> bool:
 
 
 @cache
-def _refusal() -> re.Pattern[str]:
+def _refusal() -> regex.Pattern[str]:
     table = read_table("replies.toml")
     return expression(f"(?is){table['refusal']['opens']}", table)
 
@@ -244,7 +255,7 @@ _MOST = 15  # words before an answer
 
 
 @cache
-def _preambles() -> dict[str, re.Pattern[str]]:
+def _preambles() -> dict[str, regex.Pattern[str]]:
     row = read_table("replies.toml")["preamble"]
     return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
 
@@ -491,5 +502,5 @@ def same_word(first: str, second: str) -> bool:
 
 def plain_word(word: str) -> str:
     """Return a word without case, punctuation around it, and the kind of its letters' codes."""
-    plain = normalize("NFKC", word).replace("\u00ad", "")
+    plain = without_points(normalize("NFKC", word))
     return (core(plain) or plain).casefold().replace("\u2019", "'")

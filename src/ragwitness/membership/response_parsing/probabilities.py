@@ -30,7 +30,7 @@ from ragwitness.membership.response_parsing.replies import (
     spelt,
 )
 from ragwitness.text.replies import YesOrNo, plain_word, yes_or_no
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import core, split_words, spoken_words
 
 _OPENERS = " \t\r\n\"'\u201c\u2018\u201e\u00ab([*`_>:\u2026"
 
@@ -208,7 +208,7 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
         None where it says ``tail`` nowhere.
     """
     # Words in a row that agree, behind each occurrence.
-    keys = [plain_word(word.text) for word in _words_of(text)]
+    keys = [plain_word(word.text) for word in spoken_words(text)]
     counts = [len([*takewhile(bool, map(eq, keys[end:], following))]) for end in _ends(keys, tail)]
     return max(counts, default=None)
 
@@ -225,7 +225,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
         word: The document's next word.
     """
     text = "".join(token.token for token in tokens)
-    words = _words_of(text)
+    words = spoken_words(text)
     probabilities = []
     for end in _ends([plain_word(w.text) for w in words], tail):
         last = words[end - 1]
@@ -234,10 +234,6 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
             probabilities.append(probability_at(tokens[token_at(tokens, position) :], word))
     readable = [p for p in probabilities if p != UNREAD]
     return max(readable, key=lambda p: p.low, default=UNREAD)
-
-
-def _words_of(text: str) -> list[Word]:
-    return [word for word in split_words(text) if core(word.text)]
 
 
 def _ends(keys: Sequence[str], tail: Sequence[str]) -> list[int]:
