@@ -301,6 +301,9 @@ def _page(markup: str) -> Any:
         with suppress(ValueError):
             return _xml(markup)
         markup = _EMPTY.sub(r"<\1\2></\1>", markup)
+    for tag in ("script", "style"):
+        if markup.lower().rfind(f"<{tag}") > markup.lower().rfind(f"</{tag}"):
+            raise UnreadableError(f"is cut short: <{tag}> is never closed", _WHOLE_COPY)
     parser = _parser(etree.HTMLParser)
     try:
         page = etree.fromstring(markup.encode("utf-8", "surrogatepass"), parser)

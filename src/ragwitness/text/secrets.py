@@ -44,12 +44,12 @@ from ragwitness.text.words import (
 
 # An address is of one script: letters of another beside it belong to the sentence around it. Where
 # words are parted by spaces, an address of their own script takes all of a word.
-_LATIN = r"[\p{Latin}\p{M}\p{N}_]"
+_LATIN = r"[\p{Latin}[\p{M}&&\p{Script=Inherited}]\p{N}_]"
 _NATIVE = rf"[[{LETTER}]--[\p{{Latin}}\p{{Hangul}}{UNSPACED}]]"
 _ALONE = r"[\p{Hangul}" + UNSPACED + "]"
 _PLACE = "|".join(f"(?:{letter}|-)+" for letter in (_LATIN, _NATIVE, _ALONE))  # of a domain
 _LOCAL = "|".join(
-    rf"(?<!{letter}|[.+-])(?:{letter}|[.+-])++" for letter in (_LATIN, _NATIVE, _ALONE)
+    rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (_LATIN, _NATIVE, _ALONE)
 )
 _PARTS = r"[-.\s\u2010-\u2015]"
 _FIGURE = r"(?!\p{Nd})"
@@ -67,7 +67,7 @@ CONTACTS = tuple(
         r"[\p{Nd}--[0\uff10]]"
         r"(?:[ ().\-/\u00a0\u2010-\u2015]{0,2}\d){7,14}(?!\d)"
         rf"|(?<![{_LATIN}.,+-])00(?:1\d{{10}}|[2-9]\d{{8,12}})(?!{_LATIN})",
-        rf"(?:https?://|www\.)(?:[!-~--[<>\"')]]|(?!{_ALONE})[{LETTER}])+"
+        rf"(?:https?://|www\.)(?:[!-~--[<>\"')]]|{_LATIN}|(?<!{_LATIN})(?!{_ALONE})[{LETTER}])+"
         r"(?<![.,;:!?])",
     )
 )
